@@ -9,8 +9,10 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     awaits,
     issue,
     operations,
+    plain,
     program,
     returns,
+    told,
 )
 from tessera_conformance.marks import clause, feature
 
@@ -26,19 +28,6 @@ def awaited(attributes=SUM, collective="all_reduce", gives=T, mesh="dp=4"):
     """One collective, awaited and returned."""
     lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, gives=gives, mesh=mesh)
-
-
-def told(impl, check, text):
-    """What a text says; the text that the implementation writes of it says the same."""
-    answer = check.accepts(impl.collectives.read(text=text))
-    again = check.accepts(impl.collectives.read(text=answer["text"]), "the printed text is legal")
-    check.equal(again["functions"], answer["functions"], "what the printed text says")
-    return answer
-
-
-def plain(type_text):
-    """A type without spaces and without its dialect."""
-    return type_text.replace(" ", "").replace("!tessera.", "")
 
 
 # Futures

@@ -209,6 +209,7 @@ LIES = {
     "narrower": ("dtype={0}", "fp32", "bf16", "LANG-05.3-02"),
     "wider": ("dtype={0}", "fp32", "fp64", "LANG-05.3-02"),
     "integer": ("dtype={0}", "fp32", "int32", "LANG-05.3-02"),
+    "layout": ("layout={0}", "row_major", "col_major", "LANG-05.3-03"),
 }
 
 
@@ -221,4 +222,4 @@ def test_a_shape_or_dtype_that_is_not_that_of_the_result_is_refused(impl, check,
     """What an operation states of its result is true of it (AMB-LANG-182)."""
     check.accepts(impl.language.verify(source=stating("op.softmax(A{0}){1}", form, attribute.format(true))))
     source = stating("op.softmax(A{0}){1}", form, attribute.format(untrue))
-    check.rejects(impl.language.verify(source=source), category=("shapes", "types"))
+    check.rejects(impl.language.verify(source=source), category=("shapes", "types", "layouts"))

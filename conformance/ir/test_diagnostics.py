@@ -73,6 +73,7 @@ def test_a_diagnostic_names_the_operand_shapes(impl, check, expression, shapes):
         pytest.param("return op.softmax(A);", "return op.sofmax(A);", id="misspelled-operator"),
         pytest.param("return A;", "return AA;", id="misspelled-name"),
         pytest.param("let a: fp32 = 1;", "let a: pf32 = 1;", id="misspelled-dtype"),
+        pytest.param("let a: fp32 = 1;", "let a: FP32 = 1;", id="dtype-in-capitals"),
     ],
 )
 def test_a_diagnostic_suggests_a_remedy(impl, check, legal, illegal):

@@ -120,6 +120,14 @@ CASES = [
         "hexadecimal-axis", ("LANG-05.4-02",), SHAPES, softmax("%a", "%p", " {axis = 0x⟦1|2⟧}"), returns("%p"), line=4
     ),
     case(
+        "bits-of-a-double",
+        ("LANG-13.1-04", "LANG-12-01"),
+        (*TYPES, "syntax", "numerics"),
+        '%k = "tessera.graph.constant"() {value = 0x⟦|1⟧3FF8000000000000\n      : f64} : () -> fp64',
+        returns("%a"),
+        line=4,
+    ),
+    case(
         "no-value-returned",
         ("LANG-01-03", "LANG-11-01"),
         TYPES,
@@ -191,6 +199,54 @@ CASES = [
         ("LANG-01-06", "LANG-11-01"),
         TYPES,
         branch([yields("%a")], [f'"tessera.graph.yield"(%⟦b|c⟧) : (⟦{T}|bool⟧) -> ()']),
+        returns("%r"),
+    ),
+    case(
+        "type-for-an-operand",
+        ("LANG-11-01", "LANG-01-03"),
+        TYPES,
+        f'%p = "tessera.graph.softmax"(%a) : ({T}⟦|, {T}⟧) -> {T}',
+        returns("%p"),
+        line=4,
+    ),
+    case(
+        "yield-of-a-function",
+        ("LANG-01-06",),
+        (*TYPES, "syntax"),
+        f'"tessera.graph.⟦return|yield⟧"(%a) : ({T}) -> ()',
+        line=4,
+    ),
+    case(
+        "result-of-a-terminator",
+        ("LANG-01-06", "LANG-11-01"),
+        (*TYPES, "syntax"),
+        f'⟦|%x = ⟧"tessera.graph.return"(%a) : ({T}) -> ⟦()|{T}⟧',
+        line=4,
+    ),
+    case(
+        "regions-of-an-unknown-operation",
+        ("LANG-05.2-03", "LANG-11-01"),
+        TYPES,
+        branch([yields("%a")], [yields("%b")]).replace("graph.if", "graph.⟦if|unless⟧"),
+        returns("%r"),
+        line=4,
+    ),
+    case(
+        "type-of-an-argument-of-a-region",
+        ("LANG-01-06", "LANG-11-01"),
+        TYPES,
+        f'%r = "tessera.graph.for"(%n, %n, %n, %a) ({{\n    ^bb0(%i: int⟦32|64⟧, %x: {T}):',
+        "  " + yields("%x"),
+        f"}}) : (int32, int32, int32, {T}) -> {T}",
+        returns("%r"),
+        takes=f"%a: {T}, %n: int32",
+        line=4,
+    ),
+    case(
+        "yields-of-a-scalar-first",
+        ("LANG-01-06", "LANG-11-01"),
+        TYPES,
+        branch([f'"tessera.graph.yield"(%⟦a|c⟧) : (⟦{T}|bool⟧) -> ()'], [yields("%b")]),
         returns("%r"),
     ),
     case(
@@ -299,6 +355,8 @@ FORMS = {
     "unquoted-with-parentheses": f"%p = tessera.graph.softmax(%a) {{axis = 0}} : ({T}) -> {T}",
     "results-in-parentheses": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> ({T})',
     "comment": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} // of columns\n      : ({T}) -> {T}',
+    "location": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T} loc("f.tessera":12:7)',
+    "unknown-location": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T} loc(unknown)',
 }
 
 
@@ -359,6 +417,11 @@ MALFORMED = {
     "no-operation": lambda text: text.replace('%p = "tessera.graph.softmax"(%a)', "%p = (%a)"),
     "strange-character": lambda text: text.replace("%p =", "%p ;="),
     "nothing-but-a-brace": lambda text: "}",
+    "attribute-without-a-value": lambda text: text.replace("(%a) :", "(%a) {axis = } :"),
+    "location-without-a-column": lambda text: text.replace(f"-> {T}\n", f'-> {T} loc("f.tessera":12)\n'),
+    "location-in-no-line": lambda text: text.replace(f"-> {T}\n", f'-> {T} loc("f.tessera":-12:7)\n'),
+    "location-in-no-file": lambda text: text.replace(f"-> {T}\n", f"-> {T} loc(12:7)\n"),
+    "open-location": lambda text: text.replace(f"-> {T}\n", f'-> {T} loc("f.tessera":12:7\n'),
 }
 
 

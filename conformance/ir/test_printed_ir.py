@@ -143,3 +143,55 @@ def test_names_that_are_used_again_are_told_apart(impl, check, at):
     for a, b, first, second in ((5, 4, 1274, 1268), (1, 4, 38, 36)):
         found = printed(impl, check, source, at, a=tensor_of("int32", a), b=tensor_of("int32", b))
         agree(check, found, [tensor_of("int32", first), tensor_of("int32", second)])
+
+
+@clause("LANG-01-03", "LANG-03.1-03")
+@feature("graph-ir-text")
+@pytest.mark.parametrize("shape", ["?x2", "2x?", "Nx2", "?x?"])
+def test_open_extents_in_branches_and_loops_are_the_same_in_the_text(impl, check, shape):
+    """What a branch yields and a loop carries has extents that are not known, and is added to itself (AMB-LANG-122)."""
+    source = program(
+        "if (a > 0) { X = X + X; a = a - 1; }",
+        "for (i in 0:a) { X = X + X; }",
+        "while (a > 1) { X = X + X; a = a - 1; }",
+        "return X;",
+        parameters=f"a: int32, X: tensor<{shape}xint32>",
+        result=f"tensor<{shape}xint32>",
+    )
+    for a, factor in ((-1, 1), (1, 2), (3, 16)):
+        given = {"a": tensor_of("int32", a), "X": tensor_of("int32", [[1, -2], [3, 5]])}
+        product = tensor_of("int32", [[factor, -2 * factor], [3 * factor, 5 * factor]])
+        agree(check, printed(impl, check, source, "graph", **given), [product])
+
+
+DEFAULTS = {
+    "integer": ("int64", "9007199254740993", tensor_of("int64", 2**53 + 1)),
+    "float": ("fp64", "-0.1", rounded("fp64", "-0.1")),
+    "bool": ("bool", "2 > 1", tensor_of("bool", True)),
+    "numbers": (
+        "tensor<1x2xint8>",
+        "op.const_tensor(shape=[1, 2], dtype=int8, value=[[-128, 127]])",
+        tensor_of("int8", [[-128, 127]]),
+    ),
+    "zeros": ("tensor<2x1xbf16>", "tensor<2x1xbf16>", tensor_of("bf16", [[0], [0]])),
+    "complex-zeros": (
+        "tensor<2x1xcomplex64>",
+        "tensor<2x1xcomplex64>",
+        Tensor.from_bits("complex64", [2, 1], "0" * 32),
+    ),
+}
+
+
+@feature("graph-ir-text")
+@pytest.mark.parametrize(
+    ("type_", "expression", "expected"),
+    [
+        pytest.param(*default, id=name, marks=clause("LANG-02.3-10", *["LANG-02.2-13"] * name.startswith("complex")))
+        for name, default in DEFAULTS.items()
+    ],
+)
+def test_a_default_keeps_every_bit(impl, check, type_, expression, expected):
+    """A parameter that is left out has the value of its default, read from the text, too (AMB-LANG-74)."""
+    source = returning("a, b", f"b: int32, a: {type_} = {expression}")
+    given = tensor_of("int32", 7)
+    agree(check, printed(impl, check, source, "graph", b=given), [expected, given])

@@ -34,6 +34,12 @@ STRINGS = [
     pytest.param(r"no // \"comment\" /* here */", 'no // "comment" /* here */', id="comment-signs", marks=QUOTE),
     pytest.param(r"100% {0} %s \"{\"", '100% {0} %s "{"', id="signs-of-formats", marks=QUOTE),
     pytest.param(r"; } return 2; \" {", '; } return 2; " {', id="statements", marks=QUOTE),
+    pytest.param(
+        "na\u00efve\u00a0\u2116\u200b7",
+        "na\u00efve\u00a0\u2116\u200b7",
+        id="signs-beyond-ascii",
+        marks=clause("LANG-02.1-05"),
+    ),
 ]
 """Strings as they are written, and what they say."""
 

@@ -144,6 +144,13 @@ PLACED: dict[str, tuple[str, str, int, int, str]] = {
     "double": ('"t.f"() {a = 0x10000000000000000 : f64}', "parse", 1, 14, "a double has 64 bits"),
     "no type": ('"t.f"() : 4', "parse", 1, 11, "expected a type, found '4'"),
     "no arrow": ('"t.f"() : (fp32)', "parse", 1, 17, "expected '->'"),
+    "open function type": (
+        '"t.f"() : !tessera.fn<(fp32) -> fp32',
+        "parse",
+        1,
+        37,
+        "expected '>' behind a function type",
+    ),
     "location": ('"t.f"() loc("a":1)', "parse", 1, 18, "expected ':' in a location"),
     "negative line": ('"t.f"() loc("a":-1:2)', "parse", 1, 17, "expected a number"),
     "long line": ('"t.f"() loc("a":1234567890:2)', "parse", 1, 17, "expected a number"),
@@ -184,6 +191,10 @@ def nested_lists(depth: int) -> str:
     return f'"t.f"() {{a = {"[" * depth}{"]" * depth}}}'
 
 
+def nested_behind_another(depth: int) -> str:
+    return f'"t.f"() {{a = {"[1, " * (depth - 1)}[]{"]" * (depth - 1)}}}'
+
+
 def nested_regions(depth: int) -> str:
     return f"{'t.f ({' * depth}{'})' * depth}"
 
@@ -192,10 +203,20 @@ def nested_types(depth: int) -> str:
     return f'"t.f"() : {"fn(" * depth}fp32{") -> fp32" * depth}'
 
 
+def nested_operand_types(depth: int) -> str:
+    return f'"t.f"() : ({"fn(" * depth}fp32{") -> fp32" * depth}) -> fp32'
+
+
 @pytest.mark.parametrize(
     ("nest", "most"),
-    [(nested_lists, MOST_NESTED + 1), (nested_regions, MOST_REGIONS), (nested_types, MOST_NESTED + 1)],
-    ids=["lists", "regions", "types"],
+    [
+        (nested_lists, MOST_NESTED + 1),
+        (nested_behind_another, MOST_NESTED + 1),
+        (nested_regions, MOST_REGIONS),
+        (nested_types, MOST_NESTED + 1),
+        (nested_operand_types, MOST_NESTED + 1),
+    ],
+    ids=["lists", "second-items", "regions", "types", "types-of-operands"],
 )
 def test_nesting_has_a_limit_that_is_told(nest: Callable[[int], str], most: int) -> None:
     assert len(parse(nest(most))) == 1

@@ -86,6 +86,37 @@ def operations(answer: dict[str, object], name: str) -> list[dict[str, object]]:
     return [each for function in functions for each in function["operations"] if each["name"] == name]
 
 
+def plain(type_text: str) -> str:
+    """A type without spaces, without its dialect, and without the layout that a tensor has anyway (AMB-LANG-67)."""
+    return type_text.replace(" ", "").replace("!tessera.", "").replace(";layout=row_major", "")
+
+
+def told(impl, check, text: str) -> dict[str, object]:  # type: ignore[no-untyped-def]
+    """What a text says; the text that the implementation writes of it says the same, whatever values are called."""
+    answer = check.accepts(impl.collectives.read(text=text))
+    again = check.accepts(impl.collectives.read(text=answer["text"]), "the printed text is legal")
+    check.equal(_numbered(again), _numbered(answer), "what the printed text says")
+    found: dict[str, object] = answer
+    return found
+
+
+def _numbered(answer: dict[str, object]) -> list[object]:
+    """The functions of an answer; what an operation results in has a number for its name, parameters keep theirs."""
+    functions = answer["functions"]
+    assert isinstance(functions, list)
+    found: list[object] = []
+    for function in functions:
+        results = [name for operation in function["operations"] for name in operation["results"]]
+        numbers = {name: str(number) for number, name in enumerate(results)}
+        operations = [
+            operation
+            | {part: [numbers.get(name, name) for name in operation[part]] for part in ("operands", "results")}
+            for operation in function["operations"]
+        ]
+        found.append(function | {"operations": operations})
+    return found
+
+
 def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more: str) -> list[list[Tensor]]:  # type: ignore[no-untyped-def]
     """What @f returns on each rank."""
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=list(inputs), **more))

@@ -11,6 +11,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collective_programs as adapter
 from tessera_reference.graph import collective_hints as hints
 from tessera_reference.graph import futures
+from tessera_reference.graph.call import Call
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueReduceScatter
 from tessera_reference.ir import byte_count
 from tessera_reference.ir.module import Module
@@ -170,6 +171,7 @@ def along_all(cls: Any, shown: Any) -> Any:
 
 
 TYPES = [
+    changed("COLL-02.1-01", "no_futures_in_calls", "passes no future to a function", (Call, "takes_futures", False)),
     yielding("COLL-02.1-01", "value_at_once", "yields the value itself", FutureCollective, lambda found: found.value),
     yielding("COLL-08-15", "no_future", "yields no future", FutureCollective, lambda found: found.value),
     yielding(

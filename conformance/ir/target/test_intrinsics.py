@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, fails, runs_if, verified
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -313,3 +314,15 @@ def test_a_whole_warp_reaches_a_matrix_instruction(impl, check, target, write, l
     kernel.masked(condition, reached)
     given = {"x": counted(1), "y": counted(width)}
     runs_if(impl, check, lanes == "all", kernel, tensor_of("int32", [1] * width), **given)
+
+
+@clause("LANG-11-01")
+@pytest.mark.parametrize("extent", ["0", "?"])
+@pytest.mark.parametrize("target", WARPS)
+def test_a_vector_has_elements(impl, check, extent, target):
+    """A number of them, at least one, as in LLVM."""
+    for written in ("1", extent):
+        kernel = Device(target)
+        kernel.zeros(f"vector<{written}xfp32>")
+        observation = verified(impl, kernel.module, "target", target)
+        accepts_if(check, written == "1", observation, category=("types", "shapes", "tile", "syntax"))

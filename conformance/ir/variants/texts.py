@@ -12,10 +12,13 @@ from tessera_reference.adapter import language as adapter_language
 from tessera_reference.adapter import levels as adapter_levels
 from tessera_reference.ir import text
 from tessera_reference.ir.module import Function, Module, Value
+from tessera_reference.ir.types import ROW_MAJOR, Tensor
 
 TEXTS = (
     *(f"ir/{room}/*" for room in ("annotations", "collectives", "constants", "control-flow", "declarations")),
     *(f"ir/{room}/*" for room in ("directives", "fuzz", "graph-ir", "indexing", "ir-text", "kernels", "layouts")),
+    *(f"ir/{room}/*" for room in ("ir-modules", "printed-ir")),
+    *(f"collectives/{room}/*" for room in ("futures", "futures-as-values", "send-recv-refusals")),
     *(f"ir/{room}/*" for room in ("levels", "meshes", "profiles", "schedule", "target", "tile", "types")),
     "abi/module-images/*",
     "runtime/explain/*",
@@ -24,6 +27,7 @@ TEXTS = (
 
 PRINTED, MESSAGE = text.print_module, adapter_levels.function_message
 PRINTER: Any = text._Printer
+SHOWN = Tensor.__str__
 FUNCTION = PRINTER.function
 
 
@@ -96,6 +100,22 @@ LOCATIONS = altered(
     ReferenceAdapter,
     (adapter_language, "print_module", located),
     name="locations",
+)
+
+
+def with_layout(type_: Tensor) -> str:
+    """A tensor type that always states its layout."""
+    shown = SHOWN(type_)
+    return shown if type_.layout != ROW_MAJOR else f"{shown[:-1]}; layout=row_major>"
+
+
+LAYOUTS = altered(
+    "AMB-LANG-67",
+    "prints the layout of a tensor type where it is the default, too",
+    TEXTS,
+    ReferenceAdapter,
+    (Tensor, "__str__", with_layout),
+    name="layouts",
 )
 
 

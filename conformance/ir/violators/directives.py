@@ -148,6 +148,7 @@ _read_common = calls.read_common
 ATTRIBUTES = [
     ignoring("no_shape", "LANG-05.3-01", "shape"),
     ignoring("no_dtype", "LANG-05.3-02", "dtype"),
+    ignoring("no_layout", "LANG-05.3-03", "layout"),
     refuses(
         "no_precision_of_operations",
         "LANG-05.3-05",

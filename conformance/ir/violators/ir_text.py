@@ -44,6 +44,7 @@ DEFINITIONS = [
 REGIONS = [
     overlooks("endless_blocks", "LANG-01-06", "that a block has no terminator", "has no terminator"),
     overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "behind the end of its block"),
+    overlooks("results_of_terminators", "LANG-01-06", "that a terminator has results", "has operands only"),
     overlooks("yields", "LANG-01-06", "that regions yield other values than result", "yield"),
     turns_down("no_regions", "LANG-01-06", "operations with regions", r'graph\.(if|for|while)"'),
 ]
@@ -65,6 +66,7 @@ SYMBOLS = [
     overlooks("meshes", "LANG-05.4-04", "that a module has no mesh", "the module declares none"),
     overlooks("operators", "LANG-05.4-04", "that a collective computes nothing", r"op is|attribute op is missing"),
     overlooks("symbols", "LANG-05-03", "that a symbol is defined twice", "@.* is defined twice"),
+    overlooks("strange_definitions", "LANG-05-03", "that something else stands in a module", "outside functions"),
     overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
     overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),
     turns_down("one_module", "LANG-05-03", "a text of two modules", r'(?s)builtin\.module".*builtin\.module"'),
@@ -73,6 +75,7 @@ SYMBOLS = [
 FORMS = [
     turns_down("quotes_only", "LANG-13.1-04", "operations without quotes", r"= tessera"),
     turns_down("one_line", "LANG-13.1-04", "an operation of several lines", r"\n *(\{axis|:)"),
+    turns_down("no_locations", "LANG-13.1-04", "locations behind operations", r"\bloc\("),
     turns_down("no_comments", "LANG-13.1-04", "comments", r"//"),
     turns_down("bare_results", "LANG-13.1-04", "one result type in parentheses", r"-> \(tensor<2x2xfp32>\)\n"),
     overlooks("anything_goes", "LANG-13.1-04", "that a text is malformed", "expected|unexpected|does not end"),

@@ -65,5 +65,7 @@ PRINTED = [
     printing("printed_bare", "LANG-02.1-05", "prints quotes of strings without a backslash", r'message = ".*"', bare),
     printing("printed_apostrophes", "LANG-02.1-05", "prints quotes of strings as apostrophes", r'message = ".*"',
              in_print),
+    printing("printed_in_ascii", "LANG-02.1-05", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",
+             lambda found: "?"),
     printing("printed_newlines", "LANG-02.1-35", "prints newlines of strings as blanks", r"\\0A", lambda found: " "),
 ]  # fmt: skip

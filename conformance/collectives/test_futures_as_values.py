@@ -1,0 +1,80 @@
+"""Futures go through branches and calls as other values do, also of extents that are not known (2.1)."""
+
+import pytest
+
+from tessera_conformance.chapters.collectives.kit.programs import (
+    BRANCHED,
+    SUM,
+    T,
+    awaits,
+    branch,
+    given,
+    issue,
+    on_ranks,
+    program,
+    returns,
+)
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("mesh-execution", "graph-ir-text")
+
+OPEN = "tensor<?xfp32>"
+
+
+def with_helper(text, *operations, takes, gives):
+    """A program and behind it a function @helper."""
+    members = program(*operations, takes=takes, gives=gives).splitlines()[2:]
+    members[-2] = members[-2].replace('"f"', '"helper"')
+    return "\n".join([*text.splitlines()[:-1], *members, ""])
+
+
+def handed_on(way, held):
+    """A program that returns the sum of %x over the ranks; its future goes one of several ways."""
+    future = f"!tessera.future<{held}>"
+    takes = BRANCHED.replace(T, held)
+    call = '%r = "tessera.graph.call"({}) {{callee = "helper"}} : ({}) -> {}'
+    end = returns("%s", held)
+    if way == "out-of-a-branch":
+        sides = ([issue(name, "%x", SUM, type=held)] for name in ("%y", "%z"))
+        return program(branch(*sides, future), awaits("%s", "%r"), end, takes=takes, gives=held)
+    if way == "out-of-a-call":
+        text = program(call.format("%x", held, future), awaits("%s", "%r"), end, takes=takes, gives=held)
+        operations = [issue("%w", "%v", SUM, type=held), returns("%w", future)]
+        return with_helper(text, *operations, takes=f"%v: {held}", gives=future)
+    text = program(
+        issue("%f", "%x", SUM, type=held), call.format("%f", future, held), returns("%r", held), takes=takes, gives=held
+    )
+    return with_helper(text, awaits("%w", "%v"), returns("%w", held), takes=f"%v: {future}", gives=held)
+
+
+@clause("COLL-02.1-01", "COLL-02.1-05")
+@pytest.mark.parametrize("held", [T, OPEN], ids=["known", "open"])
+@pytest.mark.parametrize("way", ["out-of-a-branch", "out-of-a-call", "into-a-call"])
+def test_a_future_is_handed_on_as_any_value(impl, check, way, held):
+    """What awaits it at the end has the sum, which every rank brought its part to on the way it took."""
+    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
+    ranks = given(rows, c=[True, True, False, False] if way != "out-of-a-branch" else [True] * 4)
+    for rank, (found,) in enumerate(on_ranks(impl, check, handed_on(way, held), ranks)):
+        check.bits(found, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}")
+
+
+PARTS = {
+    "all_gather": ("", lambda rank: [(source + 1) * i for source in range(4) for i in range(8)]),
+    "reduce_scatter": (SUM, lambda rank: [10 * i for i in (2 * rank, 2 * rank + 1)]),
+    "all_to_all": ("", lambda rank: [(source + 1) * i for source in range(4) for i in (2 * rank, 2 * rank + 1)]),
+}
+
+
+@clause("COLL-02.1-01", "COLL-02.1-05")
+@pytest.mark.parametrize("collective", PARTS)
+def test_a_future_has_an_extent_that_is_not_known(impl, check, collective):
+    """What each rank will have is as open as what it brings; the types are stated."""
+    attributes, expected = PARTS[collective]
+    waits = f"{awaits('%y', '%f')} : (!tessera.future<{OPEN}>) -> {OPEN}"
+    text = program(
+        issue("%f", "%x", attributes, collective, OPEN), waits, returns("%y", OPEN), takes=f"%x: {OPEN}", gives=OPEN
+    )
+    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(found, tensor_of("fp32", expected(rank)), f"rank {rank}")
