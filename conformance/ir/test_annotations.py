@@ -169,6 +169,17 @@ def test_the_innermost_numerics_annotation_counts(impl, check, row, total, attri
     check.bits(outputs[0], tensor_of("fp32", [[total]]))
 
 
+@clause("LANG-02-07", "LANG-05.3-06")
+@feature("annotations")
+def test_the_numerics_statement_of_a_block_is_seen_in_the_ir(impl, check):
+    """Graph IR tells the profiles of a block apart, since the innermost counts (AMB-LANG-111)."""
+    body = 'if (c) {{ numerics.profile("{}"); return A @ A; }} return A;'
+    profiles, parameters = ("fast", "deterministic", "strict"), "c: bool, A: tensor<2x2xfp32>"
+    found = [lowered(impl, check, program(body.format(each), parameters=parameters)) for each in profiles]
+    for number, one in enumerate(found):
+        check.true(one not in found[:number], f"the IR of a block of profile {profiles[number]} is its own", one)
+
+
 # shape and dtype
 
 STATED = {

@@ -5,7 +5,7 @@ Constants and tensor expressions of other types, shapes and forms are in `reject
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type, value_of
+from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
 
@@ -140,6 +140,21 @@ def test_arguments_left_out_take_the_defaults(impl, check, call, expected):
     returns(impl, check, source, [expected], **integers(a=4))
     returns(impl, check, source, [957], "helper", **integers(p=9))
     returns(impl, check, source, [987], "helper", **integers(p=9, q=8))
+
+
+@clause("LANG-02.3-10")
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [
+        ("a: int32 = 1, b: int32 = 2", "a: int32 = 1, b: int32"),
+        ("a: int32, b: int32, c: fp32 = 2", "a: int32, b: int32 = 1, c: fp32"),
+        ("a: int32, b: int32 = 1, c: fp32 = 2", "a: int32 = 1, b: int32, c: fp32 = 2"),
+    ],
+    ids=["before-the-last", "between", "gap"],
+)
+def test_defaults_are_of_trailing_parameters(impl, check, legal, illegal):
+    """A parameter without one does not stand behind one that has (AMB-LANG-74)."""
+    verified_twins(impl, check, program(parameters=legal), program(parameters=illegal), ("types", "syntax"))
 
 
 # Tensor expressions

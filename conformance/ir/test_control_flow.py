@@ -102,6 +102,24 @@ def test_a_branch_may_return(impl, check, value, expected):
     returns(impl, check, source, [expected], **integers(a=value))
 
 
+@clause("LANG-02.3-28", "LANG-02-08")
+@pytest.mark.parametrize(
+    "body",
+    [
+        ["return a + 1;", "return a;"],
+        ["return a + 1;", "a = a - 1;", "if (a > 0) { return a; }", "return 0;"],
+        ["if (a > 0) { return a + 1; a = 0; } else { return 0; }", "let d: int32 = a;", "assert(d < 0);"],
+        ["if (a < 0) { return 0; a = 1; return a; }", "return a + 1;"],
+    ],
+    ids=["return", "statements", "both-branches", "in-a-branch"],
+)
+def test_what_follows_a_return_is_not_executed(impl, check, body):
+    """Statements that nothing can reach are legal and do nothing (AMB-LANG-93)."""
+    source = program(*body, parameters="a: int32", result="int32")
+    check.accepts(impl.language.verify(source=source))
+    returns(impl, check, source, [6], **integers(a=5))
+
+
 @clause("LANG-02-08", "LANG-02.3-23")
 def test_a_name_declared_in_a_branch_hides_the_outer_one_there(impl, check):
     """An inner block may declare a name again, and of another type; outside, the name is what it was (AMB-LANG-86)."""

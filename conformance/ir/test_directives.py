@@ -9,6 +9,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate
 from tessera_conformance.dsl import func, kernel, module, parameters_of, program, tensor_of
 from tessera_conformance.marks import clause, level
+from tessera_conformance.observations import Returned
 
 MATRIX = "tensor<4x4xfp32>"
 DIRECTIVES = {
@@ -80,6 +81,26 @@ def test_a_malformed_schedule_statement_is_refused(impl, check, illegal):
     """The word, a point, one name and parentheses are needed."""
     check.accepts(impl.language.parse(source=program("schedule.tile(A);", parameters=parameters_of("AB", MATRIX))))
     check.rejects(impl.language.parse(source=program(illegal, parameters=parameters_of("AB", MATRIX))), **SYNTAX)
+
+
+@clause("LANG-02.3-43")
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "schedule.tile();",
+        "schedule.tile(m=2);",
+        "schedule.layout_cast(A);",
+        'schedule.layout_cast(A @ B, to="row_major");',
+    ],
+    ids=["nothing", "no-subject", "no-layout", "no-name"],
+)
+def test_a_directive_that_says_too_little_is_accepted_or_refused(impl, check, directive):
+    """The grammar takes it, and what a directive needs beyond that is left open (AMB-LANG-216): no crash, an answer."""
+    observation = impl.language.verify(source=program(directive, parameters=parameters_of("AB", MATRIX)))
+    if isinstance(observation, Returned):
+        check.accepts(observation)
+    else:
+        check.rejects(observation, category=("schedule", "layouts", "types", "shapes"))
 
 
 @clause("LANG-02.3-53")

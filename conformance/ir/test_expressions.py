@@ -37,10 +37,11 @@ def test_a_binary_operator_stands_between_two_primaries(impl, check, legal, ille
 
 
 @clause("LANG-02.3-30")
-def test_operators_join_any_number_of_primaries(impl, check):
-    """Ten primaries in one expression."""
-    source = returning(" + ".join(["a"] * 9 + ["b"]), SCALARS, "int32")
-    check.bits(value_of(impl, check, source, a=NINE, b=FOUR), tensor_of("int32", 85))
+@pytest.mark.parametrize("count", [10, 600])
+def test_operators_join_any_number_of_primaries(impl, check, count):
+    """Ten primaries in one expression, and six hundred."""
+    source = returning(" + ".join(["a"] * (count - 1) + ["b"]), SCALARS, "int32")
+    check.bits(value_of(impl, check, source, a=NINE, b=FOUR), tensor_of("int32", 9 * count - 5))
 
 
 @clause("LANG-02.3-31")

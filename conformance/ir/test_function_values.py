@@ -16,6 +16,7 @@ FUNCTIONS = (
     func("return g(g(x));", parameters=f"g: {UNARY}, x: int32", result="int32", name="apply"),
     func("return b - a;", parameters="a: int32, b: int32", result="int32", name="minus"),
     func("if (c) { return twice; }", "return next;", parameters="c: bool", result=UNARY, name="pick"),
+    func("if (c) { return twice; }", "return next;", parameters="c: bool", name="choose"),
 )
 
 
@@ -34,6 +35,7 @@ PROGRAMS = {
     "passed-on": ([f"let g: {UNARY} = next;", "return apply(g, apply(twice, x));"], 22),
     "two-parameters": (["let g: fn(int32, int32) -> int32 = minus;", "return g(x, 3);"], -2),
     "returned": ([f"let g: {UNARY} = pick(x > 3);", "return g(x);"], 10),
+    "returned-without-annotation": ([f"let g: {UNARY} = choose(x < 3);", "return g(x);"], 6),
     "in-an-expression": ([f"let g: {UNARY} = twice;", "return g(x) * g(x + 1) - x;"], 115),
     "behind-an-alias": (["let g: unary = twice;", "return g(x);"], 10),
 }

@@ -60,3 +60,14 @@ def test_literals_may_be_operands(impl, check, expression, expected):
     """A number stands for a scalar, here of int32, and is combined with every element."""
     value = value_of(impl, check, returning(expression, "A: tensor<3xint32>"), A=tensor_of("int32", [1, 2, 3]))
     check.bits(value, tensor_of("int32", expected))
+
+
+@clause("LANG-02.3-42", "LANG-02.3-72")
+@feature("tensor-ops")
+@pytest.mark.parametrize("dtype", ["bf16", "fp64", "int8", "int64"])
+@pytest.mark.parametrize("expression", ["op.maximum(A, 2)", "op.minimum(4, op.maximum(2, A))", "op.clamp(A, 2, 4)"])
+def test_a_literal_beside_a_tensor_has_its_dtype(impl, check, dtype, expression):
+    """In an operation as beside an operator, whichever operand it is (AMB-LANG-125)."""
+    tensor = f"tensor<3x{dtype}>"
+    value = value_of(impl, check, returning(expression, f"A: {tensor}", tensor), A=tensor_of(dtype, [1, 2, 3]))
+    check.bits(value, tensor_of(dtype, [2, 2, 3]))

@@ -102,6 +102,17 @@ def test_an_unknown_dimension_is_accepted(impl, check, shape):
     check.bits(value, tensor_of("int32", [[2, 4, 6], [8, 10, 12]]))
 
 
+@clause("LANG-03.1-03", "LANG-02.3-19")
+@pytest.mark.parametrize("shape", ["?x3", "2x?", "?x?"], ids=["rows", "columns", "both"])
+def test_a_variable_of_an_unknown_dimension_is_assigned(impl, check, shape):
+    """The first value, and another one, of a variable whose type leaves a dimension open."""
+    body = [f"let B: tensor<{shape}xint32>;", "B = A;", "B = B + A;", "return B;"]
+    value = value_of(
+        impl, check, program(*body, parameters="A: tensor<2x3xint32>"), A=tensor_of("int32", [[1, 2, 3], [4, 5, 6]])
+    )
+    check.bits(value, tensor_of("int32", [[2, 4, 6], [8, 10, 12]]))
+
+
 @clause("LANG-03.1-03")
 def test_a_function_over_an_unknown_dimension_runs_on_every_size(impl, check):
     """One program, three sizes."""

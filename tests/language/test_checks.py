@@ -167,6 +167,22 @@ def test_refused_with_other_parameters(
             "numerics",
             "which is fast",
         ),
+        ("func f() { schedule.tile(m=2); }", "schedule", "names nothing to schedule"),
+        ("func f(X: tensor<2x2xfp32>) { schedule.layout_cast(X); }", "schedule", "takes a name and the layout"),
+        (
+            'func f(X: tensor<2x2xfp32>) { schedule.layout_cast(X, to="col_major"); let Y: tensor<2x2xfp32> = X; }',
+            "layouts",
+            "found tensor<2x2xfp32; layout=col_major>",
+        ),
+        ("@schedule(m=2, m=4) func f() {}", "schedule", "m is given twice and differs"),
+        ("mesh g = mesh<axes=[dp], shape=[2]>; func f() @{mesh_axes=[tp]} {}", "distributed", "has the axis 'tp'"),
+        ("type t = fragment<16, 0, 16, bf16>;", "tile", "a fragment has an extent of 0"),
+        (
+            "func g(a: int32) -> int32 { return a; }"
+            "func f(X: tensor<2xfp32>) { let d: int32 = 1; let d: int8 = 1; d = X; for (k in 0:2) { d = g; } }",
+            "types",
+            "'d' is declared twice",
+        ),
     ],
 )
 def test_refused_declarations(rejects: Rejects, declarations: str, category: str, message: str) -> None:

@@ -174,7 +174,11 @@ def _first_number(self: ConstTensor, env: Any) -> Any:
     return Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy())
 
 
-_name, _declare = Expressions._name, ModuleLowering._declare
+def _with_circles(self: ModuleLowering, name: str) -> Any:
+    return None if name in self.computing else _constant(self, name)
+
+
+_name, _declare, _constant = Expressions._name, ModuleLowering._declare, ModuleLowering.constant
 _infer, _execute = ConstTensor.infer, ConstTensor.execute
 
 
@@ -194,6 +198,7 @@ CONSTANTS = [
         "constants_first", "LANG-02.3-05", "prefers a constant to a variable", Expressions, "_name", _constants_first
     ),
     constant("one_space", "LANG-02.3-05", "shares constants among modules", ModuleLowering, "_declare", _in_one_space),
+    constant("circles", "LANG-02.3-05", "lets a constant depend on itself", ModuleLowering, "constant", _with_circles),
     refuses("literal_defaults", "LANG-02.3-05", "has no constants in defaults", r": \w+ = [a-z]\w*[,) ]"),
     constant(
         "ones",

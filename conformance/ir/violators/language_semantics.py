@@ -118,6 +118,13 @@ PROFILES = [
         (function_calls, "_check_profiles", lambda module, expressions, call, name: None),
         name="looser_callee",
     ),
+    replaced(
+        "LANG-11-16",
+        "looks at the profiles of direct callees only",
+        make,
+        (modules.ModuleLowering, "loosest", modules.ModuleLowering.profile),
+        name="looser_callee_of_a_callee",
+    ),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),

@@ -18,6 +18,7 @@ from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import (
     annotations,
+    calls,
     expressions,
     literals,
     scope,
@@ -90,6 +91,13 @@ literals_through_fp32 = replaced(
     "rounds every float literal to fp32 first",
     make,
     (literals, "exact", _through_fp32),
+)
+
+literals_apart = replaced(
+    "LANG-02.3-42",
+    "types the literals among an operation's operands by themselves",
+    make,
+    (calls, "is_untyped", lambda expr: False),
 )
 
 

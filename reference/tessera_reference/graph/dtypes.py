@@ -20,3 +20,10 @@ def require_float(x: Numeric) -> None:
     """A float dtype. Raises `Refusal`."""
     remedy = "cast the operand with op.cast"
     require(x.dtype.kind == "float", "types", f"is not defined on {x.dtype}", "a float dtype", "LANG-11-01", remedy)
+
+
+def require_accumulator(dtype: DType, accum: DType) -> None:
+    """An accumulator of the kind that `dtype` has by the canon. Raises `Refusal`."""
+    kind = dtype.accumulator.kind
+    message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
+    require(accum.kind == kind, "types", message, wanted, "LANG-10-01")

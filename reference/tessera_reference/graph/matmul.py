@@ -18,7 +18,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
 from .adjoints import terms
-from .dtypes import require_numeric
+from .dtypes import require_accumulator, require_numeric
 from .term import Term
 
 
@@ -87,15 +87,8 @@ class MatMul(Operation):
             "a result dtype that the product can be rounded to",
             "LANG-05.2-02",
         )
-        canonical = a.dtype.accumulator
-        require(
-            self.accum.kind == canonical.kind,
-            "types",
-            f"a product of {a.dtype} does not accumulate in {self.accum}",
-            f"an accumulator of the kind of {canonical}",
-            "LANG-10-01",
-        )
-        if canonical.kind == "complex" and self.accum != canonical:
+        require_accumulator(a.dtype, self.accum)
+        if a.dtype.kind == "complex" and self.accum != a.dtype.accumulator:
             raise Unimplemented("op.matmul.accum")
         return Tensor((*batch, m, n), out, a.layout)
 

@@ -24,7 +24,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from .adjoints import positions_along, terms
 from .axes import require_axis
-from .dtypes import require_kind
+from .dtypes import require_accumulator, require_kind
 from .term import Term
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
@@ -56,6 +56,7 @@ class Reduction(Operation):
             "an axis of at least 1 element",
             "LANG-11-03",
         )
+        require_accumulator(x.dtype, self.accum)
         if self.accum != x.dtype.accumulator:
             raise Unimplemented(f"op.{self.short_name}.accum")
         shape = list(x.shape)

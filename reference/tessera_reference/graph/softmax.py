@@ -19,7 +19,7 @@ from ..numerics.formats import DType
 from ..numerics.softmax import softmax
 from .adjoints import terms
 from .axes import require_axis
-from .dtypes import require_float
+from .dtypes import require_accumulator, require_float
 
 
 @operation(
@@ -49,6 +49,7 @@ class Softmax(Operation):
             "an axis of at least 1 element",
             "LANG-05.2-03",
         )
+        require_accumulator(x.dtype, self.accum)
         if self.accum != x.dtype.accumulator:
             raise Unimplemented("op.softmax.accum")
         return x

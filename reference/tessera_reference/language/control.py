@@ -180,16 +180,15 @@ def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ..
 
 
 def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Span) -> None:
-    """A loop may not give a name another type or shape (AMB-LANG-92)."""
+    """A loop may not give a name another shape or layout (AMB-LANG-92)."""
     if inside.exit is not None:
         return
     for name in names:
         before, after = _value(scope, name).type, inside.rebound[name].value
         if after is None or after.type == before:
             continue
-        category: Category = "types"
-        if isinstance(before, Tensor) and isinstance(after.type, Tensor):
-            category = "shapes" if before.shape != after.type.shape else "layouts"
+        assert isinstance(before, Tensor) and isinstance(after.type, Tensor)  # an assignment keeps kind, rank and dtype
+        category: Category = "shapes" if before.shape != after.type.shape else "layouts"
         scope.findings.report(
             category,
             f"the loop changes {name!r} from {before} to {after.type}",

@@ -43,8 +43,9 @@ def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bound
     if expr is None:
         return ""
     found = as_number(expr)
-    if found and isinstance(found.literal, s.IntLiteral) and len(found.literal.text) <= 18:
-        return f"{'-' if found.negative else ''}{int(found.literal.text)}"
+    digits = found.literal.text.lstrip("0") or "0" if found and isinstance(found.literal, s.IntLiteral) else ""
+    if found and 0 < len(digits) <= 18:
+        return f"{'-' if found.negative and digits != '0' else ''}{digits}"
     value = lower(expr, dtype("int32"))
     if value is None:
         return None

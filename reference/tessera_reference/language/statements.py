@@ -117,7 +117,7 @@ class Statements:
             return
         value = self.expressions.lower(assign.value, dtype_of(binding.declared), assign.name)
         declared = binding.declared
-        if value and declared and not self.scope.fits(declared, value.type, assign.value.span, assign.name):
+        if value and not (declared and self.scope.fits(declared, value.type, assign.value.span, assign.name)):
             value = None
         self.scope.assign(assign.name, value)
 
