@@ -1,6 +1,6 @@
 """How much of the tests runs: a quick selection by default, what is named by path or keyword, or all with `--slow`.
 
-And the C library, which is built once for all tests.
+And the C library, which is built once for all tests. What hypothesis draws is the same in every run, and never timed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from pathlib import Path
 from types import FunctionType
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None, derandomize=True)
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

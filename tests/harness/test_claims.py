@@ -54,8 +54,8 @@ def judge(tmp_path: Path) -> Judge:
     return run
 
 
-def few_of_each_clause(claimed: Collection[str], documents: Collection[str] = DOCUMENTS) -> set[str]:
-    """Of the cases of each core MUST clause three that run with these claims, and one for each reason not to.
+def few_of_each_clause(most: int, claimed: Collection[str], documents: Collection[str] = DOCUMENTS) -> set[str]:
+    """Of the cases of each core MUST clause `most` that run with these claims, and one for each reason not to.
 
     What a case does that runs does not depend on what else is claimed, and the run of the whole suite against the
     reference shows that all pass; so the fate of a clause is that of a few of its cases. Those that carried it in the
@@ -77,7 +77,7 @@ def few_of_each_clause(claimed: Collection[str], documents: Collection[str] = DO
     for (name, lacks), identifiers in of_clauses.items():
         main = registry.carried_by(registry.clauses[name])
         identifiers.sort(key=lambda each: not carries(judges.get(each, ()), main))
-        found.update(identifiers[: 1 if lacks else 3])
+        found.update(identifiers[: 1 if lacks else most])
     return found
 
 
@@ -115,9 +115,9 @@ def test_cases_about_refused_arguments_do_not_carry_what_is_to_be_done(judge: Ju
 
 
 @pytest.mark.slow
-def test_the_language_without_its_lower_levels_is_no_success(judge: Judge) -> None:
+def test_the_language_without_its_lower_levels_is_no_success(judge: Judge, drawn: Callable[[int], int]) -> None:
     """It claims the document and no feature, and nothing that it is asked fails."""
-    report, told = judge("claims_chosen:LanguageAlone", cases=few_of_each_clause((), ["language_ir"]))
+    report, told = judge("claims_chosen:LanguageAlone", cases=few_of_each_clause(drawn(3), (), ["language_ir"]))
     assert (report.problem, report.claim) == (None, "partial")
     missing = set(missing_musts(report.plan, outcomes_of_musts(report.plan, report.observations)))
     (levels,) = (row for row in load_registry(clauses_directory()).profiles if row.id == "levels")
@@ -129,9 +129,9 @@ def test_the_language_without_its_lower_levels_is_no_success(judge: Judge) -> No
 
 
 @pytest.mark.slow
-def test_named_profiles_have_what_core_musts_need_and_nothing_else(judge: Judge) -> None:
+def test_named_profiles_have_what_core_musts_need_and_nothing_else(judge: Judge, drawn: Callable[[int], int]) -> None:
     """Without a feature just the clauses that profiles list are unsupported, each for want of its profile's."""
-    report, _ = judge("claims_chosen:WithoutFeatures", cases=few_of_each_clause(()))
+    report, _ = judge("claims_chosen:WithoutFeatures", cases=few_of_each_clause(drawn(3), ()))
     registry = load_registry(clauses_directory())
     outcomes = outcomes_of_musts(report.plan, report.observations)
     missing = missing_musts(report.plan, outcomes)
@@ -141,11 +141,11 @@ def test_named_profiles_have_what_core_musts_need_and_nothing_else(judge: Judge)
 
 
 @pytest.mark.slow
-def test_named_profiles_are_enough_for_success(judge: Judge) -> None:
+def test_named_profiles_are_enough_for_success(judge: Judge, drawn: Callable[[int], int]) -> None:
     """With their features and no other, every core MUST clause is judged."""
     profiles = load_registry(clauses_directory()).profiles
     features = {name for row in profiles for name in row.features}
-    report, told = judge("claims_chosen:NamedProfiles", cases=few_of_each_clause(features))
+    report, told = judge("claims_chosen:NamedProfiles", cases=few_of_each_clause(drawn(3), features))
     assert (report.problem, report.claim) == (None, "success")
     names = ", ".join(row.id for row in profiles)
     assert f"claim SUCCESS: no case counts against it; profiles core, {names}" in " ".join(told.split())

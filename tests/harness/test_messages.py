@@ -25,7 +25,7 @@ def test_messages_of_the_suite_follow_the_schemas(tmp_path):
     paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "validates_messages", "-p", "no:cacheprovider"]
     subprocess.run(
-        [*command, f"--report-dir={tmp_path}", "--shard=1/24", "conformance"],
+        [*command, f"--report-dir={tmp_path}", "--shard=1/48", "conformance"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "MESSAGE_PROBLEMS": str(problems)},
         check=True,

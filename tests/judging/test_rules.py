@@ -124,6 +124,8 @@ def test_report_and_summary_show_the_rule(tmp_path: Path, run_suite: Callable[..
         tmp_path,
         "-k",
         "test_golden and fp32 and (sum or softmax)",
+        "ir/test_reductions.py",
+        "ir/test_softmax.py",
         "--evidence=all",
     )
     failed = [line for line in report.observations if line["verdict"] == "fail"]

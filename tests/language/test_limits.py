@@ -183,7 +183,7 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("size", [100_000, pytest.param(MEGABYTES // 5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [100_000, pytest.param(MEGABYTES // 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("garbage", "message", "place"),
     [
@@ -218,10 +218,12 @@ def test_a_megabyte_of_nothing(space: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "error"), [(MEGABYTES, ""), (MEGABYTES // 10, "let ")])
-def test_ten_megabytes_of_a_program(syntax_errors: SyntaxErrors, size: int, error: str) -> None:
-    """A long program is read whole, and the one error at its end is found."""
+def test_megabytes_of_a_program(
+    syntax_errors: SyntaxErrors, drawn: Callable[[int], int], size: int, error: str
+) -> None:
+    """A long program is read whole, and the error at its end is found: ten megabytes with `--whole`, else a quarter."""
     function = "func f(A: tensor<8x8xbf16>) -> tensor<8x8xbf16> {\n  return op.matmul(A, A) * 0.5 + A;\n}\n"
-    count = size // len(function)
+    count = drawn(size) // len(function)
     places = [
         (found.span.line, found.span.column) for found in syntax_errors("module m {" + function * count + error + "}")
     ]

@@ -220,7 +220,7 @@ def test_what_is_printed_parses_to_the_same_tree(bare: Bare, children: Children,
 
     What hypothesis draws depends on the modules that are loaded, so a hundred programs may lack a rare statement.
     """
-    examples = 300 if pytestconfig.getoption("--slow") else 100
+    examples = 300 if pytestconfig.getoption("--whole") else 100
     seen: set[type] = set()
 
     @generated(examples)

@@ -64,7 +64,7 @@ def run(scripts: Path, directory: Path, *arguments: str) -> subprocess.Completed
 
 
 def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
-    done = run(scripts, tmp_path, "run", "--impl=reference", "--shard=1/16")
+    done = run(scripts, tmp_path, "run", "--impl=reference", "--shard=1/64")
     assert done.returncode == 0, done.stdout + done.stderr
     report = read(tmp_path / "report" / "report.jsonl")
     assert report.claim == "partial"  # of a shard, and nothing failed
@@ -73,7 +73,7 @@ def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
 
 def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: Path) -> None:
     (tmp_path / "my_adapter.py").write_text(ADAPTER)
-    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "--shard=1/16")
+    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "--shard=1/64")
     assert done.returncode == 1, done.stdout + done.stderr
     assert {line["verdict"] for line in read(tmp_path / "report" / "report.jsonl").observations} <= {
         "fail",
@@ -83,7 +83,7 @@ def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: P
 
 
 def test_an_adapter_that_is_not_there_is_a_clear_error(scripts: Path, tmp_path: Path) -> None:
-    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "--shard=1/16")
+    done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "--shard=1/64")
     assert done.returncode == 2
     assert "No module named 'my_adapter'" in done.stderr + done.stdout
     assert "to fix:" in done.stderr + done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -286,12 +286,14 @@ def test_the_work_grows_with_the_number_of_records_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_records_are_written_and_read_back(tmp_path: Path) -> None:
+def test_many_records_are_written_and_read_back(tmp_path: Path, drawn: Callable[[int], int]) -> None:
+    """A hundred thousand with `--whole`."""
+    count = drawn(100_000)
     path = tmp_path / "trace.json"
-    write_trace(busy_link(100_000), str(path))
+    write_trace(busy_link(count), str(path))
     base = loaded(json.loads(path.read_text()))
-    assert ask(base, "select count(*) from slice") == [(200_000,)]
+    assert ask(base, "select count(*) from slice") == [(2 * count,)]
     assert ask(base, OVERLAPS) == [(0,)]
     base.execute("create index of_flow on flow(id, phase)")
     assert ask(base, UNRESOLVED) == [(0,)]
-    assert ask(base, "select count(*) from flow") == [(100_000,)]
+    assert ask(base, "select count(*) from flow") == [(count,)]

@@ -103,14 +103,18 @@ def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Check
     return lambda operand, schema: lambda value: holds(value, operand)
 
 
-FIXED_GROUP = re.compile(r"^(\^\(\[[^]]+]\{\d+}\))\*\$$")
-"""A pattern of a group of fixed width, repeated to the end: it matches in one way, so that it need give nothing back.
-Python remembers each repetition otherwise, 90 bytes for every byte of a message."""
+HEXADECIMAL = re.compile(r"^\^\((\[[^]]+])\{(\d+)}\)\*\$$")
+"""A pattern of a group of so many characters of one class, repeated to the end. Python remembers each repetition of a
+group, 90 bytes for every byte of a message; the class alone, possessive, matches in one way and three times as fast."""
 
 
 def _pattern(pattern: str, schema: Any) -> Check:
-    search = re.compile(FIXED_GROUP.sub(r"\1*+$", pattern)).search
-    return lambda value: search(value) is not None
+    group = HEXADECIMAL.match(pattern)
+    if group is None:
+        search = re.compile(pattern).search
+        return lambda value: search(value) is not None
+    repeated, width = re.compile(f"{group[1]}*+$").match, int(group[2])
+    return lambda value: (found := repeated(value)) is not None and found.end() % width == 0
 
 
 def _each(schema: Any, whole: Any) -> Check:

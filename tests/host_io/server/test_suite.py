@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,11 @@ QUICK = ("test_envelope.py", "test_matching.py")
 pytestmark = pytest.mark.skipif(not list(ROOM.glob("test_*.py")), reason="the room has no cases yet")
 
 
-def suite(served: Served, tmp_path: Path, *files: str) -> subprocess.Popen[str]:
+def suite(served: Served, tmp_path: Path, *files: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
     """A run of the room's cases, or of some files of them, against an endpoint."""
     implementation = f"--impl=hostio:{served.address},description={tmp_path / 'io.json'}"
     places = [str(ROOM / each) for each in files] or [str(ROOM)]
-    options = [implementation, "--deadline=10", f"--report-dir={tmp_path}", *places]
+    options = [implementation, "--deadline=10", f"--report-dir={tmp_path}", *options, *places]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -48,11 +48,12 @@ def verdicts(tmp_path: Path) -> Counter[str]:
     ids=["unix", "tcp-part"],
 )
 def test_nothing_that_crosses_the_wire_fails(
-    serve: Callable[..., Served], tmp_path: Path, form: str, files: tuple[str, ...]
+    serve: Callable[..., Served], tmp_path: Path, drawn: Callable[[int], int], form: str, files: tuple[str, ...]
 ) -> None:
-    """What needs methods of the protocol is unsupported; everything else passes."""
+    """What needs methods of the protocol is unsupported; everything else passes. Of the room, a quarter is asked."""
     place = str(tmp_path / "io.sock") if form == "unix" else "127.0.0.1:0"
-    run = suite(serve(f"--{form}", place, *described(tmp_path)), tmp_path, *files)
+    part = [] if files else [f"--shard=1/{4 // drawn(4)}"]
+    run = suite(serve(f"--{form}", place, *described(tmp_path)), tmp_path, *files, options=part)
     output, _ = run.communicate(timeout=10 * PATIENCE)
     found = verdicts(tmp_path)
     assert set(found) <= {"pass", "unsupported", "inapplicable"}, output

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from pycparser import c_ast
 from pycparser.c_parser import CParser, ParseError
@@ -94,8 +94,9 @@ class CHeader:
         return Prototype(self.types.text(function.type), () if types == ["void"] else tuple(types))
 
 
+@cache
 def read_header(text: str) -> CHeader:
-    """The declarations of a header. Raises `UnreadableHeader`."""
+    """The declarations of a header, which many cases read. Raises `UnreadableHeader`."""
     preprocessed = preprocess(text)
     preamble = "".join(f"typedef int {name};" for name in sorted(FUNDAMENTAL))
     unit = _parsed(f"{preamble}\n{preprocessed.code}")

@@ -11,7 +11,7 @@ from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.cases import SuiteNotCollected, in_shard, parse_shard
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
 from tessera_conformance.executor.engine import Engine
@@ -39,6 +39,8 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cases", action="append", metavar="TEXT", help="only cases whose id contains TEXT; may be repeated"
     )
+    shard_help = "every Nth violator and variant, the k-th of N parts by the digests of their names"
+    parser.add_argument("--shard", metavar="k/N", help=shard_help)
     parser.add_argument("--violators", type=Path, metavar="DIR", help="a folder of them (default: the chapters')")
     parser.add_argument(
         "--output", type=Path, metavar="DIR", help="write kill-matrix.json and .md, or their kin, there"
@@ -70,9 +72,11 @@ def strength(arguments: argparse.Namespace) -> int:
         for violation in violations:
             registry.clause(violation.clause)
         only = arguments.only or ""
-        chosen = [entry for entry in violations if only in entry.name or only in entry.clause]
+        shard = parse_shard(arguments.shard or "1/1")
+        named = [entry for entry in violations if only in entry.name or only in entry.clause]
+        chosen = [entry for entry in named if in_shard(entry.name, shard)]
         if not chosen and not instead:
-            raise ValueError(f"no violator's name or clause contains {only!r}")
+            raise ValueError(f"no violator's name or clause contains {only!r}" if not named else "the shard is empty")
         suite = suite_of(arguments.cases or [])
         load_adapter(arguments.control)
         variants = chosen_variants(arguments, suite, registry) if whole or arguments.variants is not None else []
@@ -107,7 +111,8 @@ def strength(arguments: argparse.Namespace) -> int:
         document = json.dumps(as_json(matrix), indent=1) + "\n"
         (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
         control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
-        (arguments.output / "kill-matrix.md").write_text(markdown(matrix, control, suite), encoding="utf-8")
+        page = markdown(matrix, control, suite, {entry.clause for entry in violations})
+        (arguments.output / "kill-matrix.md").write_text(page, encoding="utf-8")
     failed = bool(matrix.survivors or matrix.control_failures)
     if whole:
         failed |= bool(put_variants(arguments, variants, suite, registry, SAMPLE))
@@ -185,8 +190,8 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
     }
 
 
-def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> str:
-    """The matrix for people, with the clauses that have cases but no violator.
+def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broken: Collection[str]) -> str:
+    """The matrix for people, with the clauses that have cases but no violator: none of all there are `broken` by one.
 
     Where the control does not claim a feature, no violator of it can be held against cases of that feature.
     """
@@ -195,7 +200,7 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> st
         f"{kill.fate} | {len(kill.killers)} of {kill.tagged} |"
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
-    without_violator = _without_violator(matrix, control.registry, suite)
+    without_violator = _without_violator(broken, control.registry, suite)
     unclaimed = [each for each in without_violator if _is_unclaimed(each, control, suite)]
     missing = [each for each in without_violator if each not in unclaimed]
     return "\n".join(
@@ -216,8 +221,8 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite) -> st
     )
 
 
-def _without_violator(matrix: KillMatrix, registry: Registry, suite: CollectedSuite) -> Sequence[str]:
-    waiting = cases_by_clause(suite.index()).keys() - {kill.violation.clause for kill in matrix.kills}
+def _without_violator(broken: Collection[str], registry: Registry, suite: CollectedSuite) -> Sequence[str]:
+    waiting = cases_by_clause(suite.index()).keys() - set(broken)
     return [
         clause.id
         for clause in registry.clauses.values()

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from tessera_conformance.cases import in_shard, parse_shard
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
@@ -39,15 +40,18 @@ def chosen_variants(arguments: argparse.Namespace, suite: CollectedSuite, regist
 
     Raises:
         RegistryError: a variant names a clause or an interpretation that there is not.
-        ValueError: two variants share a name, or a pattern of a reach has no case, or none has such a name.
+        ValueError: two variants share a name, a reach has a pattern of no case, no variant has such a name, or the
+            shard has another form.
     """
     variants = load_variants(None if arguments.variants in (None, CHAPTERS) else arguments.variants)
     for variant in variants:
         (registry.interpretation if variant.freedom.startswith("AMB-") else registry.clause)(variant.freedom)
     only = arguments.only or ""
-    chosen = [each for each in variants if only in each.name or only in each.freedom]
-    if not chosen:
+    named = [each for each in variants if only in each.name or only in each.freedom]
+    if not named:
         raise ValueError(f"no variant's name or freedom contains {only!r}")
+    shard = parse_shard(arguments.shard or "1/1")
+    chosen = [each for each in named if in_shard(each.name, shard)]
     if arguments.cases is None:
         for variant in chosen:
             require_reach(variant, suite.items)
