@@ -29,6 +29,14 @@ TYPES = ("types",)
 SHAPES = ("shapes", "types")
 MATRICES = "%a: tensor<2x3xfp32>, %b: tensor<3x2xfp32>"
 
+VALUES = (("LANG-05.2-01", "LANG-11-01"), (*TYPES, "numerics"))
+
+
+def constant(value, dtype):
+    """A tensor of two elements."""
+    return f'%k = "tessera.graph.const_tensor"() {{value = {value}}} : () -> tensor<2x{dtype}>'
+
+
 CASES = [
     case(
         "use-before-definition",
@@ -119,6 +127,11 @@ CASES = [
     case(
         "hexadecimal-axis", ("LANG-05.4-02",), SHAPES, softmax("%a", "%p", " {axis = 0x⟦1|2⟧}"), returns("%p"), line=4
     ),
+    case("value-beyond-its-dtype", *VALUES, constant("⟦127|128⟧", "int8"), returns("%a"), line=4),
+    case("value-below-its-dtype", *VALUES, constant("-⟦128|129⟧", "int8"), returns("%a"), line=4),
+    case("value-in-a-list", *VALUES, constant("[1, ⟦127|128⟧]", "int8"), returns("%a"), line=4),
+    case("value-between-integers", *VALUES, constant("⟦1|1.5⟧", "int32"), returns("%a"), line=4),
+    case("value-beyond-the-floats", *VALUES, constant("1⟦0|0" + "0" * 400 + "⟧", "fp64"), returns("%a"), line=4),
     case(
         "bits-of-a-double",
         ("LANG-13.1-04", "LANG-12-01"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.cases import golden, judge
 
@@ -15,6 +17,27 @@ from tessera_conformance.vectors.cases import golden, judge
 def test_golden(impl, check, vector):
     """The frozen bits, confirmed by exact rational arithmetic."""
     judge(impl, check, vector)
+
+
+@feature("extra-dtypes")
+@clause("LANG-05.2-02", "LANG-02.2-13")
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("expression", ["op.matmul(A, B)", "A @ B"], ids=["matmul", "at-sign"])
+def test_a_product_of_complex_numbers(impl, check, dtype, expression):
+    """Of small whole numbers, which every order adds exactly; an implementation may have no complex dtypes."""
+    a = [[1 + 2j, 3 - 1j, -2 + 1j], [2 - 3j, -1 - 1j, 4 + 2j]]
+    b = [[1 - 1j, 2 + 3j], [-2 + 2j, 1 + 1j], [3 + 1j, -1 - 2j]]
+    product = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in zip(*b, strict=True)] for row in a]
+    source = returning(expression, f"A: tensor<2x3x{dtype}>, B: tensor<3x2x{dtype}>")
+    value = value_of(impl, check, source, A=complex_tensor(dtype, a), B=complex_tensor(dtype, b))
+    check.bits(value, complex_tensor(dtype, product))
+
+
+def complex_tensor(dtype, rows):
+    """A matrix of complex numbers, the real part of each before the imaginary one."""
+    parts = [part for row in rows for value in row for part in (value.real, value.imag)]
+    data = struct.pack(f"<{len(parts)}{'f' if dtype == 'complex64' else 'd'}", *parts)
+    return Tensor(dtype, (len(rows), len(rows[0])), data)
 
 
 ONES = [

@@ -27,22 +27,22 @@ def meshed(mesh, *statements, parameters="X: tensor<?xint32>", attributes=""):
     return module(mesh, func(*statements, parameters=parameters, attributes=attributes))
 
 
-def asked(impl, source, rows):
+def asked(impl, source, rows, **more):
     """The observation of a run with one X for each rank."""
-    given = {} if impl.level == "strict" else {"level": impl.level}
+    given = more if impl.level == "strict" else {"level": impl.level, **more}
     return impl.language.execute_ranks(source=source, function="f", ranks=[{"X": row} for row in rows], **given)
 
 
-def on_ranks(impl, check, source, rows):
+def on_ranks(impl, check, source, rows, **more):
     """The one value that each rank returns."""
-    ranks = check.returns(asked(impl, source, rows))["ranks"]
+    ranks = check.returns(asked(impl, source, rows, **more))["ranks"]
     check.equal([len(each["outputs"]) for each in ranks], [1] * len(rows), "the number of values of each rank")
     return [each["outputs"][0] for each in ranks]
 
 
-def expect(impl, check, source, rows, expected, dtype="int32"):
+def expect(impl, check, source, rows, expected, dtype="int32", **more):
     """Every rank returns what is expected of it."""
-    results = on_ranks(impl, check, source, [tensor_of(dtype, row) for row in rows])
+    results = on_ranks(impl, check, source, [tensor_of(dtype, row) for row in rows], **more)
     for rank, (result, values) in enumerate(zip(results, expected, strict=True)):
         check.bits(result, tensor_of(dtype, values), f"the result of rank {rank}")
 
@@ -168,11 +168,81 @@ def test_the_dimension_of_a_collective_is_chosen(impl, check, call, expected):
     expect(impl, check, source, [[[1, 2], [3, 4]], [[10, 20], [30, 40]]], expected)
 
 
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    "call",
+    [
+        'reduce_scatter(X, axis=tp, op="sum")',
+        "all_gather(X, axis=tp)",
+        "broadcast(X, axis=tp)",
+        "all_to_all(X, axis=tp)",
+    ],
+    ids=["scatter", "gather", "broadcast", "all-to-all"],
+)
+def test_a_rank_alone_on_its_axis_has_the_whole(impl, check, call):
+    """Along an axis of one rank a value is handed back, as long as it was: N elements remain N."""
+    type_ = "tensor<Nxint32>"
+    function = func(f"return dist.{call};", parameters=f"X: {type_}", result=type_)
+    rows = [[1, 2, 3], [4, 5, 6]]
+    expect(impl, check, module("  mesh g = mesh<axes=[dp, tp], shape=[2, 1]>;", function), rows, rows)
+
+
+@feature("mesh-selection")
+@clause("LANG-05.4-04")
+@pytest.mark.parametrize("running", ["g", "h"])
+def test_a_collective_meets_along_the_axis_of_the_mesh_that_it_names(impl, check, running):
+    """Six ranks as 2 x 3 and as 3 x 2: dp joins 0 and 3 on g, 0 and 1 on h, whichever mesh runs the program."""
+    meshes = "  mesh g = mesh<axes=[dp, tp], shape=[2, 3]>;\n  mesh h = mesh<axes=[tp, dp], shape=[3, 2]>;"
+    sums = (f'dist.all_reduce(X, axis=dp, op="sum", mesh={name})' for name in "gh")
+    source = meshed(meshes, f"return {' * 64 + '.join(sums)};", parameters="X: int32")
+    expected = [
+        64 * sum(1 << each for each in range(6) if each % 3 == rank % 3)
+        + sum(1 << each for each in range(6) if each // 2 == rank // 2)
+        for rank in range(6)
+    ]
+    expect(impl, check, source, [1 << rank for rank in range(6)], expected, mesh=running)
+
+
 @clause("LANG-05.5-01")
 def test_a_gradient_comes_back_from_every_rank(impl, check):
     """y = (x0**2 + x1**2)**2 on both ranks: the derivative of their sum is 8 x (x0**2 + x1**2) (AMB-LANG-143)."""
     body = ['let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum");', "return op.grad(S * S, X);"]
     expect(impl, check, meshed(line(2), *body, parameters="X: fp64"), [1, 2], [40, 80], "fp64")
+
+
+@feature("mesh-collectives")
+@clause("LANG-05.5-01")
+@pytest.mark.parametrize(
+    ("call", "rows", "expected"),
+    [
+        ("broadcast(X, axis=dp, root=1)", [2, 3, 5], [0, 18, 0]),
+        ("all_gather(X, axis=dp)", [[2], [3], [5]], [[12], [18], [30]]),
+        ("all_to_all(X, axis=dp)", [[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[2, 4, 6], [8, 10, 12], [14, 16, 18]]),
+        (
+            'reduce_scatter(X, axis=dp, op="sum")',
+            [[1, 2, 3], [4, 5, 6], [7, 8, 9]],
+            [[24, 30, 36]] * 3,
+        ),
+    ],
+    ids=["broadcast", "gather", "all-to-all", "scatter"],
+)
+def test_a_gradient_goes_back_the_way_of_the_collective(impl, check, call, rows, expected):
+    """Of the squares of what a rank is given: on each of three ranks, or on the one that has it (AMB-LANG-143)."""
+    type_ = "tensor<?xfp64>" if isinstance(rows[0], list) else "fp64"
+    body = [f"let S: {type_} = dist.{call};", "return op.grad(S * S, X);"]
+    expect(impl, check, meshed(line(3), *body, parameters=f"X: {type_}"), rows, expected, "fp64")
+
+
+@clause("LANG-05.5-01", "LANG-02-08")
+def test_ranks_may_differentiate_in_different_branches(impl, check):
+    """One by its input, one by what it computed behind the sum: neither needs the other for it, nor waits."""
+    body = [
+        'let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum");',
+        "if (X > 2.5) { let W: fp64 = S * X; return op.grad(W * W, W); }",
+        "return op.grad(X * X, X);",
+    ]
+    expect(impl, check, meshed(line(2), *body, parameters="X: fp64"), [2, 3], [4, 78], "fp64")
 
 
 # Arithmetic

@@ -165,6 +165,25 @@ def test_without_training_the_statistics_stay(impl, check):
     check.bits(found[2], variance, "the variances")
 
 
+@feature("stateful-ops")
+@clause("LANG-04-07", "LANG-02-04")
+@pytest.mark.parametrize("momentum", [0, 1])
+def test_a_momentum_of_one_forgets_the_statistics_and_of_zero_the_batch(impl, check, momentum):
+    """The ends of r * (1 - momentum) + s * momentum: the columns have means 2 and 0, variances 1 and 4."""
+    source = returning(
+        f"op.batch_norm(X, g, g, m, v, momentum={momentum}.0)",
+        "X: tensor<2x2xfp32>, g: tensor<2xfp32>, m: tensor<2xfp32>, v: tensor<2xfp32>",
+    )
+    given = [tensor_of("fp32", [4.0, 3.0]), tensor_of("fp32", [5.0, 7.0])]
+    batch = [tensor_of("fp32", [2.0, 0.0]), tensor_of("fp32", [1.0, 4.0])]
+    ones = tensor_of("fp32", [1.0, 1.0])
+    x = tensor_of("fp32", [[1.0, -2.0], [3.0, 2.0]])
+    found = evaluate(impl, check, source, X=x, g=ones, m=given[0], v=given[1])
+    check.equal(len(found), 3, "the number of results")
+    for name, value, expected in zip(("mean", "variance"), found[1:], batch if momentum else given, strict=True):
+        check.bits(value, expected, f"the {name}")
+
+
 # What is refused
 
 

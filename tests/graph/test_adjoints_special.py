@@ -7,12 +7,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from tessera_reference.graph.cast import Cast
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.builder import BlockBuilder
-from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.operation import Applied
-from tessera_reference.ir.types import Scalar
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -125,15 +120,6 @@ def test_a_mean_of_more_elements_than_the_dtype_counts_to() -> None:
 def test_casts_pass_gradients_on_as_if_they_did_not_round() -> None:
     assert gradient("op.cast(op.cast(X, dtype=fp8_e4m3), dtype=fp32) * 3.0", "fp32", 1000.0, 0.3) == [3.0, 3.0]
     assert gradient("op.cast(op.cast(X, dtype=int32), dtype=fp32) * X", "fp32", 2.5, -1.5) == [2.0, -1.0]
-
-
-def test_a_cast_from_or_to_anything_but_a_float_has_no_gradient() -> None:
-    at = Location("t.tsr", Span(1, 1, 1, 2))
-    for source, target in (("int32", "fp32"), ("fp32", "int32"), ("bool", "fp64"), ("fp32", "complex64")):
-        build = BlockBuilder(at)
-        x, y, dy = (build.value(Scalar(dtype(name))) for name in (source, target, target))
-        operation = Cast(x=x.type, dtype=dtype(target))
-        assert operation.adjoint(Applied((x,), (y,), (dy,)), build) == (None,)
 
 
 def test_a_product_asked_for_in_a_wider_dtype_rounds_its_gradients_once() -> None:

@@ -361,6 +361,13 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     "missing attribute": ("{value = 3}", "", 6, "types", "the attribute value is missing"),
     "a constant out of range": ("{value = 3}", "{value = 2147483648}", 6, "types", "2147483648 is no value of int32"),
     "a constant of another kind": ("{value = 3}", "{value = 3.0}", 6, "types", "3.0 is no value of int32"),
+    "a constant between two values of its dtype": (
+        CONSTANT,
+        f'%m = "tessera.graph.constant"() {{value = 9007199254740993}} : () -> fp64\n{CONSTANT}',
+        6,
+        "types",
+        "9007199254740993 is no value of fp64",
+    ),
     "a bool that is none": ("{value = true}", "{value = 2}", 5, "types", "2 is no value of bool"),
     "a number of a dtype without a fraction": (
         "() -> int32",

@@ -13,6 +13,7 @@ from tessera_reference.graph import call, control, differentiation, interpreter
 from tessera_reference.graph import grad as grad_module
 from tessera_reference.graph.grad import Grad
 from tessera_reference.graph.tape import Executed, Tape
+from tessera_reference.levels import texts
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast, round_to
@@ -193,3 +194,7 @@ REFUSALS = [
     refuses("no_gradient_of_a_tensor", DECLARED, "differentiates scalars only", r"let Y: tensor<2xfp32> = A", "types"),
     changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR", (Grad, "name", "tessera.graph.vjp")),
 ]  # fmt: skip
+
+gradient_through_a_kernel = replaced(
+    "LANG-05.5-02", "verifies a gradient through a kernel", make, (texts, "missing_adjoints", lambda module: [])
+)

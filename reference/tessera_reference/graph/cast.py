@@ -44,8 +44,6 @@ class Cast(Operation):
         return cast(x, self.dtype, self.overflow)  # type: ignore[arg-type]  # infer has checked it
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """Between floats dy in the operand's dtype, as if nothing had been rounded or saturated; else nothing."""
-        if self.x.dtype.kind != "float" or self.dtype.kind != "float":
-            return (None,)
+        """dy in the operand's dtype, as if nothing had been rounded or saturated; both are floats."""
         dy, _, x = terms(at, build)
         return (dy.cast(dtype=x.dtype, overflow=self.overflow).value,)

@@ -161,5 +161,5 @@ def _is_held(value: Any, dtype: DType) -> bool:
         return value != value or held.has_infinity
     if abs(value) > held.max_finite:
         return False
-    number = np.asarray(value, np.float64)
-    return bool(number == value and (held.name == "fp64" or round_to(number, held) == number))
+    number = float(value)
+    return number == value and (held.name == "fp64" or float(round_to(np.asarray(number), held)) == number)

@@ -27,8 +27,6 @@ class UnknownFunction(Exception):
     """The module has no function of that name."""
 
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
-        self.name = name
-        self.available = available
         super().__init__(f"no function {name!r}; there is {', '.join(available) or 'none'}")
 
 

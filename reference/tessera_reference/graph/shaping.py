@@ -14,8 +14,6 @@ from ..numerics.array import Array
 from .adjoints import terms
 from .axes import require_extents
 
-UNKNOWN = "write -1 for the extent that is not known"
-
 
 @dataclass(frozen=True)
 class Count:
@@ -58,7 +56,7 @@ class Reshape(Operation):
 
     def infer(self) -> Numeric:
         """As many elements as the operand has."""
-        require_extents("shape", self.shape, -1, UNKNOWN)
+        require_extents("shape", self.shape, -1)
         require(
             self.shape.count(-1) < 2,
             "shapes",

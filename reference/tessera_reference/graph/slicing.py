@@ -30,7 +30,6 @@ from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.movement import Selection, Stretch
 from .adjoints import terms
-from .axes import require_extents
 from .term import Term
 
 _PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
@@ -228,8 +227,6 @@ class StridedSlice(Operation):
 
     def infer(self) -> Numeric:
         """What the slices leave of each dimension; dimensions left out at the end are taken whole."""
-        for name, numbers in (("starts", self.starts), ("stops", self.stops), ("steps", self.steps)):
-            require_extents(name, numbers, None)
         require(
             len(self.starts) == len(self.stops) == len(self.steps),
             "shapes",
