@@ -15,7 +15,7 @@ import pytest
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.observations import Rejected
+from tessera_conformance.observations import Rejected, Unsupported
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.products import matmul
@@ -293,6 +293,27 @@ def test_a_complex_product_of_three_in_one_node_is_refused_or_given(impl, check)
     check.true(
         code in (True, "TESS_ERR_INVALID_VALUE", "TESS_ERR_UNSUPPORTED"), "the product is given or refused", code
     )
+
+
+LARGE: Mapping[str, tuple[str, Sequence[Tensor], Mapping[str, Any], tuple[int, ...]]] = {
+    "places without end": (
+        "pow",
+        [Tensor("fp32", (1 << 40, 1, 0), b""), Tensor("fp32", (1, 1 << 40, 0), b"")],
+        {},
+        (1 << 40, 1 << 40, 0),
+    ),
+    "seventy dimensions": ("broadcast", [FOUR], {"shape": [1] * 69 + [4]}, (*[1] * 69, 4)),
+}
+
+
+@feature("operation-access")
+@clause("RT-19.A-01")
+@pytest.mark.parametrize(("operation", "inputs", "attributes", "shape"), LARGE.values(), ids=LARGE)
+def test_a_result_beyond_all_limits_is_given_or_said_not_to_be(impl, check, operation, inputs, attributes, shape):
+    """It has few elements or none, and yet a shape that may be refused or not supported; nothing breaks by it."""
+    answer = evaluate(impl, operation, inputs, attributes)
+    said = isinstance(answer, Rejected | Unsupported)
+    check.equal(shape if said else check.returns(answer)["outputs"][0].shape, shape, "the shape, where it is given")
 
 
 @feature("operation-access", "reductions")
