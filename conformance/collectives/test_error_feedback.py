@@ -10,7 +10,8 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle import quantization
 from tessera_conformance.oracle.exact import INFINITY, NAN, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
@@ -109,6 +110,27 @@ def test_each_step_sends_what_compression_restores(impl, check, wire, block):
         check.bits(found["sent"][step], check.returns(call)["restored"], f"step {step}: what is sent")
         bounds = [each + UNIT * each for each in half_steps(sums, WIRES[wire], block)]
         check.within(found["residuals"][step], [Fraction(0)] * COUNT, bounds, f"step {step}: half a step is kept")
+
+
+@level("strict")
+@feature("operation-access", "error-feedback")
+@clause("COLL-02.5-04")
+@pytest.mark.parametrize("block", [4, 100])
+@pytest.mark.parametrize("wire", quantization.WIRES)
+def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
+    """What is sent of a gradient and a residual, and what that leaves; the step that follows takes what was left."""
+    gradient, residual = counted("fp32", SHAPE, seed=471, exponents=(-12, 6)), counted("fp32", SHAPE, seed=472)
+    for _ in range(2):
+        expected = quantization.error_feedback(gradient, residual, wire=wire, block=block)
+        found = check.returns(
+            impl.numerics.evaluate(
+                operation="error_feedback", inputs=[gradient, residual], attributes={"wire": wire, "block": block}
+            )
+        )["outputs"]
+        check.equal(len(found), 2, "the number of results")
+        check.bits(found[0], expected[0], "what was sent")
+        check.bits(found[1], expected[1], "the new residual")
+        residual = expected[1]
 
 
 @feature("error-feedback")

@@ -73,6 +73,38 @@ def test_an_index_drops_its_dimension_and_a_slice_keeps_it(impl, check, expressi
     check.bits(value_of(impl, check, source, **integers(**INPUTS)), tensor_of("int32", expected))
 
 
+UNKNOWN = {
+    "V[:]": V,
+    "V[0:]": V,
+    "V[::1]": V,
+    "V[::-1]": V[::-1],
+    "V[5::-1]": V[::-1],
+    "V[3:0:-1]": [13, 12, 11],
+    "V[4::-2]": [14, 12, 10],
+    "V[2:]": [12, 13, 14, 15],
+    "V[1:4]": [11, 12, 13],
+}
+
+
+@clause("LANG-14.2-07", "LANG-02.3-20")
+@pytest.mark.parametrize(("expression", "expected"), UNKNOWN.items(), ids=UNKNOWN)
+def test_a_slice_of_an_extent_that_is_a_name_is_the_same(impl, check, expression, expected):
+    """Up and down, in part and whole, of a dimension whose extent the call decides."""
+    source = program(f"return {expression};", parameters="V: tensor<Nxint32>")
+    check.bits(value_of(impl, check, source, **integers(V=V)), tensor_of("int32", expected))
+
+
+WHOLE = ["V[:]", "V[0:]", "V[::1]", "V[::-1]"]
+
+
+@clause("LANG-14.2-07", "LANG-02.3-20")
+@pytest.mark.parametrize("expression", WHOLE)
+def test_a_slice_of_all_of_an_extent_keeps_its_name(impl, check, expression):
+    """It is a tensor of the named extent, as a result has to be that says so."""
+    source = program(f"return {expression};", parameters="V: tensor<Nxint32>", result="tensor<Nxint32>")
+    check.bits(value_of(impl, check, source, **integers(V=V)), tensor_of("int32", UNKNOWN[expression]))
+
+
 COMPUTED = {
     "parameter": ("V[i]", 12),
     "sum": ("V[i + j]", 13),

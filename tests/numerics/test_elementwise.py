@@ -232,9 +232,8 @@ def test_operands_of_two_dtypes_are_refused(operator):
         getattr(arithmetic, operator)(array("bf16", [1]), array("fp16", [1]))
 
 
-def test_transpose_reverses_by_default_and_takes_a_permutation():
+def test_transpose_takes_a_permutation():
     x = array("int8", np.arange(6).reshape(1, 2, 3))
-    assert arithmetic.transpose(x).shape == (3, 2, 1)
     found = arithmetic.transpose(x, [1, 0, 2])
     assert (found.shape, found.to_bits()) == ((2, 1, 3), bytes(range(6)))
     assert arithmetic.transpose(x, [0, 2, 1]).to_bits() == bytes([0, 3, 1, 4, 2, 5])

@@ -313,9 +313,9 @@ def test_any_axis_dropped_or_kept(reduce, axis):
 @pytest.mark.parametrize("reduce", [*ALL, reductions.logsumexp])
 @pytest.mark.parametrize(("shape", "axis"), [((2, 3), 2), ((2, 3), -3), ((), 0), ((), -1)])
 def test_an_axis_out_of_range_is_refused(reduce, shape, axis):
-    with pytest.raises(AxisOutOfRange, match=f"{reduce.__name__}: axis {axis} is out of range") as caught:
+    problem = f"{reduce.__name__}: axis {axis} is out of range for rank {len(shape)}"
+    with pytest.raises(AxisOutOfRange, match=problem) as caught:
         reduce(array("fp32", np.zeros(shape)), axis)
-    assert (caught.value.axis, caught.value.rank) == (axis, len(shape))
     assert isinstance(caught.value, ShapeMismatch)
 
 

@@ -94,6 +94,13 @@ def large_integers(target: str) -> Question:
     return programs.cast(tensor("int64", [*halves, *(-number for number in halves)]), target)
 
 
+@topic.vector("int64-to-{target}/beyond-fp64", target=FLOATS)
+def beyond_fp64(target: str) -> Question:
+    """Integers of 54 bits, the first that fp64 does not hold, on midpoints of narrower types and beside them."""
+    halves = [(1 << 53) + (1 << shift) * odd + side for shift in (0, 29, 45) for odd in (1, 3) for side in (-1, 0, 1)]
+    return programs.cast(tensor("int64", [*halves, *(-number for number in halves)]), target)
+
+
 @topic.vector("{source}-to-{target}/in-range", source=FLOATS, target=INTEGERS)
 def to_integers(source: str, target: str) -> Question:
     """Fractions are cut off toward zero; every value is one that the integer type has."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import numerics
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 from tessera_reference.runtime import collectives
 from tessera_reference.runtime.calls import modules
@@ -14,7 +17,7 @@ from tessera_reference.runtime.calls import modules
 from ...ir.violators.changes import changed
 from .busy_reductions import reordered
 
-EVALUATE, COMBINE = numerics.evaluate, collectives.combine
+EVALUATE, COMBINE, SUM = numerics.evaluate, collectives.combine, NodeArithmetic._sum
 
 
 def is_stable_sum(work: Any, executable: Any) -> bool:
@@ -48,7 +51,19 @@ def changing(name: str, description: str, owner: Any, attribute: str, value: Any
     return changed("RT-11-02", name, description, (owner, attribute, value))
 
 
+def in_steps(self: NodeArithmetic, terms: Sequence[Any]) -> Any:
+    """Add the children of a node one after another, each sum rounded."""
+    return reduce(lambda total, term: SUM(self, [total, term]), terms[1:], SUM(self, terms[:1]))
+
+
+def uncompensated(operation: str, inputs: Any, given: Any) -> Any:
+    """Evaluate along the canonical tree where Kahan's sum is selected."""
+    return EVALUATE(operation, inputs, {name: value for name, value in given.items() if name != "order"})
+
+
 STABLE = [
+    changed("RT-04.7-02", "uncompensated", "adds pairwise where Kahan's sum is selected",
+            (numerics, "evaluate", uncompensated)),
     reordered("RT-04.7-02", "launched_sums", "adds launched sums from the last term on where they are to be stable",
               is_stable_sum),
 ]  # fmt: skip
@@ -58,6 +73,7 @@ ORDERS = [
              long_pairwise_as_fold),
     changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
              uneven_as_fold),
+    changing("in_steps", "rounds within a node of three or more terms", NodeArithmetic, "_sum", in_steps),
     changing("order_dropped", "launches in its own order, whatever the descriptor fixes", modules, "require_order",
              lambda *of: None),
 ]  # fmt: skip

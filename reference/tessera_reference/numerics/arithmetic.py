@@ -128,12 +128,11 @@ def minimum(a: Array, b: Array) -> Array:
     return Array(a.dtype, smaller(a.values, b.values))
 
 
-def transpose(x: Array, perm: Sequence[int] | None = None) -> Array:
-    """Permute the axes: axis i of the result is axis perm[i] of `x`; by default reversed. Raises `ShapeMismatch`."""
-    order = list(range(x.rank))[::-1] if perm is None else list(perm)
-    if sorted(order) != list(range(x.rank)):
-        raise ShapeMismatch("transpose", f"{order} is no permutation of the axes of rank {x.rank}")
-    return Array(x.dtype, x.values.transpose(order))
+def transpose(x: Array, perm: Sequence[int]) -> Array:
+    """Permute the axes: axis i of the result is axis perm[i] of `x`. Raises `ShapeMismatch`."""
+    if sorted(perm) != list(range(x.rank)):
+        raise ShapeMismatch("transpose", f"{list(perm)} is no permutation of the axes of rank {x.rank}")
+    return Array(x.dtype, x.values.transpose(perm))
 
 
 def _require_kinds(operation: str, a: Array, b: Array, *kinds: str) -> None:

@@ -154,8 +154,6 @@ class AxisOutOfRange(ShapeMismatch):
     def __init__(self, operation: str, axis: int, rank: int) -> None:
         allowed = f"{-rank} <= axis <= {rank - 1}" if rank else "none, an operand of rank 0 has no axes"
         super().__init__(operation, f"axis {axis} is out of range for rank {rank}, allowed is {allowed}")
-        self.axis = axis
-        self.rank = rank
 
 
 class EmptyAxis(ShapeMismatch):
@@ -163,7 +161,6 @@ class EmptyAxis(ShapeMismatch):
 
     def __init__(self, operation: str, axis: int) -> None:
         super().__init__(operation, f"axis {axis} has extent 0, at least 1 element is needed")
-        self.axis = axis
 
 
 @dataclass(eq=False, repr=False)
