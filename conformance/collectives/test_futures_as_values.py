@@ -7,6 +7,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     SUM,
     T,
     awaits,
+    binary,
     branch,
     given,
     issue,
@@ -16,6 +17,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 )
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 
@@ -78,3 +80,29 @@ def test_a_future_has_an_extent_that_is_not_known(impl, check, collective):
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
     for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
         check.bits(found, tensor_of("fp32", expected(rank)), f"rank {rank}")
+
+
+@clause("LANG-05.5-02", "COLL-02.1-01")
+@pytest.mark.parametrize("way", ["from-the-future", "past-the-future"])
+def test_no_gradient_is_lost_in_a_future(impl, check, way):
+    """The derivative of s * s, s the sum over four ranks, is 8s; who has no adjoint of it refuses (AMB-LANG-59, -143).
+
+    Past the future, s * x by the x that is no part of s, it is s.
+    """
+    factor, by, times = ("%s", "%x", 8) if way == "from-the-future" else ("%w", "%w", 1)
+    text = program(
+        issue("%f", "%x", SUM),
+        awaits("%s", "%f"),
+        binary("%y", "multiply", "%s", factor),
+        f'%g = "tessera.graph.grad"(%y, {by}) : ({T}, {T}) -> {T}',
+        returns("%g"),
+        takes=f"%x: {T}, %w: {T}",
+    )
+    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
+    ranks = [{"x": row, "w": row} for row in rows]
+    observed = impl.collectives.execute(text=text, function="f", ranks=ranks)
+    if isinstance(observed, Rejected) and way == "from-the-future":
+        check.rejects(observed, category="types")
+        return
+    for rank, each in enumerate(check.returns(observed)["ranks"]):
+        check.bits(each["outputs"][0], tensor_of("fp32", [times * 10 * i for i in range(8)]), f"rank {rank}")

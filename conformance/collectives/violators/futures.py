@@ -10,14 +10,14 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collective_programs as adapter
 from tessera_reference.graph import collective_hints as hints
-from tessera_reference.graph import futures
+from tessera_reference.graph import differentiability, futures
 from tessera_reference.graph.call import Call
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueReduceScatter
 from tessera_reference.ir import byte_count
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.module import Module, Value
 from tessera_reference.ir.operation import Operation, Refusal
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.types import Future, Shard
+from tessera_reference.ir.types import Future, Shard, dtype_of
 
 from ...ir.violators.changes import changed, nothing
 
@@ -134,6 +134,12 @@ def yielding(clause: str, name: str, description: str, cls: Any, value: Callable
 USUAL_RESULTS = Operation.results
 
 
+def is_float_tensor(value: Value) -> bool:
+    """Whether a value is of floats, futures of them left out."""
+    found = dtype_of(value.type)
+    return found is not None and found.kind == "float"
+
+
 def takes_tensors(self: Operation) -> Any:
     """An await of a tensor is the tensor."""
     if isinstance(self, Await) and not isinstance(self.future, Future):
@@ -189,6 +195,12 @@ TYPES = [
         lambda found: Future(found.value.__class__((8,), found.value.dtype)),
     ),
     yielding("COLL-02.1-05", "await_of_a_future", "an await yields a future", Await, Future),
+    changed(
+        "LANG-05.5-02",
+        "gradients_lost_in_futures",
+        "takes what a future holds for no part of a gradient",
+        (differentiability, "_is_float", is_float_tensor),
+    ),
     changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
     changed("COLL-02.1-01", "futures_as_tensors", "takes a future for its value", (Operation, "results", of_values)),
     changed(

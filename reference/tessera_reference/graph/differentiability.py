@@ -2,7 +2,7 @@
 
 `grad` goes back along what is executed, which is known only then. So a path from what is differentiated to what it is
 differentiated by is one that some execution could take: through either branch, round every loop, into what is called
-and out to every caller. Only floats carry a derivative.
+and out to every caller. Only floats carry a derivative, and futures of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..ir.diagnostics import Diagnostic
 from ..ir.module import Block, Function, Instruction, Module, Value
 from ..ir.operation import Refusal
 from ..ir.refusals import diagnostic_of
-from ..ir.types import dtype_of
+from ..ir.types import Future, dtype_of
 from .call import Call
 from .grad import Grad
 
@@ -102,7 +102,9 @@ def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
 
 
 def _is_float(value: Value) -> bool:
-    found = dtype_of(value.type)
+    """Whether it is of floats, or a future of such."""
+    type_ = value.type.value if isinstance(value.type, Future) else value.type
+    found = dtype_of(type_)
     return found is not None and found.kind == "float"
 
 

@@ -37,8 +37,9 @@ def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: 
     contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
     for entry in reversed(executed):
         reached = any(id(result) in contributions for result in entry.results)
-        if isinstance(entry.operation, Collective):  # what reaches any rank comes back to all
-            reached = yield from entry.operation.anywhere(reached, entry.location)
+        operation = entry.operation
+        if isinstance(operation, Collective) and operation.is_differentiable():  # what reaches any rank comes to all
+            reached = yield from operation.anywhere(reached, entry.location)
         if not reached:
             continue
         dys = []
