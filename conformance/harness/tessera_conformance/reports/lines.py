@@ -27,8 +27,8 @@ HEAD_WORDS = 16
 WHOLE_TEXT = 8192
 """Texts of more characters than this, images of modules among them, are shown by their beginning and their SHA-256."""
 HEAD_TEXT = 256
-DIGEST_DIGITS = 32
-"""Hexadecimal digits kept of a SHA-256: 128 bits tell evidence apart, and thousands of digests are most of a report."""
+DIGEST_DIGITS = 24
+"""Hexadecimal digits kept of a SHA-256: 96 bits tell evidence apart, and thousands of digests are most of a report."""
 WHOLE_CASE = 128
 """So many checks and exchanges of a case that passes are shown: the first and the last ones."""
 
