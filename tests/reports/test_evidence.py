@@ -70,14 +70,14 @@ def test_a_line_reads_whole_whatever_it_leaves_out() -> None:
 
 def test_a_line_with_both_evidence_and_checks_is_none(observation: Any) -> None:
     both = {"record": "observation", **observation("abi/a")} | {
-        "evidence": {"checks": {"equal": 1}, "exchanges": 0, "digest": "ab" * 16}
+        "evidence": {"checks": {"equal": 1}, "exchanges": 0, "digest": "ab" * 12}
     }
     assert first_problem("tessera:report/lines", "observation", both) is not None
     assert first_problem("tessera:report/lines", "observation", short(both)) is None
 
 
 def test_a_report_of_short_lines_is_sealed_and_read(build: Any, observation: Any) -> None:
-    digest = {"checks": {"equal": 1}, "exchanges": 1, "digest": "ab" * 16}
+    digest = {"checks": {"equal": 1}, "exchanges": 1, "digest": "ab" * 12}
     report = build([observation("abi/a", evidence=digest), observation("abi/b", "fail", judges=["effect"])])
     again = read(report.path)
     assert again.problem is None
