@@ -312,7 +312,7 @@ def digested(case: str, counts: dict[str, int] | None = None) -> Callable[[Lines
         line = line_of(lines, case)
         kinds = Counter(check["kind"] for check in line.pop("checks"))
         exchanges = len(line.pop("exchanges"))
-        line["evidence"] = {"checks": counts or dict(kinds), "exchanges": exchanges, "digest": "ab" * 16}
+        line["evidence"] = {"checks": counts or dict(kinds), "exchanges": exchanges, "digest": "ab" * 12}
 
     return change
 

@@ -519,7 +519,7 @@ def test_sections_have_the_titles_of_the_documents(visit, build, observations):
 
 @needs_browser
 def test_a_pass_without_its_evidence_says_what_there_is_of_it(visit, build, observation):
-    kept = {"checks": {"equal": 3, "bits": 1}, "exchanges": 4, "digest": "ab" * 16}
+    kept = {"checks": {"equal": 3, "bits": 1}, "exchanges": 4, "digest": "ab" * 12}
     tab = visit(build([observation("abi/a", evidence=kept)]))
     open_case(tab, "abi/a")
     detail = tab.locator("#detail").inner_text()
