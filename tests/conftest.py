@@ -20,6 +20,9 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.load_profile("untimed")
 
+# Of every pytest that a test starts: the plugin of hypothesis imports all of it at the end of a run.
+os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} -p no:hypothesispytest"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run all parameters, and the slow tests of the project too")
