@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.errors import InvalidArgument
-from tessera_reference.numerics.philox import philox4x32, words
+from tessera_reference.numerics.philox import philox4x32, words, words_at
 
 
 def plain_block(counter: list[int], key: tuple[int, int]) -> list[int]:
@@ -38,6 +38,8 @@ def test_words_lie_in_blocks_of_four_and_both_halves_of_every_number_count(seed,
     """Around block 2**32 the counter carries; the last word of a stream is 2**64 - 1."""
     expected = [plain_word(seed, stream, first + i) for i in range(13)]
     assert words(seed, stream, first, 13).tolist() == expected
+    indices = (np.uint64(first) + np.arange(13, dtype=np.uint64))[::-1]
+    assert words_at(seed, stream, indices).tolist() == expected[::-1]
 
 
 @pytest.mark.parametrize("first", range(6))
@@ -45,6 +47,12 @@ def test_words_lie_in_blocks_of_four_and_both_halves_of_every_number_count(seed,
 def test_any_range_is_a_slice_of_the_stream(first, count):
     whole = [plain_word(5, 6, i) for i in range(12)]
     assert words(5, 6, first, count).tolist() == whole[first : first + count]
+
+
+def test_words_are_found_in_any_shape_and_repetition():
+    indices = np.array([[[9, 0], [9, 2]]], np.uint64)
+    assert words_at(5, 6, indices).tolist() == [[[plain_word(5, 6, i) for i in row] for row in [[9, 0], [9, 2]]]]
+    assert words_at(5, 6, np.empty((0, 2), np.uint64)).shape == (0, 2)
 
 
 @pytest.mark.parametrize(

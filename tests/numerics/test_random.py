@@ -12,7 +12,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import InvalidArgument, ShapeMismatch, UnsupportedDType
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.philox import words
-from tessera_reference.numerics.random import dropout, dropout_mask, normal, uniform
+from tessera_reference.numerics.random import dropout, dropout_mask, normal, shard_indices, uniform
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 SIGNIFICAND = {"fp8_e4m3": 4, "fp8_e5m2": 3, "fp16": 11, "bf16": 8, "fp32": 24, "tf32": 24, "fp64": 53}
@@ -54,6 +54,18 @@ def test_uniform_hits_only_its_grid_below_one_and_every_value_is_one_of_the_dtyp
         assert sorted(set(scaled.tolist())) == list(range(2 ** SIGNIFICAND[name]))
     assert abs(float(values.mean()) - 0.5 + 2.0 ** -(SIGNIFICAND[name] + 1)) < 0.01
     assert abs(float(values.var()) - 1 / 12) < 0.005
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_numbers_do_not_depend_on_sharding(generate):
+    """Every box of a tensor, given by its element indices, in any order, holds the numbers the whole tensor has."""
+    whole = generate((4, 6, 5), 0)
+    for rows, columns in itertools.product([(0, 4), (1, 2), (3, 1)], [(0, 6), (4, 2), (5, 0)]):
+        (r, m), (c, n) = rows, columns
+        shard = generate((m, n, 5), shard_indices((4, 6, 5), (r, c, 0), (m, n, 5)))
+        assert shard.tolist() == whole[r : r + m, c : c + n].tolist()
+    shuffled = np.random.Generator(np.random.Philox(1)).permutation(120)
+    assert generate((120,), shuffled).tolist() == whole.reshape(-1)[shuffled].tolist()
 
 
 @pytest.mark.parametrize("generate", GENERATORS)
@@ -114,9 +126,9 @@ def test_seeds_and_streams_give_different_numbers():
 
 
 def test_the_last_elements_of_a_stream_are_reached_and_none_beyond():
+    at_end = np.array([2**63 - 1], np.int64)
     for name in ("fp32", "fp64"):
-        last = uniform(3, 4, (1,), dtype(name), 2**63 - 1)
-        assert uniform(3, 4, (2,), dtype(name), 2**63 - 2).values[1] == last.values
+        assert uniform(3, 4, (2,), dtype(name), 2**63 - 2).values[1] == uniform(3, 4, (1,), dtype(name), at_end).values
     with pytest.raises(InvalidArgument, match="offset is 9223372036854775807"):
         uniform(3, 4, (2,), dtype("fp32"), 2**63 - 1)
 
@@ -134,7 +146,9 @@ def test_scalars_and_empty_tensors(shape):
         (-1, "offset is -1"),
         (1.5, "offset is 1.5"),
         (True, "offset is True"),
-        (2**63 - 1, "offset is 9223372036854775807"),
+        (np.array([0.0, 1.0]), "offset is 'float64'"),
+        (np.array([0, -1]), "offset is -1"),
+        (np.array([0, 2**63], np.uint64), "offset is 9223372036854775808"),
     ],
 )
 def test_offsets_that_are_no_element_indices_are_refused(offset, problem):
@@ -144,8 +158,13 @@ def test_offsets_that_are_no_element_indices_are_refused(offset, problem):
 
 
 def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ShapeMismatch, match=r"\[3\] element indices for shape \[2\]"):
+        uniform(1, 2, (2,), dtype("fp32"), np.arange(3))
     with pytest.raises(ShapeMismatch, match="negative extent"):
         uniform(1, 2, (2, -1), dtype("fp32"))
+    for start, shape in [((0, 3), (2, 2)), ((-1, 0), (1, 1)), ((0,), (1, 1))]:
+        with pytest.raises(ShapeMismatch, match="not inside a tensor"):
+            shard_indices((2, 4), start, shape)
 
 
 @pytest.mark.parametrize("name", ["int32", "bool", "complex64"])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .errors import InvalidArgument
 
-__all__ = ["ROUNDS", "WORD_LIMIT", "philox4x32", "words"]
+__all__ = ["ROUNDS", "WORD_LIMIT", "philox4x32", "words", "words_at"]
 
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
@@ -49,6 +49,13 @@ def words(seed: int, stream: int, first: int, count: int) -> UInt32s:
     begin, end = first // 4, -(-(first + count) // 4)
     blocks = np.uint64(begin) + np.arange(end - begin, dtype=np.uint64)
     return _blocks(seed, stream, blocks).reshape(-1)[first - 4 * begin :][:count]
+
+
+def words_at(seed: int, stream: int, indices: UInt64s) -> UInt32s:
+    """Return the word at each of `indices`, in the same shape. Raises `InvalidArgument`."""
+    blocks = _blocks(seed, stream, indices >> np.uint64(2))
+    lane = (indices & np.uint64(3)).astype(np.intp)
+    return np.asarray(blocks.reshape(-1)[np.arange(lane.size) * 4 + lane.reshape(-1)].reshape(indices.shape))
 
 
 def _blocks(seed: int, stream: int, blocks: UInt64s) -> UInt32s:

@@ -2,7 +2,7 @@
 
 Canon of arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number from
 fixed words of a Philox stream. A shard says which elements it holds by `offset`: the index of its first element, from
-which the others count up.
+which the others count up, or an array with the index of each (see `shard_indices`).
 
     uniform   (w >> (32 - p)) * 2**-p with w = word(i) and p significand bits; fp64 takes 53 bits of words 2i and 2i + 1
     normal    sqrt(-2 log u1) * cos(2 pi u2), u1 = (word(2i) + 1) * 2**-32, u2 = word(2i + 1) * 2**-32 (Box and Muller)
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, prod, tau
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +24,20 @@ from .array import Array
 from .errors import InvalidArgument, ShapeMismatch, UnsupportedDType
 from .formats import DTYPES, DType
 from .limits import require_room
-from .philox import words
+from .philox import words, words_at
 from .rounding import round_exact, round_to
 
-__all__ = ["dropout", "dropout_mask", "normal", "uniform"]
+__all__ = ["Offset", "dropout", "dropout_mask", "normal", "shard_indices", "uniform"]
 
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Offset: TypeAlias = int | npt.NDArray[np.integer[Any]]
 
 ELEMENT_LIMIT = 1 << 63
 """Elements of a tensor; two words each exhaust a stream."""
 
 
-def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: int = 0) -> Array:
+def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
     """Return numbers of `shape` spread evenly over the multiples of 2**-p in [0, 1), p the significand bits of `dtype`.
 
     Floats only; tf32 is fp32. Raises `UnsupportedDType`, `ShapeMismatch`, `InvalidArgument`, `TooLarge`.
@@ -50,7 +52,7 @@ def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: 
     return Array(dtype, np.ldexp(grid.astype(np.float64), -bits).astype(dtype.carrier))
 
 
-def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: int = 0) -> Array:
+def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
     """Return numbers of `shape` with mean 0 and variance 1, below 6.67 in magnitude.
 
     Every step is correctly rounded in fp64, the result once more to `dtype`. Floats only; tf32 is fp32.
@@ -66,7 +68,7 @@ def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: i
         return Array(dtype, round_to(np.asarray(radius * elementary.cos(tau * u2, fp64)), dtype))
 
 
-def dropout(x: Array, rate: float, seed: int, stream: int, offset: int = 0) -> Array:
+def dropout(x: Array, rate: float, seed: int, stream: int, offset: Offset = 0) -> Array:
     """Return `x` with about `rate` of its elements replaced by +0 and the others divided by 1 - rate; same shape.
 
     1 - rate is rounded to the accumulator type, the quotient in it, and then to the dtype of `x`. Floats only.
@@ -81,7 +83,7 @@ def dropout(x: Array, rate: float, seed: int, stream: int, offset: int = 0) -> A
         return Array(x.dtype, np.where(keeps, scaled, np.zeros_like(scaled)))
 
 
-def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: int = 0) -> Array:
+def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: Offset = 0) -> Array:
     """Return, as bool, which elements dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`, `TooLarge`."""
     if not 0.0 <= rate < 1.0:
         raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
@@ -89,15 +91,36 @@ def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offs
     return Array(DTYPES["bool"], _one_word(seed, stream, tuple(shape), offset).astype(np.uint64) >= threshold)
 
 
-def _one_word(seed: int, stream: int, shape: tuple[int, ...], offset: int) -> UInt32s:
+def shard_indices(whole: Sequence[int], start: Sequence[int], shape: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the row-major indices in a tensor of shape `whole` of the box of `shape` that begins at `start`.
+
+    Raises `ShapeMismatch` for a box that is not inside the tensor.
+    """
+    ranks_agree = len(whole) == len(start) == len(shape)
+    if not ranks_agree or any(a < 0 or n < 0 or a + n > m for m, a, n in zip(whole, start, shape, strict=True)):
+        problem = f"a shard of {list(shape)} at {list(start)} is not inside a tensor of {list(whole)}"
+        raise ShapeMismatch("shard", problem)
+    indices = np.zeros((1,) * len(whole), np.int64)
+    for axis, (a, n) in enumerate(zip(start, shape, strict=True)):
+        along = np.arange(a, a + n, dtype=np.int64).reshape([-1 if each == axis else 1 for each in range(len(whole))])
+        indices = indices + along * prod(whole[axis + 1 :])
+    return np.asarray(np.broadcast_to(indices, tuple(shape)))
+
+
+def _one_word(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> UInt32s:
     """Return word(i) of each element i."""
     count = _count(shape)
+    if isinstance(offset, np.ndarray):
+        return words_at(seed, stream, _indices(shape, offset))
     return words(seed, stream, _first(offset, count), count).reshape(shape)
 
 
-def _two_words(seed: int, stream: int, shape: tuple[int, ...], offset: int) -> tuple[UInt32s, UInt32s]:
+def _two_words(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> tuple[UInt32s, UInt32s]:
     """Return word(2i) and word(2i + 1) of each element i."""
     count = _count(shape)
+    if isinstance(offset, np.ndarray):
+        first = _indices(shape, offset) << np.uint64(1)
+        return words_at(seed, stream, first), words_at(seed, stream, first + np.uint64(1))
     pairs = words(seed, stream, 2 * _first(offset, count), 2 * count)
     return pairs[0::2].reshape(shape), pairs[1::2].reshape(shape)
 
@@ -119,3 +142,15 @@ def _first(offset: int, count: int) -> int:
     if not is_integer or not 0 <= offset <= offset + count <= ELEMENT_LIMIT:
         raise InvalidArgument("random numbers", "offset", offset, f"0 <= offset and offset + {count} <= 2**63")
     return offset
+
+
+def _indices(shape: tuple[int, ...], offset: npt.NDArray[np.integer[Any]]) -> UInt64s:
+    if offset.dtype.kind not in "iu":
+        raise InvalidArgument("random numbers", "offset", str(offset.dtype), "an integer or an array of integers")
+    if offset.shape != shape:
+        raise ShapeMismatch("random numbers", f"{list(offset.shape)} element indices for shape {list(shape)}")
+    indices = offset.astype(np.uint64)  # a negative one becomes at least 2**63
+    if (indices >= np.uint64(ELEMENT_LIMIT)).any():
+        first = int(offset[indices >= np.uint64(ELEMENT_LIMIT)][0])
+        raise InvalidArgument("random numbers", "offset", first, "element indices from 0 to 2**63 - 1")
+    return indices
