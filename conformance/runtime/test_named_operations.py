@@ -185,6 +185,21 @@ def test_an_order_written_as_text_is_the_one_that_is_taken_and_told(impl, check,
         judge_ordered(check, evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": told}), expected)
 
 
+@level("strict")
+@feature("operation-access", "descriptor-access", "reductions")
+@clause("RT-11-02")
+@pytest.mark.parametrize("tree", ["fold", "pairwise", "ring(0)", "ring(5)"])
+def test_an_order_that_has_a_name_is_told_by_one_that_is_it(impl, check, tree):
+    """What is told of it gives the bits of that order, and of no other one."""
+    x = counted("fp32", (4, 7), seed=838, exponents=SPREAD)
+    expected = reductions.sum_(x, 1, tree=tree)
+    answer = evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": tree})
+    judge_ordered(check, answer, expected)
+    if not isinstance(answer, Rejected):
+        told = check.returns(answer)["descriptor"]["reduction_order"]
+        judge_ordered(check, evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": told}), expected)
+
+
 # Compensated sums
 
 
