@@ -149,9 +149,9 @@ def _scales(values: Float32s, wire: DType, block: int) -> Float32s:
 
 
 def _spread(scales: Float32s, n: int, block: int) -> Float32s:
-    """Repeat each block's scale over its elements: (..., blocks) -> (..., n), or what broadcasts to it."""
+    """Repeat each block's scale over its elements: (..., blocks) -> (..., n)."""
     if scales.size == 0:
-        return np.ones(n, np.float32)
+        return np.ones((*scales.shape[:-1], n), np.float32)
     return np.asarray(scales[..., np.arange(n) // min(block, n)])
 
 
