@@ -34,7 +34,7 @@ FRONT_ENDS = {
 }
 
 
-QUICK = {("run", signal.SIGTERM), ("smoke", signal.SIGINT)}
+QUICK = {("smoke", signal.SIGINT)}
 LEFT_OUT = {("run in parallel", signal.SIGTERM), ("pytest in parallel", signal.SIGINT)}
 """The signals come alike to both front ends, and to both where they run in parallel."""
 
