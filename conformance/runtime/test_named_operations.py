@@ -165,6 +165,16 @@ def test_a_product_accumulates_in_the_dtype_that_is_asked_for(impl, check, expon
         check.bits(found, matmul(*inputs, out="fp32", accumulator=accum), f"accumulated in {accum}")
 
 
+def judge_told(impl, check, x: Tensor, tree: str) -> None:
+    """The bits of an order, and again those of what is told of it."""
+    expected = reductions.sum_(x, 1, tree=tree)
+    answer = evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": tree})
+    judge_ordered(check, answer, expected)
+    if not isinstance(answer, Rejected):
+        told = check.returns(answer)["descriptor"]["reduction_order"]
+        judge_ordered(check, evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": told}), expected)
+
+
 DEEP = 260
 """Terms of a tree that is too deep to come as lists."""
 
@@ -176,13 +186,7 @@ DEEP = 260
 def test_an_order_written_as_text_is_the_one_that_is_taken_and_told(impl, check, terms):
     """A fold that begins with the last term, deeper than lists can be; what is told of it is that order again."""
     tree = "(" * (terms - 1) + str(terms - 1) + "".join(f" {place})" for place in range(terms - 2, -1, -1))
-    x = counted("fp32", (2, terms), seed=837, exponents=SPREAD)
-    expected = reductions.sum_(x, 1, tree=tree)
-    answer = evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": tree})
-    judge_ordered(check, answer, expected)
-    if not isinstance(answer, Rejected):
-        told = check.returns(answer)["descriptor"]["reduction_order"]
-        judge_ordered(check, evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": told}), expected)
+    judge_told(impl, check, counted("fp32", (2, terms), seed=837, exponents=SPREAD), tree)
 
 
 @level("strict")
@@ -190,14 +194,8 @@ def test_an_order_written_as_text_is_the_one_that_is_taken_and_told(impl, check,
 @clause("RT-11-02")
 @pytest.mark.parametrize("tree", ["fold", "pairwise", "ring(0)", "ring(5)"])
 def test_an_order_that_has_a_name_is_told_by_one_that_is_it(impl, check, tree):
-    """What is told of it gives the bits of that order, and of no other one."""
-    x = counted("fp32", (4, 7), seed=838, exponents=SPREAD)
-    expected = reductions.sum_(x, 1, tree=tree)
-    answer = evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": tree})
-    judge_ordered(check, answer, expected)
-    if not isinstance(answer, Rejected):
-        told = check.returns(answer)["descriptor"]["reduction_order"]
-        judge_ordered(check, evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": told}), expected)
+    """What is told of it gives the bits of that order again."""
+    judge_told(impl, check, counted("fp32", (4, 7), seed=838, exponents=SPREAD), tree)
 
 
 # Compensated sums

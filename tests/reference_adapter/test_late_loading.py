@@ -21,6 +21,7 @@ adapter.hello()
 rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("tessera_reference.")}}
 print(*sorted(rooms & set({rooms!r})))
 """
+LOAD = "from tessera_reference.adapter import load_whole; load_whole()"
 HEAVY = ("graph", "language", "schedule", "tile", "target", "runtime", "wsp", "host_io", "binding")
 PROGRAM = "module m { func f(x: tensor<2xfp32>) -> tensor<2xfp32> { return x + x; } }"
 
@@ -39,6 +40,14 @@ def test_what_is_not_asked_for_is_not_imported(call: str, absent: tuple[str, ...
     found = set(done.stdout.split())
     assert found.isdisjoint(absent)
     assert not call or found
+
+
+def test_the_whole_is_loaded_without_what_extras_bring() -> None:
+    """The violators and variants are judged in a bare environment, too."""
+    absent = ["cffi", "cryptography", "distributed", "jax", "llvmlite", "mpi4py", "numba"]
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent})); {LOAD}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_method_of_the_interface_has_an_area() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pkgutil import walk_packages
+from pkgutil import iter_modules, walk_packages
 from typing import Any
 
 from tessera_conformance.interface import interface
@@ -154,7 +154,7 @@ class ReferenceAdapter(SessionState):
 
     @staticmethod
     def load_whole() -> None:
-        """Import every module of the reference, and load the methods of all areas."""
+        """Import every module that the adapter can, and load the methods of all areas."""
         load_whole()
 
     def hello(self) -> dict[str, Any]:
@@ -211,12 +211,17 @@ def load_areas(*areas: str) -> None:
                 setattr(ReferenceAdapter, name, value)
 
 
+AROUND_THE_ADAPTER = ("__main__", "c_library", "cli", "commands")
+"""Rooms that import the adapter, which never imports them; the C library needs what an extra brings."""
+
+
 @cache
 def load_whole() -> None:
-    """Import every module of the reference but its program, and give the adapter all methods."""
+    """Import every module that the adapter can, so all but those of the programs around it, and load all methods."""
     package = sys.modules[__package__.partition(".")[0]]
-    for module in walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith(".__main__"):
+    rooms = [room.name for room in iter_modules(package.__path__) if room.name not in AROUND_THE_ADAPTER]
+    for room in rooms:
+        for module in walk_packages([f"{package.__path__[0]}/{room}"], f"{package.__name__}.{room}."):
             import_module(module.name)
     load_areas()
 
