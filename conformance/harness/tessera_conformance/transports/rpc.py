@@ -81,7 +81,7 @@ class ProcessTransport(ABC):
         assert self._process is not None
         try:
             return self._process.request(method, params, deadline)
-        except TransportFault:
+        except BaseException:  # after a signal too: what has yet to answer a request hears of no other
             self._process.kill()
             self._process = None
             raise
