@@ -86,7 +86,7 @@ def test_no_process_stays_behind(build, tmp_path, number):
     library.write_bytes(build("misbehaving").read_bytes())
     place = f"{ROOT}/conformance/runtime/test_contexts.py"
     command = [*PYTEST, place, f"--impl=cabi:{library}", f"--report-dir={tmp_path}", "--deadline=300"]
-    environment = {**os.environ, "MISBEHAVE": "hang", "MARK": str(tmp_path / "mark")}
+    environment = {**os.environ, "MISBEHAVE": "hang", "MARK": str(tmp_path / "mark"), "TMPDIR": str(tmp_path)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **quiet)
     try:
