@@ -47,7 +47,9 @@ def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(bu
 
 def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
     case = "runtime/contexts/the-version-has-three-numbers"
-    environment = {**os.environ, "MISBEHAVE": "status"}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, "MISBEHAVE": "status", "TMPDIR": str(scratch)}
     command = [*SUITE, "reproduce", case, f"--impl=cabi:{build('misbehaving')}"]
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     (script,) = (tmp_path / "reproduction").glob("reproduce-*.py")
@@ -56,6 +58,7 @@ def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
     environment.pop("MISBEHAVE")
     mended = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert mended.returncode in (0, 3), mended.stdout + mended.stderr
+    assert list(scratch.glob("tessera-*")) == []
 
 
 def processes_with(text: str) -> list[int]:
