@@ -29,8 +29,9 @@ BAD_INPUT, UNSUPPORTED = 2, 3
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     parser = argparse.ArgumentParser(prog="tessera-reference", description=(__doc__ or "").partition("\n\n")[0])
-    register_all(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
-    options = parser.parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    register_all(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"), arguments)
+    options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show are no failure

@@ -203,3 +203,23 @@ def test_unreadable_programs(tmp_path: Path) -> None:
 def test_the_scale_of_the_example_is_what_it_claims() -> None:
     assert "* 0.125" in ATTENTION.read_text()
     assert Fraction("0.125") ** 2 == Fraction(1, 64)
+
+
+def test_other_subcommands_are_not_imported() -> None:
+    """Most of them take longer to import than `fmt` takes to run."""
+    program = (
+        "import sys; from tessera_reference.cli import main; "
+        "main(['fmt', sys.argv[1]]); print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(ATTENTION)], capture_output=True, text=True, check=True)
+    imported = set(done.stderr.split())
+    assert "tessera_reference.commands.fmt" in imported
+    assert imported.isdisjoint({"tessera_reference.commands.compile", "tessera_reference.runtime"})
+
+
+def test_a_module_that_is_no_subcommand_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("lowering-options", "no-such-command"):
+        with pytest.raises(SystemExit) as ended:
+            main([name])
+        assert ended.value.code == 2
+        assert "'run', 'verify', 'fmt'" in capsys.readouterr().err
