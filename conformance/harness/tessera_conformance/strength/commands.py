@@ -25,6 +25,7 @@ from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants, mutants_in_rooms
 from tessera_conformance.strength.variants.commands import SAMPLE, chosen_variants, configure_variants, put_variants
+from tessera_conformance.strength.variants.trial import require_reach
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -72,8 +73,10 @@ def strength(arguments: argparse.Namespace) -> int:
         mutants = [] if arguments.mutants is None else mutants_in_rooms(arguments)
         violations = [] if instead else load_violations(arguments.violators)
         chosen = [] if instead else _chosen(violations, arguments, registry)
+        variants = chosen_variants(arguments, registry) if whole or arguments.variants is not None else []
         suite = suite_of(arguments.cases or [])
-        variants = chosen_variants(arguments, suite, registry) if whole or arguments.variants is not None else []
+        for variant in variants if arguments.cases is None else ():
+            require_reach(variant, suite.items)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
