@@ -120,7 +120,7 @@ def test_a_chain_has_a_limit_too(syntax_errors: SyntaxErrors, drawn: Callable[[i
     assert syntax_errors(CHAINS[chain](CHAIN_LIMIT)) == ()
     (found,) = syntax_errors(CHAINS[chain](CHAIN_LIMIT + 1))
     assert found.message == "a chain of more than 10000 operators"
-    assert syntax_errors(CHAINS[chain](drawn(100) * CHAIN_LIMIT)) == (found,)
+    assert syntax_errors(CHAINS[chain](drawn(drawn(100)) * CHAIN_LIMIT)) == (found,)
 
 
 def test_chains_inside_chains_add_up(syntax_errors: SyntaxErrors) -> None:
@@ -226,7 +226,7 @@ def test_a_megabyte_of_nothing(space: str) -> None:
 def test_megabytes_of_a_program(
     syntax_errors: SyntaxErrors, drawn: Callable[[int], int], size: int, error: str
 ) -> None:
-    """A long program is read whole, and the error at its end is found: ten megabytes with `--whole`, else a sixteenth."""
+    """A long program is read whole, the error at its end is found: ten megabytes with `--whole`, else a sixteenth."""
     function = "func f(A: tensor<8x8xbf16>) -> tensor<8x8xbf16> {\n  return op.matmul(A, A) * 0.5 + A;\n}\n"
     count = drawn(drawn(size)) // len(function)
     places = [
