@@ -88,6 +88,7 @@ FORMS = [
 ]
 
 CONSTANTS = [
+    misreads("infinity", "LANG-05.2-01", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
     turns_down("constants_of_a_value", "LANG-05.2-01", "a constant of no value", r"const_tensor *:", "types"),
     misreads(
         "constants_of_ones",
