@@ -52,10 +52,10 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
     accumulator = getattr(operation, "accum", None)
     if profile == "fast" or not isinstance(accumulator, DType):
         return
-    operand = dtype_of(operation.operand_types[0][1])
-    if operand is None:
-        return
-    canonical = operand.accumulator
+    operands = [dtype_of(type_) for _, type_ in operation.operand_types]
+    if not operands or operands[0] is None:
+        return  # beside a fragment it says for what, not in what is added
+    canonical = operands[0].accumulator
     require(
         not _is_narrower(accumulator, canonical),
         "numerics",
