@@ -83,8 +83,8 @@ def test_the_workers_of_a_parallel_run_are_interrupted_at_once() -> None:
 
 WAITS = """
 import time
-channel.send("waits")
 try:
+    channel.send("waits")
     time.sleep(600)
 except KeyboardInterrupt:
     channel.send("interrupted")
