@@ -118,9 +118,9 @@ def make_checkout(directory: Path) -> Checkout:
 
 
 def copy_harness(directory: Path) -> None:
-    """Copy what the harness needs to run a suite."""
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=ignore)
+    """Copy what the harness needs to run a suite, compiled as far as it is, so that no run has to do so again."""
+    unfinished = shutil.ignore_patterns("*.pyc.*")  # what another process is writing
+    shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=unfinished)
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")

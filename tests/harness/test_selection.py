@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.case_index import IndexedCase
+from tessera_conformance.reports.journal import Report, UnreadableReport, read
+from tessera_conformance.selection import places as places_of_suite
+from tessera_conformance.selection.choice import Choice, NothingChosen
+from tessera_conformance.selection.places import places
 
 from .conftest import FAKES, copy_harness
 
@@ -50,6 +56,14 @@ ONE, TWO, RANDOM, CAST, LONG = (
     "ir/sums/cast",
     "ir/deep/words/long",
 )
+INDEX = {
+    LONG: IndexedCase("ir/deep/test_words.py::test_long", ("LANG-10-02",), (), ()),
+    CAST: IndexedCase("ir/test_sums.py::test_cast", ("LANG-10-02",), ("casts",), ()),
+    RANDOM: IndexedCase("ir/test_sums.py::test_random", ("LANG-04-06",), ("random-ops",), ()),
+    ONE: IndexedCase("ir/test_sums.py::test_small[one]", ("LANG-02-01",), (), ()),
+    TWO: IndexedCase("ir/test_sums.py::test_small[two]", ("LANG-02-01",), (), ()),
+}
+"""Of that suite."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +119,13 @@ def run(checkout: Path, tmp_path: Path) -> Run:
 @pytest.mark.parametrize(
     ("options", "cases"),
     [
-        (["--case=ir/sums/*"], [CAST, RANDOM, ONE, TWO]),
-        (["--case=*/words/*", "--case=ir/sums/small/t*"], [LONG, TWO]),
+        (["--case=ir/sums/*", "--case=ir/deep/*/long"], [LONG, CAST, RANDOM, ONE, TWO]),
         (["--clause=LANG-10-02"], [LONG, CAST]),
-        (["--clause=LANG-0*"], [RANDOM, ONE, TWO]),
-        (["--feature=casts"], [CAST]),
         (["--feature=random-ops"], [RANDOM]),
-        (["--clause=LANG-10-02", "--case=ir/deep/*"], [LONG]),
         (["--clause=LANG-10-02", "conformance/ir/test_sums.py"], [CAST]),
         (["conformance/ir/deep"], [LONG]),
         (["conformance/ir/test_sums.py::test_small"], [ONE, TWO]),
         (["conformance/ir/test_sums.py::test_small[two]", "--case=*"], [TWO]),
-        (["--case=ir/sums/*", "-n", "2"], [CAST, RANDOM, ONE, TWO]),
         (["--case=ir/sums/*", "-k", "small"], [ONE, TWO]),
         (["conformance/ir/deep", "-n", "2"], [LONG]),
     ],
@@ -124,6 +133,21 @@ def run(checkout: Path, tmp_path: Path) -> Run:
 )
 def test_what_is_asked_for_is_what_runs(run: Run, options: Sequence[str], cases: Sequence[str]) -> None:
     assert run("run", *options).cases == cases
+
+
+@pytest.mark.parametrize(
+    ("choice", "cases"),
+    [
+        (Choice(cases=["ir/sums/*"]), [CAST, RANDOM, ONE, TWO]),
+        (Choice(cases=["*/words/*", "ir/sums/small/t*"]), [LONG, TWO]),
+        (Choice(clauses=["LANG-10-02"]), [LONG, CAST]),
+        (Choice(clauses=["LANG-0*"]), [RANDOM, ONE, TWO]),
+        (Choice(features=["casts"]), [CAST]),
+        (Choice(clauses=["LANG-10-02"], cases=["ir/deep/*"]), [LONG]),
+    ],
+)
+def test_a_choice_has_the_cases_that_meet_every_kind_of_it(choice: Choice, cases: Sequence[str]) -> None:
+    assert list(choice.of(INDEX, load_registry(clauses_directory()))) == cases
 
 
 @pytest.mark.parametrize(
@@ -146,11 +170,13 @@ def test_without_a_choice_the_whole_suite_runs(run: Run, door: str) -> None:
     assert done.report.header["selection"]["complete"] is True
 
 
-@pytest.mark.parametrize("place", ["ir/test_sums.py", "conformance/ir/test_sums.py"])
-def test_a_place_is_known_from_anywhere(run: Run, place: str, checkout: Path) -> None:
+def test_a_place_is_known_from_anywhere(run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has the wheel has no checkout to name files in."""
     (checkout / "elsewhere").mkdir(exist_ok=True)
-    assert run("run", place, directory="elsewhere").cases == [CAST, RANDOM, ONE, TWO]
+    assert run("run", "ir/test_sums.py", directory="elsewhere").cases == [CAST, RANDOM, ONE, TWO]
+    monkeypatch.setattr(places_of_suite, "suite_directory", lambda: checkout / "conformance")
+    named = places(["ir/test_sums.py", "conformance/ir/test_sums.py"], checkout / "elsewhere")
+    assert [place.in_suite for place in named] == ["ir/test_sums.py"] * 2
 
 
 def test_a_place_is_first_looked_for_here(run: Run) -> None:
@@ -200,17 +226,33 @@ def test_other_files_are_not_imported(run: Run, checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (Choice(cases=["ir/sumz/*"]), "no case has such an id; did you mean ir/sums/*"),
+        (Choice(cases=["ir/sums"]), "did you mean ir/sums/*"),
+        (Choice(clauses=["LANG-10-002"]), "no such clause; did you mean LANG-10-02"),
+        (Choice(clauses=["RT-04.3-01"]), "no case judges it (verified by: static)"),
+        (Choice(features=["cast"]), "no such feature; did you mean casts?"),
+        (Choice(features=["mesh-selection"]), "no case needs it"),
+        (Choice("ir/sums/smal/one"), "no such case: ir/sums/smal/one; did you mean ir/sums/small/one"),
+        (Choice(failed=clauses_directory() / "clauses.lock"), "line 1 is not the header of a report"),
+        (Choice(features=["casts"], cases=["ir/deep/*"]), "no case is in all that was asked for"),
+    ],
+)
+def test_what_does_not_exist_is_an_error_of_one_line(choice: Choice, words: str) -> None:
+    with pytest.raises((NothingChosen, UnreadableReport)) as raised:
+        choice.of(INDEX, load_registry(clauses_directory()))
+    assert words in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("option", "words"),
     [
         ("--case=ir/sumz/*", "no case has such an id; did you mean ir/sums/*"),
-        ("--case=ir/sums", "did you mean ir/sums/*"),
         ("--clause=LANG-10-002", "no such clause; did you mean LANG-10-02"),
-        ("--clause=RT-04.3-01", "no case judges it (verified by: static)"),
-        ("--feature=cast", "no such feature; did you mean casts?"),
-        ("--feature=mesh-selection", "no case needs it"),
-        ("--reproduce=ir/sums/smal/one", "no such case: ir/sums/smal/one; did you mean ir/sums/small/one"),
-        ("--failed=conformance/clauses/clauses.lock", "line 1 is not the header of a report"),
         ("--failed=nothing.jsonl", "nothing.jsonl: No such file"),
+        ("schemas", "lies outside the suite"),
     ],
 )
 def test_what_does_not_exist_is_said_in_a_sentence(run: Run, option: str, words: str) -> None:
@@ -228,17 +270,18 @@ def test_what_does_not_exist_is_said_in_a_sentence(run: Run, option: str, words:
             "no such file or folder, here or in the suite; did you mean conformance/ir/test_sums.py?",
         ),
         ("ir/dep", "did you mean ir/deep?"),
-        ("schemas", "lies outside the suite"),
     ],
 )
-def test_a_place_that_does_not_exist_is_said_in_a_sentence(run: Run, place: str, words: str) -> None:
-    done = run("run", place)
-    assert words in done.output
-    assert done.exit_code == 2
-    assert len(done.output.split("ERROR: ")[1].strip().splitlines()) == 1, done.output
+def test_a_place_that_does_not_exist_is_an_error_of_one_line(
+    checkout: Path, place: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places_of_suite, "suite_directory", lambda: checkout / "conformance")
+    with pytest.raises(NothingChosen) as raised:
+        places([place], checkout)
+    assert words in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
 
 
-def test_parts_that_have_no_case_in_common(run: Run) -> None:
-    door = "run"
-    assert "no case is in all that was asked for" in run(door, "--feature=casts", "--case=ir/deep/*").output
-    assert "holds none of the 1 cases" in run(door, "--case=ir/deep/*", "conformance/ir/test_sums.py").output
+def test_a_place_without_the_cases_that_were_asked_for(run: Run) -> None:
+    done = run("run", "--case=ir/deep/*", "conformance/ir/test_sums.py")
+    assert "holds none of the 1 cases" in done.output

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.locations import clauses_directory
-from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
-from tessera_conformance.strength.matrix import kill_matrix
+from tessera_conformance.strength.matrix import kill_matrix, suite_of
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports.locate import load_adapter
 
@@ -88,8 +86,7 @@ def test_what_the_control_does_not_pass_kills_nothing() -> None:
     """A violator of which the control is no better survives, and the control's failure is told."""
     registry = load_registry(clauses_directory())
     (violation,) = [each for each in load_violations() if each.name == "ir/language_syntax.octal"]
-    suite = CollectedSuite()
-    suite.items = [item for item in suite.items if item.stash[CASE].id.startswith("ir/lexical/an-integer")]
+    suite = suite_of(["ir/lexical/an-integer"])
     sound = kill_matrix(suite, registry, [violation], lambda: load_adapter("reference"))
     assert [kill.fate for kill in sound.kills] == ["killed"]
     with violation.broken() as adapter:  # which reads its text in its own way, and patches nothing

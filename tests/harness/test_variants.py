@@ -14,6 +14,7 @@ from tessera_conformance.cli import main
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
+from tessera_conformance.strength.matrix import suite_of
 from tessera_conformance.strength.variants.variant import load_variants
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]
@@ -42,7 +43,8 @@ def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
     """A variant that no case may fail, and does, and one that answers as the control does, fail the command."""
     (tmp_path / "variants").mkdir()
     (tmp_path / "variants" / "sample.py").write_text(VARIANTS)
-    options = ["--beside=3", f"--output={tmp_path}"]
+    few = [f"--cases={part}" for part in ("runtime/streams/", "ir/keywords/", "ir/grammar/", "abi/constants/")]
+    options = [*few, "--beside=3", f"--output={tmp_path}"]
     done = run(f"--variants={tmp_path / 'variants'}", *options)
     assert done.returncode == 1, done.stderr
     rows = {row["name"]: row for row in json.loads((tmp_path / "variants.json").read_text())["variants"]}
@@ -68,11 +70,21 @@ def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
         (VARIANTS, ["--only=Zebra"], "no variant's name or freedom contains 'Zebra'"),
     ],
 )
-def test_a_variant_that_cannot_be_run_is_refused(tmp_path: Path, text: str, options: list[str], expected: str) -> None:
-    (tmp_path / "sample.py").write_text(text)
-    done = run(f"--variants={tmp_path}", *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert expected in done.stderr and "Traceback" not in done.stderr
+def test_a_variant_that_cannot_be_run_is_refused(
+    tmp_path: Path,
+    text: str,
+    options: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of two files of the suite alone, which are soon collected."""
+    monkeypatch.setattr(commands, "suite_of", lambda texts: suite_of(["runtime/streams/", "ir/keywords/"]))
+    (tmp_path / f"{tmp_path.name}.py").write_text(text)  # no module that is imported already
+    assert main(["strength", f"--variants={tmp_path}", *options]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert expected in told.err and "Traceback" not in told.err
 
 
 def test_a_variant_that_cannot_be_run_is_refused_before_the_violators_are_judged(

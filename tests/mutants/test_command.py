@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cli import main
+from tessera_conformance.strength import commands
 from tessera_conformance.strength.mutants.equivalent import explained, read_equivalents, stale
 from tessera_conformance.strength.mutants.killers import read_killers
 from tessera_conformance.strength.mutants.rules import Change
@@ -110,8 +112,9 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
         read_killers(path)
 
 
-@pytest.mark.slow
-def test_an_unknown_room_is_one_line(tmp_path: Path) -> None:
-    ended = subprocess.run([*COMMAND[:-1], "cellar"], capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "--rooms: tessera_reference has no room 'cellar'\n"
+def test_an_unknown_room_is_one_line_before_the_suite_is_collected(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "suite_of", None)
+    assert main(["strength", "--mutants", "100000", "--rooms", "cellar"]) == 2
+    assert capsys.readouterr() == ("", "--rooms: tessera_reference has no room 'cellar'\n")

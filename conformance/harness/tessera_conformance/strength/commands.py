@@ -23,8 +23,9 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
-from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants
+from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants, mutants_in_rooms
 from tessera_conformance.strength.variants.commands import SAMPLE, chosen_variants, configure_variants, put_variants
+from tessera_conformance.strength.variants.trial import require_reach
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import ImplementationUnavailable
@@ -68,25 +69,21 @@ def strength(arguments: argparse.Namespace) -> int:
         if arguments.executor and (arguments.jobs or instead):
             raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         registry = load_registry(clauses_directory())
-        violations = load_violations(arguments.violators)
-        for violation in violations:
-            registry.clause(violation.clause)
-        only = arguments.only or ""
-        shard = parse_shard(arguments.shard or "1/1")
-        named = [entry for entry in violations if only in entry.name or only in entry.clause]
-        chosen = [entry for entry in named if in_shard(entry.name, shard)]
-        if not chosen and not instead:
-            raise ValueError(f"no violator's name or clause contains {only!r}" if not named else "the shard is empty")
-        suite = suite_of(arguments.cases or [])
         load_adapter(arguments.control)
-        variants = chosen_variants(arguments, suite, registry) if whole or arguments.variants is not None else []
+        mutants = [] if arguments.mutants is None else mutants_in_rooms(arguments)
+        violations = [] if instead else load_violations(arguments.violators)
+        chosen = [] if instead else _chosen(violations, arguments, registry)
+        variants = chosen_variants(arguments, registry) if whole or arguments.variants is not None else []
+        suite = suite_of(arguments.cases or [])
+        for variant in variants if arguments.cases is None else ():
+            require_reach(variant, suite.items)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     if arguments.variants is not None:
         return put_variants(arguments, variants, suite, registry)
     if arguments.mutants is not None:
-        return judge_mutants(arguments, suite, registry)
+        return judge_mutants(arguments, mutants, suite, registry)
     left_out = Counter(entry.missing for entry in chosen if entry.missing)
     for reason, count in left_out.items():
         print(f"{count} violators are left out: {reason}", file=sys.stderr)
@@ -117,6 +114,19 @@ def strength(arguments: argparse.Namespace) -> int:
     if whole:
         failed |= bool(put_variants(arguments, variants, suite, registry, SAMPLE))
     return 1 if failed else 0
+
+
+def _chosen(violations: Sequence[Violation], arguments: argparse.Namespace, registry: Registry) -> list[Violation]:
+    """The violators that the options name. Raises `ValueError` where that is none, or the shard has another form."""
+    for violation in violations:
+        registry.clause(violation.clause)
+    only = arguments.only or ""
+    shard = parse_shard(arguments.shard or "1/1")
+    named = [entry for entry in violations if only in entry.name or only in entry.clause]
+    chosen = [entry for entry in named if in_shard(entry.name, shard)]
+    if not chosen:
+        raise ValueError(f"no violator's name or clause contains {only!r}" if not named else "the shard is empty")
+    return chosen
 
 
 def _judge_all(

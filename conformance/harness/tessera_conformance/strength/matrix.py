@@ -20,6 +20,7 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
+from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.session import Implementation
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
@@ -104,9 +105,16 @@ def transport_of(broken: Adapter | Transport, name: str) -> Transport:
 
 
 def suite_of(texts: Sequence[str]) -> CollectedSuite:
-    """The suite, or its cases whose ids contain one of the texts. Raises `SuiteNotCollected`."""
-    suite = CollectedSuite()
-    suite.items = [item for item in suite.items if any(text in item.stash[CASE].id for text in texts or [""])]
+    """The suite, or its cases whose ids contain one of the texts: only their files are read.
+
+    Raises:
+        SuiteNotCollected: pytest cannot collect it.
+    """
+    if not texts:
+        return CollectedSuite()
+    chosen = {name: case for name, case in case_index().items() if any(text in name for text in texts)}
+    suite = CollectedSuite(files=sorted({case.node.partition("::")[0] for case in chosen.values()}))
+    suite.items = [item for item in suite.items if item.stash[CASE].id in chosen]
     return suite
 
 

@@ -15,6 +15,7 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
+from tessera_conformance.strength.loading import load_whole
 from tessera_conformance.strength.mutants.equivalent import read_equivalents, stale
 from tessera_conformance.strength.mutants.executed import executions
 from tessera_conformance.strength.mutants.killers import read_killers
@@ -23,7 +24,7 @@ from tessera_conformance.strength.mutants.sites import Mutant, mutants_of, sampl
 from tessera_conformance.strength.mutants.trial import Result, Trials
 from tessera_conformance.transports.locate import load_adapter
 
-__all__ = ["configure_mutants", "judge_mutants"]
+__all__ = ["configure_mutants", "judge_mutants", "mutants_in_rooms"]
 
 ROOMS = "numerics,ir,graph,language,runtime,abi"
 PATIENCE = 600.0
@@ -42,13 +43,24 @@ def configure_mutants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--equivalents", type=Path, metavar="FILE", help=equivalents_help)
 
 
-def judge_mutants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> int:
+def mutants_in_rooms(arguments: argparse.Namespace) -> list[Mutant]:
+    """Every mutant of the packages that the options name. Raises `ValueError` where the control has no such package.
+
+    The control is loaded whole, so that the process of each mutant has it and need not import it.
+    """
+    control = load_adapter(arguments.control)
+    load_whole(control)
+    package = type(control).__module__.partition(".")[0]
+    return mutants_of(package, arguments.rooms.split(","))
+
+
+def judge_mutants(
+    arguments: argparse.Namespace, every: Sequence[Mutant], suite: CollectedSuite, registry: Registry
+) -> int:
     """0 where every mutant is killed or explained, 1 where one survives, 2 where it cannot be run."""
     try:
         equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
         known = {} if arguments.known is None else read_killers(arguments.known)
-        package = type(load_adapter(arguments.control)).__module__.partition(".")[0]
-        every = mutants_of(package, arguments.rooms.split(","))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

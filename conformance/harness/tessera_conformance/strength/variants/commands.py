@@ -12,7 +12,7 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.registry import Registry
 from tessera_conformance.strength import processes
 from tessera_conformance.strength.variants.report import as_json, failed, lines_of, markdown, summary
-from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge_variants, require_reach
+from tessera_conformance.strength.variants.trial import BESIDE, Selection, judge_variants
 from tessera_conformance.strength.variants.variant import Variant, load_variants
 from tessera_conformance.transports.locate import load_adapter
 
@@ -35,13 +35,12 @@ def configure_variants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside", type=int, default=BESIDE, metavar="N", help=beside_help)
 
 
-def chosen_variants(arguments: argparse.Namespace, suite: CollectedSuite, registry: Registry) -> list[Variant]:
+def chosen_variants(arguments: argparse.Namespace, registry: Registry) -> list[Variant]:
     """The variants that the options name.
 
     Raises:
         RegistryError: a variant names a clause or an interpretation that there is not.
-        ValueError: two variants share a name, a reach has a pattern of no case, no variant has such a name, or the
-            shard has another form.
+        ValueError: two variants share a name, no variant has such a name, or the shard has another form.
     """
     variants = load_variants(None if arguments.variants in (None, CHAPTERS) else arguments.variants)
     for variant in variants:
@@ -51,11 +50,7 @@ def chosen_variants(arguments: argparse.Namespace, suite: CollectedSuite, regist
     if not named:
         raise ValueError(f"no variant's name or freedom contains {only!r}")
     shard = parse_shard(arguments.shard or "1/1")
-    chosen = [each for each in named if in_shard(each.name, shard)]
-    if arguments.cases is None:
-        for variant in chosen:
-            require_reach(variant, suite.items)
-    return chosen
+    return [each for each in named if in_shard(each.name, shard)]
 
 
 def put_variants(
