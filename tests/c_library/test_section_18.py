@@ -71,10 +71,10 @@ def test_a_library_that_was_moved_is_found_and_finds_its_python(
     assert output_of([str(build / "sample"), str(sample.image), str(sample.inputs)], env={}) == sample.output
 
 
-def test_memcheck_finds_no_error(compiled: Callable[..., Path], sample: Sample) -> None:
-    """The suppressions say why what they hide is no error of ours."""
+def test_memcheck_finds_no_error(compiled: Callable[..., Path], sum_sample: Sample) -> None:
+    """The suppressions say why what they hide is no error of ours. No code here changes while it runs."""
     suppressions = Path(__file__).parent / "valgrind.supp"
     options = ["--quiet", "--error-exitcode=9", "--leak-check=no", "--keep-stacktraces=none"]
-    options.append(f"--suppressions={suppressions}")
-    command = [tool("valgrind"), *options, str(compiled("section_18")), str(sample.image), str(sample.inputs)]
-    assert output_of(command, env={"OPENBLAS_NUM_THREADS": "1", "PATH": os.defpath}) == sample.output
+    options += ["--smc-check=none", f"--suppressions={suppressions}"]
+    command = [tool("valgrind"), *options, str(compiled("section_18")), str(sum_sample.image), str(sum_sample.inputs)]
+    assert output_of(command, env={"OPENBLAS_NUM_THREADS": "1", "PATH": os.defpath}) == sum_sample.output
