@@ -132,6 +132,8 @@ CASES = [
     case("value-in-a-list", *VALUES, constant("[1, ⟦127|128⟧]", "int8"), returns("%a"), line=4),
     case("value-between-integers", *VALUES, constant("⟦1|1.5⟧", "int32"), returns("%a"), line=4),
     case("value-beyond-the-floats", *VALUES, constant("1⟦0|0" + "0" * 400 + "⟧", "fp64"), returns("%a"), line=4),
+    case("value-beyond-the-doubles", *VALUES, constant("1e⟦308|309⟧", "fp64"), returns("%a"), line=4),
+    case("value-far-beyond-its-floats", *VALUES, constant("-1.5e⟦0|400⟧", "fp32"), returns("%a"), line=4),
     case(
         "bits-of-a-double",
         ("LANG-13.1-04", "LANG-12-01"),

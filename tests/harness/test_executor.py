@@ -313,7 +313,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_a_sealed_report(
     cluster, report = start_cluster(1), tmp_path / "report"
     running = cluster.start(
         *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"),
-        *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}"),
+        *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}", "-p", "impatient_executor"),
     )
     try:
         wait_for(lambda: pids_in(tmp_path) or running.poll() is not None)
@@ -334,20 +334,21 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_a_sealed_report(
 def test_no_scheduler_and_no_worker_are_told(
     start_cluster: Callable[[int], Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "SCHEDULER_DEADLINE", 1.0)
-    monkeypatch.setattr(engines, "WORKERS_DEADLINE", 1.0)
+    monkeypatch.setattr(engines, "SCHEDULER_DEADLINE", 0.2)
+    monkeypatch.setattr(engines, "WORKERS_DEADLINE", 0.1)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(
-            ExecutorUnavailable, match=f"^no dask scheduler answers at {address} within 1 s.*: start one"
+            ExecutorUnavailable, match=f"^no dask scheduler answers at {address} within 0.2 s.*: start one"
         ):
             Engine(f"dask:{address}", "careless_unit", {})
     with pytest.raises(ExecutorUnavailable, match="expected dask:tcp://HOST:PORT or dask:tls://HOST:PORT"):
         Engine("ray:10.0.0.1", "careless_unit", {})
+    monkeypatch.setattr(engines, "SCHEDULER_DEADLINE", 60.0)
     without_workers = start_cluster(0)
-    with pytest.raises(ExecutorUnavailable, match=r"^the scheduler at \S+ has had no worker for 1 s: start one"):
+    with pytest.raises(ExecutorUnavailable, match=r"^the scheduler at \S+ has had no worker for 0.1 s: start one"):
         Engine(without_workers.executor, "careless_unit", {})
 
 

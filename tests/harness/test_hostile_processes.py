@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -16,9 +17,10 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import METHOD_NOT_FOUND
 from tessera_conformance.server import serve
 from tessera_conformance.session import Session
+from tessera_conformance.terminal.interruptions import Interrupted
 from tessera_conformance.transports.rpc import RpcTransport
 
-from .processes import is_alive
+from .processes import is_alive, pids_in
 
 OpenSession = Callable[..., Session]
 
@@ -63,10 +65,35 @@ def test_what_an_implementation_started_ends_with_it(fake_session: OpenSession) 
     """Also in a session of its own, as an orphan, and without the environment that it was given."""
     observation = fake_session("leaves_daemons").call("language.parse", {"source": ""})
     assert isinstance(observation, Fault)
+    assert observation.kind == "crash"
     (line,) = (each for each in observation.stderr.splitlines() if each.startswith("pids "))
     pids = [int(each) for each in line.split()[1:]]
     assert len(pids) == 3
     assert [pid for pid in pids if is_alive(pid)] == []
+
+
+def test_a_call_that_is_interrupted_ends_the_process(fake_command: Callable[[str], str], tmp_path: Path) -> None:
+    """It is at work, and would not hear that it is to close."""
+    session = Session(RpcTransport(f"{fake_command('waits')} {tmp_path}"), deadline=300)
+    session.open()
+
+    def interrupt(number: int, frame: object) -> None:
+        if pids_in(tmp_path):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise Interrupted(number)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        with pytest.raises(Interrupted):
+            session.call("language.parse", {"source": ""})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    (pid,) = pids_in(tmp_path)
+    ended = not is_alive(pid)
+    session.close()
+    assert ended
 
 
 def test_other_children_of_the_harness_live_on(fake_session: OpenSession) -> None:

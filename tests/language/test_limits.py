@@ -64,9 +64,11 @@ NESTINGS = {
 
 @pytest.mark.parametrize("nesting", NESTINGS)
 @pytest.mark.parametrize("depth", [600, DEEP, 100_000])
-def test_what_is_nested_too_deep_is_refused(syntax_errors: SyntaxErrors, nesting: str, depth: int) -> None:
+def test_what_is_nested_too_deep_is_refused(
+    syntax_errors: SyntaxErrors, drawn: Callable[[int], int], nesting: str, depth: int
+) -> None:
     """One diagnostic, at the token that goes too deep, names the limit; it is the same however much follows."""
-    (found,) = syntax_errors(NESTINGS[nesting](depth))
+    (found,) = syntax_errors(NESTINGS[nesting](drawn(depth) if depth > DEEP else depth))
     assert found.message == "nested more than 500 levels deep"
     assert "500" in found.requirement
     assert found == syntax_errors(NESTINGS[nesting](600))[0]
@@ -114,11 +116,11 @@ def test_long_chains_are_programs(depth_of: Depth, chain: str) -> None:
 
 
 @pytest.mark.parametrize("chain", ["sum", "subscripts"])
-def test_a_chain_has_a_limit_too(syntax_errors: SyntaxErrors, chain: str) -> None:
+def test_a_chain_has_a_limit_too(syntax_errors: SyntaxErrors, drawn: Callable[[int], int], chain: str) -> None:
     assert syntax_errors(CHAINS[chain](CHAIN_LIMIT)) == ()
     (found,) = syntax_errors(CHAINS[chain](CHAIN_LIMIT + 1))
     assert found.message == "a chain of more than 10000 operators"
-    assert syntax_errors(CHAINS[chain](100 * CHAIN_LIMIT)) == (found,)
+    assert syntax_errors(CHAINS[chain](drawn(drawn(100)) * CHAIN_LIMIT)) == (found,)
 
 
 def test_chains_inside_chains_add_up(syntax_errors: SyntaxErrors) -> None:
@@ -183,7 +185,6 @@ GARBAGE = {
 }
 
 
-@pytest.mark.parametrize("size", [100_000, pytest.param(MEGABYTES // 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("garbage", "message", "place"),
     [
@@ -202,10 +203,14 @@ GARBAGE = {
     ],
 )
 def test_megabytes_of_garbage(
-    syntax_errors: SyntaxErrors, garbage: str, message: str, place: tuple[int, int] | None, size: int
+    syntax_errors: SyntaxErrors,
+    drawn: Callable[[int], int],
+    garbage: str,
+    message: str,
+    place: tuple[int, int] | None,
 ) -> None:
-    """What is wrong first is told, ten findings at most."""
-    text = GARBAGE[garbage](size)
+    """What is wrong first is told, ten findings at most: in half a megabyte with `--whole`, else in a quarter of it."""
+    text = GARBAGE[garbage](drawn(MEGABYTES // 20))
     first, *rest = syntax_errors(text)
     assert (first.message, (first.span.line, first.span.column)) == (message, place or (1, len(text)))
     assert len(rest) < 10
@@ -221,9 +226,9 @@ def test_a_megabyte_of_nothing(space: str) -> None:
 def test_megabytes_of_a_program(
     syntax_errors: SyntaxErrors, drawn: Callable[[int], int], size: int, error: str
 ) -> None:
-    """A long program is read whole, and the error at its end is found: ten megabytes with `--whole`, else a quarter."""
+    """A long program is read whole, the error at its end is found: ten megabytes with `--whole`, else a sixteenth."""
     function = "func f(A: tensor<8x8xbf16>) -> tensor<8x8xbf16> {\n  return op.matmul(A, A) * 0.5 + A;\n}\n"
-    count = drawn(size) // len(function)
+    count = drawn(drawn(size)) // len(function)
     places = [
         (found.span.line, found.span.column) for found in syntax_errors("module m {" + function * count + error + "}")
     ]

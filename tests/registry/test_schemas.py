@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import tomllib
 
@@ -91,8 +92,9 @@ OPTIONAL = {
 }
 
 
+@functools.cache
 def shipped(name):
-    """The parsed file with one row, one that has most fields."""
+    """The parsed file with one row, one that has most fields; the same object each time, so copy it to change it."""
     file, rows = FILES[name]
     content = tomllib.loads((locations.clauses_directory() / file).read_text())
     return {**content, rows: [max(content.get(rows) or [CHAPTER], key=len)]}, file

@@ -28,6 +28,7 @@ from tessera_conformance.selection import narrowing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal.interruptions import interrupt_once
+from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
 from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
@@ -83,8 +84,9 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     except _UNANSWERABLE as error:
         raise pytest.UsageError(str(error)) from None
+    config.add_cleanup(interrupt_once())
     if not hasattr(config, "workerinput"):
-        config.add_cleanup(interrupt_once())
+        config.pluginmanager.register(WorkerInterruption())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
         if options.executor and not options.collectonly:
             _spread(config)

@@ -15,17 +15,22 @@ def module(*members: str, name: str = "m") -> str:
 
 
 def func(
-    *operations: str, takes: str = f"%a: {MATRIX}, %b: {MATRIX}, %c: bool", gives: str = MATRIX, name: str = "f"
+    *operations: str,
+    takes: str = f"%a: {MATRIX}, %b: {MATRIX}, %c: bool",
+    gives: str = MATRIX,
+    name: str = "f",
+    profile: str = "",
 ) -> str:
     """A function; its first operation stands three lines below the module's first."""
     types = ", ".join(part.partition(": ")[2] for part in re.split(r", (?=%)", takes) if part)
     signature = f"({types}) -> ({gives})"
+    declared = f'numerics_profile = "{profile}", ' if profile else ""
     return "\n".join(
         [
             '  "tessera.graph.func"() ({',
             f"  ^bb0({takes}):",
             *(f"    {operation}" for operation in operations),
-            f'  }}) {{sym_name = "{name}", function_type = {signature}}} : () -> ()',
+            f'  }}) {{sym_name = "{name}", {declared}function_type = {signature}}} : () -> ()',
         ]
     )
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.ir import verifier
+from tessera_reference.ir.diagnostics import Diagnostic
+from tessera_reference.ir.module import Module
+from tessera_reference.ir.profiles import looser_calls
+from tessera_reference.ir.text_function import FunctionReader
 
 from .verifiers_of_text import misreads, overlooks, turns_down
 
@@ -82,6 +88,7 @@ FORMS = [
 ]
 
 CONSTANTS = [
+    misreads("infinity", "LANG-05.2-01", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
     turns_down("constants_of_a_value", "LANG-05.2-01", "a constant of no value", r"const_tensor *:", "types"),
     misreads(
         "constants_of_ones",
@@ -89,6 +96,40 @@ CONSTANTS = [
         "fills a constant of no value with ones",
         r"const_tensor  :",
         "const_tensor {value = 1} :",
+    ),
+]
+
+
+def _under_the_profile_of_the_function(reader: FunctionReader, *parts: Any) -> Any:
+    *others, _ = parts
+    return _made(reader, *others, reader.profile)
+
+
+def _without_profiles_of_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
+    functions = {}
+    for name, function in module.functions.items():
+        instructions = tuple(replace(each, attributes={}) for each in function.body.instructions)
+        functions[name] = replace(function, body=replace(function.body, instructions=instructions))
+    return looser_calls(replace(module, functions=functions), order)
+
+
+_made = FunctionReader._made
+
+PROFILES = [
+    overlooks("narrow_accumulators", "LANG-11-13", "that an accumulator is narrower than a profile allows", "narrower"),
+    replaced(
+        "LANG-11-13",
+        "looks at the profile of the function where an operation in a text has one of its own",
+        make,
+        (FunctionReader, "_made", _under_the_profile_of_the_function),
+        name="accumulators_of_functions",
+    ),
+    replaced(
+        "LANG-11-16",
+        "looks at the profile of the function where a call in a text has one of its own",
+        make,
+        (verifier, "looser_calls", _without_profiles_of_calls),
+        name="calls_of_functions",
     ),
 ]
 

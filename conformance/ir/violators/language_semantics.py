@@ -16,9 +16,10 @@ from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.softmax import Softmax
 from tessera_reference.ir import common_attributes as ir_attributes
+from tessera_reference.ir import profiles as ir_profiles
+from tessera_reference.ir import verifier
 from tessera_reference.language import (
     common_attributes,
-    function_calls,
     modules,
     scope,
 )
@@ -104,7 +105,7 @@ def profiles(name: str, clause: str, description: str, *known: str) -> Violation
         clause,
         description,
         make,
-        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, function_calls, modules)),
+        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, ir_profiles, modules)),
         name=name,
     )
 
@@ -115,14 +116,14 @@ PROFILES = [
         "LANG-11-16",
         "lets a strict function call a fast one",
         make,
-        (function_calls, "_check_profiles", lambda module, expressions, call, name: None),
+        (verifier, "looser_calls", lambda module, order: []),
         name="looser_callee",
     ),
     replaced(
         "LANG-11-16",
         "looks at the profiles of direct callees only",
         make,
-        (modules.ModuleLowering, "loosest", modules.ModuleLowering.profile),
+        (ir_profiles, "loosest", lambda declared: None),
         name="looser_callee_of_a_callee",
     ),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),

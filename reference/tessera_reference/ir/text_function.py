@@ -16,6 +16,7 @@ from .diagnostics import UnsupportedConstruct
 from .dimensions import joined_all, shown, with_marks
 from .module import Block, Exit, Function, Instruction, Value
 from .operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
+from .profiles import refuse_narrow_accumulation
 from .refusals import other_type
 from .spelling import counted, did_you_mean
 from .text import DEVICE_KERNELS, KERNEL, TERMINATORS
@@ -58,6 +59,8 @@ class FunctionReader:
         self.meshes = meshes
         self.scope = TextScope(text, findings)
         self.returned: list[tuple[Type, ...]] = []
+        profile = text.attributes.get("numerics_profile")
+        self.profile = None if profile is None else str(profile.value)
 
     def read(self) -> Function | None:
         """The function, meaningless where something was reported; nothing where it has no signature."""
@@ -209,7 +212,8 @@ class FunctionReader:
             declared = _declared(operation)
             if len(values) == len(operands) and regions is not None:
                 own, common = own_and_common(operation, declared)
-                made = self._made(operation, declared, values, own, regions)
+                stated_profile = common.get("numerics_profile", self.profile)
+                made = self._made(operation, declared, values, own, regions, stated_profile)
         except MisplacedAttribute as misplaced:
             self.findings.refused(misplaced.refusal, operation, place=misplaced.place)
         except Refusal as refusal:
@@ -246,6 +250,7 @@ class FunctionReader:
         operands: tuple[Value, ...],
         own: dict[str, Any],
         regions: tuple[Block, ...],
+        profile: str | None,
     ) -> tuple[Operation, tuple[Type, ...]]:
         """The operation and its results, which are as the text states them. Raises `Refusal`."""
         _check_counts(operation, declared)
@@ -264,6 +269,7 @@ class FunctionReader:
             )
         hidden = declared.hidden(Shown(types, own, stated_types, regions, self.functions, self.meshes))
         made: Operation = declared(**fields_of(declared, types), **own, **hidden)
+        refuse_narrow_accumulation(made, profile)
         inferred = made.results()
         if len(inferred) != named:
             raise Refusal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from .attributes import float_of_bits, string_of
@@ -31,11 +32,15 @@ def number(tokens: Tokens) -> int | float | ByteCount:
 
 
 def fraction(tokens: Tokens) -> float | ByteCount:
-    """A float, or a number of bytes such as `1.5MiB`."""
+    """A float, or a number of bytes such as `1.5MiB`; infinity is written by its bits."""
     text = tokens.advance()
     if _is_unit(tokens) and "e" not in text.lower():
         return _bytes_of(tokens, Fraction(text.rstrip(".")))
+    span = tokens.span(tokens.previous_end - len(text), tokens.previous_end)
     _suffix(tokens)
+    if math.isinf(float(text)):
+        requirement = "a magnitude up to 1.7976931348623157e308, or 0x7FF0000000000000 : f64"
+        tokens.reject("types", "verify", f"{text[:20]} does not fit a double", span, requirement, "AMB-LANG-54", "")
     return float(text)
 
 

@@ -12,6 +12,7 @@ from .diagnostics import Diagnostic, Rejection
 from .function_verifier import FunctionVerifier
 from .module import Module
 from .operation import Refusal
+from .profiles import looser_calls
 from .refusals import diagnostic_of, recursion
 from .type_text import sound_mesh
 
@@ -32,15 +33,17 @@ def verify(module: Module) -> None:
     calls: dict[str, list[str]] = {}
     for name, function in module.functions.items():
         calls[name] = FunctionVerifier(module, function, found).verify()
-    _refuse_recursion(module, calls, found)
+    order = _order(module, calls, found)
+    found += looser_calls(module, [name for name in order if name in module.functions])
     if found:
         raise Rejection(found)
 
 
-def _refuse_recursion(module: Module, calls: dict[str, list[str]], found: list[Diagnostic]) -> None:
-    """No function comes back to itself (AMB-LANG-97)."""
+def _order(module: Module, calls: dict[str, list[str]], found: list[Diagnostic]) -> list[str]:
+    """The functions, each behind those that it calls: no function comes back to itself (AMB-LANG-97)."""
     try:
-        TopologicalSorter(calls).prepare()
+        return list(TopologicalSorter(calls).static_order())
     except CycleError as error:
         circle = error.args[1]
         found.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
+        return []

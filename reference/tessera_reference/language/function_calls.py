@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..graph.call import Call
 from ..graph.function_values import CallValue, FunctionValue, type_of_function
-from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Span
 from ..ir.dimensions import substituted
 from ..ir.module import Function, Value
@@ -32,7 +31,6 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
     common = _common(expressions, call)
     if callee is None or arguments is None or common is None:
         return None
-    _check_profiles(module, expressions, call.span, name)
     sizes = _bind_dims(expressions, call, callee, arguments)
     if sizes is None:
         return None
@@ -50,7 +48,6 @@ def function_value(module: ModuleLowering, expressions: Expressions, name: s.Nam
     function = module.function(name.text)
     if function is None:
         return True, None
-    _check_profiles(module, expressions, name.span, name.text)
     try:
         operation = FunctionValue(callee=name.text, type=type_of_function(name.text, function))
     except Refusal as refusal:
@@ -157,20 +154,6 @@ def _bind_dims(
         if not there.fits(parameter.type, argument.type, call.span, f"{callee.name}: {parameter.name}"):
             return None
     return there.frame.dims
-
-
-def _check_profiles(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> None:
-    """Refuse that a function calls one of a looser profile (AMB-LANG-69, AMB-LANG-128)."""
-    ours, theirs = expressions.scope.profile, module.loosest(name)
-    if ours and theirs and PROFILES.index(theirs) < PROFILES.index(ours):
-        module.findings.report(
-            "numerics",
-            f"a {ours} function calls {name}, which is {theirs}",
-            span,
-            requirement="callees at least as strict as their callers",
-            clause="LANG-11-16",
-            remedy=f"declare {name} as {ours}",
-        )
 
 
 def _refuse(expressions: Expressions, span: Span, message: str, requirement: str, remedy: str = "") -> None:

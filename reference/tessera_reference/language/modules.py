@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..graph.call import Call
-from ..graph.function_values import FunctionValue
 from ..ir.common_attributes import PROFILES
 from ..ir.diagnostics import Location, Span
 from ..ir.module import Function, Module
@@ -45,7 +43,6 @@ class ModuleLowering:
     computing: list[str] = field(default_factory=list)
     lowered: dict[str, Function | None] = field(default_factory=dict)
     in_progress: list[str] = field(default_factory=list)
-    loosest_known: dict[str, str | None] = field(default_factory=dict)
 
     def lower(self) -> Module:
         """Every declaration, each once."""
@@ -156,17 +153,3 @@ class ModuleLowering:
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
             given = [*first.call.arguments[:1], *given]  # of the block, which wins (AMB-LANG-111)
         return next((word_of(value) for value in given if word_of(value) in PROFILES), None)
-
-    def loosest(self, name: str) -> str | None:
-        """The profile a lowered function runs under: its own, else the loosest among what it calls."""
-        if name not in self.loosest_known:
-            function = self.lowered[name]
-            operations = [instruction.operation for instruction in function.body.walk()] if function else []
-            called = [
-                self.loosest(operation.callee)
-                for operation in operations
-                if isinstance(operation, Call | FunctionValue)
-            ]
-            declared = [profile for profile in called if profile]
-            self.loosest_known[name] = self.profile(name) or min(declared, key=PROFILES.index, default=None)
-        return self.loosest_known[name]

@@ -9,8 +9,8 @@ from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, Uns
 from ..ir.dimensions import marked
 from ..ir.module import Block, Exit, Instruction, Value
 from ..ir.operation import AttributeValue, Operation, Refusal, Unimplemented
+from ..ir.profiles import refuse_narrow_accumulation
 from ..ir.types import Dim, Scalar, Tensor, Type
-from .accumulation import refuse_narrow_accumulation
 
 
 @dataclass

@@ -10,10 +10,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from . import libmp as mp
 from .array import Array
 from .elementary import erf, exp, tanh
 from .errors import InvalidArgument, UnsupportedDType

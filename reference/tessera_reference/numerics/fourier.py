@@ -15,11 +15,11 @@ from itertools import count
 from math import isqrt
 from typing import Any, Literal, TypeAlias, get_args
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
 from . import complex_numbers
+from . import libmp as mp
 from .array import Array
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge, UnsupportedDType
 from .formats import DTYPES, DType

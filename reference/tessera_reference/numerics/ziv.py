@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from . import libmp as mp
 from .double_double import Float64s, Int64s
 from .formats import DType
 from .rounding import Overflow, round_exact, round_to

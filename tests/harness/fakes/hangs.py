@@ -1,7 +1,8 @@
-"""Never answers a call, and ignores the end of its input."""
+"""Never answers a call, and ignores the end of its input; claims the documents that are named, or the usual one."""
 
+import sys
 import time
 
-from speaker import converse
+from speaker import HELLO, converse
 
-converse(lambda request: time.sleep(3600))
+converse(lambda request: time.sleep(3600), HELLO | {"documents": sys.argv[1:] or HELLO["documents"]})

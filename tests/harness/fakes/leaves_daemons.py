@@ -1,4 +1,7 @@
-"""Starts processes that outlive it: in a session of its own, orphaned there, and with a cleared environment."""
+"""Starts processes that outlive it: in a session of its own, orphaned there, and with a cleared environment.
+
+None of them keeps its standard output open, so that its own end is noticed at once.
+"""
 
 import os
 import subprocess
@@ -11,7 +14,7 @@ SLEEP = "import time; time.sleep(600)"
 
 def answer(request: dict) -> None:
     started = []
-    started.append(subprocess.Popen([sys.executable, "-c", SLEEP], start_new_session=True).pid)
+    started.append(subprocess.Popen([sys.executable, "-c", SLEEP], stdout=2, start_new_session=True).pid)
     forked = (
         "import subprocess, sys\n"
         f"print(subprocess.Popen([sys.executable, '-c', {SLEEP!r}], stdout=2, start_new_session=True).pid)"

@@ -1,6 +1,8 @@
-"""Lets a log line slip onto standard output."""
+"""Lets a log line slip onto standard output; claims the documents that are named, or the usual one."""
 
-from speaker import converse, result, send
+import sys
+
+from speaker import HELLO, converse, result, send
 
 
 def answer(request: dict) -> None:
@@ -8,4 +10,4 @@ def answer(request: dict) -> None:
     send(result(request, {"returned": {"modules": []}}))
 
 
-converse(answer)
+converse(answer, HELLO | {"documents": sys.argv[1:] or HELLO["documents"]})

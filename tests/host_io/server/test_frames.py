@@ -147,7 +147,7 @@ def test_a_host_that_does_not_read_is_not_read_from(served: Served, memory_write
     block = frames(memory_write(request_id=str(number), debug_label=label) for number in range(100))
     with served.connect() as slow, served.connect() as other:
         before = served.rss()
-        sent = slow.flood(block, 2.0)
+        sent = slow.flood(block, 0.5)
         assert served.rss() - before < 32 << 20
         assert codes(other.ask(memory_write())) == [None]
         whole = sent // len(block) * 100 + block[: sent % len(block)].count(b"\n")

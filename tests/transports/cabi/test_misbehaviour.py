@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
 
 from tessera_conformance.observations import Fault, Rejected, Returned
+from tessera_conformance.session import Session
+from tessera_conformance.transports.rpc import RpcTransport
 
 VERSION = Returned({"major": 1, "minor": 2, "patch": 3})
 
@@ -29,6 +32,20 @@ def test_a_process_that_ends_is_a_crash_with_the_function_named(build, opened, m
     assert observation.detail.endswith(said)
     monkeypatch.delenv("MISBEHAVE")
     assert session.call("runtime.tessGetVersion", {}) == VERSION
+
+
+def test_a_process_that_serves_a_library_leaves_no_folder_when_it_is_ended(build, monkeypatch, tmp_path):
+    """It is ended for the crash of what it had started, and cannot remove the folder that it exchanged files in."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("MISBEHAVE", "segfault")
+    served = f"{sys.executable} -m tessera_conformance serve cabi:{build('misbehaving')} --compiler=reference"
+    session = Session(RpcTransport(served))
+    observation = session.call("runtime.tessGetVersion", {})
+    assert isinstance(observation, Fault)
+    assert "signal SIGSEGV" in observation.detail
+    session.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", ["hang", "spin"])

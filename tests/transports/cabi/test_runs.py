@@ -47,7 +47,9 @@ def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(bu
 
 def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
     case = "runtime/contexts/the-version-has-three-numbers"
-    environment = {**os.environ, "MISBEHAVE": "status"}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, "MISBEHAVE": "status", "TMPDIR": str(scratch)}
     command = [*SUITE, "reproduce", case, f"--impl=cabi:{build('misbehaving')}"]
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     (script,) = (tmp_path / "reproduction").glob("reproduce-*.py")
@@ -56,6 +58,7 @@ def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
     environment.pop("MISBEHAVE")
     mended = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert mended.returncode in (0, 3), mended.stdout + mended.stderr
+    assert list(scratch.glob("tessera-*")) == []
 
 
 def processes_with(text: str) -> list[int]:
@@ -86,7 +89,7 @@ def test_no_process_stays_behind(build, tmp_path, number):
     library.write_bytes(build("misbehaving").read_bytes())
     place = f"{ROOT}/conformance/runtime/test_contexts.py"
     command = [*PYTEST, place, f"--impl=cabi:{library}", f"--report-dir={tmp_path}", "--deadline=300"]
-    environment = {**os.environ, "MISBEHAVE": "hang", "MARK": str(tmp_path / "mark")}
+    environment = {**os.environ, "MISBEHAVE": "hang", "MARK": str(tmp_path / "mark"), "TMPDIR": str(tmp_path)}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **quiet)
     try:

@@ -20,6 +20,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from typing import Any
 
@@ -52,15 +53,18 @@ class Implementation:
     """A process that answers one JSON-RPC line with one JSON-RPC line."""
 
     def __init__(self, command: list[str], directory: str | None) -> None:
+        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")  # of processes that it starts
         try:
             self._process = subprocess.Popen(
                 command,
                 cwd=directory,
+                env={**os.environ, "TESSERA_CONFORMANCE_EXCHANGE": self._exchange.name},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
+            self._exchange.cleanup()
             raise NoAnswer(f"cannot start {shlex.join(command)}: {error.strerror}") from None
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -128,6 +132,7 @@ class Implementation:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not self._reader.is_alive():
                 pipe.close()
+        self._exchange.cleanup()
 
 
 def words(tensor: Any) -> list[int]:

@@ -38,6 +38,9 @@ CHUNK = 1 << 16
 """Bytes that are read at once: as many as a pipe holds, and memory for many more would be mapped for each read."""
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
+EXCHANGE = "TESSERA_CONFORMANCE_EXCHANGE"
+"""The environment variable naming the exchange directory of a process: one that starts others, as `serve` does, may be
+ended before it removes theirs, so that they lie in its own."""
 LAST_WORDS_GRACE = 0.5
 """Seconds that a process has to end after it wrote what is no answer."""
 
@@ -58,10 +61,10 @@ class ProcessTransport(ABC):
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
         self.stop()
-        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-")
+        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-", dir=_outer_exchange())
         self._folder = Path(self._exchange.name)
         try:
-            self._process = _Process(self.arguments(self._folder))
+            self._process = _Process(self.arguments(self._folder), {EXCHANGE: self._exchange.name})
         except OSError as error:
             raise ImplementationUnavailable(self.label, f"{error}", "make the program executable") from None
         params = {
@@ -81,7 +84,7 @@ class ProcessTransport(ABC):
         assert self._process is not None
         try:
             return self._process.request(method, params, deadline)
-        except TransportFault:
+        except BaseException:  # after a signal too: what has yet to answer a request hears of no other
             self._process.kill()
             self._process = None
             raise
@@ -125,11 +128,11 @@ class RpcTransport(ProcessTransport):
 class _Process:
     """A running implementation: its pipes, its unread bytes and the tail of its standard error."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], variables: Mapping[str, str]) -> None:
         self._family = ProcessFamily()
         self._popen = subprocess.Popen(
             arguments,
-            env=self._family.environment(),
+            env={**self._family.environment(), **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -287,6 +290,12 @@ class _Process:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _outer_exchange() -> str | None:
+    """The exchange directory of this process, where it is an implementation itself; None for the usual place."""
+    outer = os.environ.get(EXCHANGE, "")
+    return outer if os.path.isdir(outer) else None
 
 
 def signal_name(number: int) -> str:

@@ -10,9 +10,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-import mpmath.libmp as mp
 import numpy as np
 
+from .. import libmp as mp
 from ..double_double import Float64s, Pair, fast_two_sum, nearest, pairs_of, two_product
 from ..formats import DType
 from ..rounding import Overflow

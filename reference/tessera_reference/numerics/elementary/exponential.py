@@ -10,10 +10,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from .. import libmp as mp
 from ..double_double import (
     Float64s,
     Int64s,

@@ -13,10 +13,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from .. import libmp as mp
 from ..double_double import nearest
 from ..ziv import rational
 from .constants import BITS, LN2

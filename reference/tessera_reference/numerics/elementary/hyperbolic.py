@@ -6,9 +6,9 @@ tanh = M/(E + 1). All sums have terms of one sign, so that nothing is lost near 
 
 from __future__ import annotations
 
-import mpmath.libmp as mp
 import numpy as np
 
+from .. import libmp as mp
 from ..double_double import Float64s, add_float, divide, fast_two_sum, two_sum
 from ..formats import DType
 from ..rounding import Overflow

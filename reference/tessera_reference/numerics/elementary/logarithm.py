@@ -12,9 +12,9 @@ from functools import cache
 from math import frexp
 from typing import Any
 
-import mpmath.libmp as mp
 import numpy as np
 
+from .. import libmp as mp
 from ..double_double import (
     Float64s,
     Pair,

@@ -10,10 +10,10 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-import mpmath.libmp as mp
 import numpy as np
 import numpy.typing as npt
 
+from .. import libmp as mp
 from ..double_double import Float64s, multiply_float
 from ..formats import DType
 from ..limits import broadcast_shape

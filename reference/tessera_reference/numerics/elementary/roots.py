@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath.libmp as mp
 import numpy as np
 
+from .. import libmp as mp
 from ..double_double import Float64s, fast_two_sum, two_product
 from ..formats import DType
 from ..rounding import Overflow, round_to

@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import mpmath.libmp as mp
 import numpy as np
 
+from .. import libmp as mp
 from ..double_double import (
     Float64s,
     Int64s,
