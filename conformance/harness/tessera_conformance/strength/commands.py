@@ -148,12 +148,14 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
         return {}
     index = suite.index()
     lacks = {name: [each for each in case.features if not hello.has(each)] for name, case in index.items()}
-    cases, lacking = cases_by_clause(index), {}
+    cases = cases_by_clause(index)
+    lacking: dict[str, str] = {}
     for violation in violations:
         clause = control.registry.clause(violation.clause)
         own = [*cases.get(clause.id, ()), *cases.get(clause.duplicate_of or "", ())]
         if own and all(lacks[each] for each in own):
-            lacking[violation.name] = ", ".join(min((lacks[each] for each in own), key=len))
+            least: list[str] = min((lacks[each] for each in own), key=len)
+            lacking[violation.name] = ", ".join(least)
     return lacking
 
 
