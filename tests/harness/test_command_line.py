@@ -13,9 +13,6 @@ from tessera_conformance.cli import main
 
 pytestmark = pytest.mark.slow
 
-FEW_FILES = "--ignore-glob=*/test_[!m]*"
-"""To collect the suite takes seconds; what is asked here shows with the files whose names begin with m."""
-
 
 @pytest.mark.parametrize("command", ["run", "reproduce"])
 def test_help_shows_the_options_of_the_suite(capsys: pytest.CaptureFixture[str], command: str) -> None:
@@ -34,7 +31,8 @@ def test_an_implementation_must_be_named(capsys: pytest.CaptureFixture[str], arg
 
 
 def test_a_selection_of_nothing_is_said(tmp_path: object) -> None:
-    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "-k", "no_such_thing", FEW_FILES]
+    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "-k", "no_such_thing"]
+    command.append("ir/test_softmax.py")  # to collect the suite takes seconds
     done = subprocess.run(command, cwd=str(tmp_path), capture_output=True, text=True, check=False)
     assert (done.returncode, "no case was selected" in done.stderr) == (2, True)
 

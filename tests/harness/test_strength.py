@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cli import main
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
+from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import kill_matrix, suite_of
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports.locate import load_adapter
 
+FAKES = Path(__file__).parent / "fakes"
 VIOLATORS = """
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
@@ -80,6 +83,25 @@ def test_each_fate_is_told_and_fails_the_run(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "kill-matrix.json").read_text())["violators"]
     fates = {row["name"].removeprefix("sample."): row["fate"] for row in rows}
     assert (done.returncode, fates) == (1, {"Killed": "killed", **FATES})
+
+
+def test_a_violator_of_what_the_control_does_not_claim_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It is named with what it needs, and where no other is left that is no proof."""
+    monkeypatch.syspath_prepend(FAKES)
+    monkeypatch.setattr(commands, "suite_of", lambda texts: suite_of(["ir/random", "ir/lexical/an-integer"]))
+    command = ["strength", "--control=py:claims_chosen:WithoutFeatures", "--jobs=1", "--violators", str(tmp_path)]
+    (tmp_path / "unclaimed.py").write_text(
+        "from contextlib import nullcontext\n"
+        "from tessera_conformance.strength import Violation\n"
+        'VIOLATIONS = [Violation("drawn", "LANG-04-06", "draws nothing", nullcontext)]\n'
+    )
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert told == (
+        "1 violators are not judged: needs random-ops, which the control does not claim\nno violator is left to judge\n"
+    )
 
 
 def test_what_the_control_does_not_pass_kills_nothing() -> None:

@@ -45,7 +45,8 @@ class Assignment:
 def load(name: str, path: str, bits: bool, function: Function) -> Array:
     """An input file as an array of its parameter's dtype."""
     try:
-        values = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:  # numpy leaves one open that it takes for an archive and is none
+            values = np.load(file, allow_pickle=False)
     except OSError as error:
         raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
     except MemoryError as error:

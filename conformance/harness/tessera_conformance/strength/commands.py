@@ -19,6 +19,7 @@ from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailabl
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
+from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
@@ -87,7 +88,15 @@ def strength(arguments: argparse.Namespace) -> int:
     left_out = Counter(entry.missing for entry in chosen if entry.missing)
     for reason, count in left_out.items():
         print(f"{count} violators are left out: {reason}", file=sys.stderr)
-    chosen = [entry for entry in chosen if not entry.missing]
+    lacking = _lacking(
+        chosen, suite, SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
+    )
+    for features, count in Counter(lacking.values()).items():
+        print(f"{count} violators are not judged: needs {features}, which the control does not claim", file=sys.stderr)
+    chosen = [entry for entry in chosen if not entry.missing and entry.name not in lacking]
+    if lacking and not chosen:
+        print("no violator is left to judge", file=sys.stderr)
+        return 2
     known = {} if arguments.known is None else _killers(arguments.known)
     try:
         matrix = kill_matrix(
@@ -127,6 +136,27 @@ def _chosen(violations: Sequence[Violation], arguments: argparse.Namespace, regi
     if not chosen:
         raise ValueError(f"no violator's name or clause contains {only!r}" if not named else "the shard is empty")
     return chosen
+
+
+def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: SuiteRun) -> dict[str, str]:
+    """By the name of each violator of whose clause the control claims no case, the least that one needs.
+
+    None of these cases could catch it, and to put it to all others takes long and proves nothing.
+    """
+    hello = control.hello
+    if not isinstance(hello, Hello):
+        return {}
+    index = suite.index()
+    lacks = {name: [each for each in case.features if not hello.has(each)] for name, case in index.items()}
+    cases = cases_by_clause(index)
+    lacking: dict[str, str] = {}
+    for violation in violations:
+        clause = control.registry.clause(violation.clause)
+        own = [*cases.get(clause.id, ()), *cases.get(clause.duplicate_of or "", ())]
+        if own and all(lacks[each] for each in own):
+            least: list[str] = min((lacks[each] for each in own), key=len)
+            lacking[violation.name] = ", ".join(least)
+    return lacking
 
 
 def _judge_all(
