@@ -25,7 +25,9 @@ SEAL = "TESSERA_CONFORMANCE_SEAL"
 SEALING_GRACE = 30.0
 """Seconds that an interrupted run has to seal its report."""
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
-PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", "-p", "no:hypothesispytest"]
+UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
+"""Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
+PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in UNUSED)]
 """The options of the suite are known whatever paths are given; no other plugin need be imported."""
 
 
