@@ -27,8 +27,7 @@ def loosest(profiles: Iterable[str | None]) -> str | None:
 def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
     """What is wrong with the calls of a module whose functions come in `order`, each behind those that it calls."""
     found: list[Diagnostic] = []
-    run_under: dict[str, str | None] = {}
-    """The profile of each function: its own, else the loosest among what it calls."""
+    run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
     for name in order:
         function = module.functions[name]
         calls = [each for each in function.body.walk() if _named(each) in run_under]

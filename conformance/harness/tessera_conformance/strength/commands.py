@@ -88,12 +88,12 @@ def strength(arguments: argparse.Namespace) -> int:
     left_out = Counter(entry.missing for entry in chosen if entry.missing)
     for reason, count in left_out.items():
         print(f"{count} violators are left out: {reason}", file=sys.stderr)
-    lacking = _lacking(
-        chosen, suite, SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
-    )
+    chosen = [entry for entry in chosen if not entry.missing]
+    control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
+    lacking = _lacking(chosen, suite, control)
     for features, count in Counter(lacking.values()).items():
         print(f"{count} violators are not judged: needs {features}, which the control does not claim", file=sys.stderr)
-    chosen = [entry for entry in chosen if not entry.missing and entry.name not in lacking]
+    chosen = [entry for entry in chosen if entry.name not in lacking]
     if lacking and not chosen:
         print("no violator is left to judge", file=sys.stderr)
         return 2
