@@ -64,8 +64,7 @@ def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
 
 def _around(tokens: Sequence[Token], error: int) -> tuple[int, int, str]:
     """How many blocks are open at a token, where its item in the innermost begins, and the end of its attributes."""
-    depth = start = 0
-    end = ""
+    depth, start, end = 0, 0, ""
     for index, token in enumerate(tokens[:error]):
         kind = token.type
         if end:
