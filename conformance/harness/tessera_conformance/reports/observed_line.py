@@ -114,10 +114,10 @@ class LineBuilder:
         self.add(f',"run":{text}')
         self.runs.append(self.length)
 
-    def text_without_run(self) -> str:
-        """What there is, without the fields named run."""
-        return ObservedLine("".join(self._parts), self.runs, ()).text_without_run
+    def text(self) -> str:
+        """What there is."""
+        return "".join(self._parts)
 
     def line(self, long: Sequence[int]) -> ObservedLine:
         """The whole line."""
-        return ObservedLine("".join(self._parts), self.runs, long)
+        return ObservedLine(self.text(), self.runs, long)
