@@ -49,6 +49,8 @@ class SessionState:
 
     def session_reset(self, **given: Any) -> dict[str, Any]:
         """Another machine, another endpoint, no runs."""
+        if "runtime" in self.__dict__:
+            self.runtime.close()
         for each in FORGOTTEN:
             self.__dict__.pop(each, None)
         return {}

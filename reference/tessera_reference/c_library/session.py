@@ -53,6 +53,7 @@ class Session:
 
     def reset(self) -> None:
         """Forget everything."""
+        self.runtime.close()
         self.runtime = self._new_runtime()
         self.process.close_all()
         self._last = ("", {})

@@ -49,12 +49,19 @@ class Engine:
     def end(self, process: Process) -> None:
         """End a process that is idle or has not started."""
         if not process.done:
-            process.done = True
-            process.coroutine.close()
             del self._living[process]
+            _close(process)
             waiting = [each for each in self._ready if each[0] is not process]
             self._ready.clear()
             self._ready.extend(waiting)
+
+    def close(self) -> None:
+        """End every process, and drop what is due. Each holds what it works on, and is held by what it waits for."""
+        living, self._living = self._living, {}
+        self._ready.clear()
+        self._due.clear()
+        for process in living:
+            _close(process)
 
     @coroutine
     def sleep(self, duration: int) -> Generator[int, None, None]:
@@ -133,6 +140,12 @@ class Engine:
         else:
             process.waits_for = wait
             wait.suspend(process)
+
+
+def _close(process: Process) -> None:
+    process.done = True
+    process.waits_for = None
+    process.coroutine.close()
 
 
 class Turn(Wait):

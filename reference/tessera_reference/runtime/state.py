@@ -80,6 +80,14 @@ class State:
             if context in (None, mesh.context):
                 mesh.drain()
 
+    def close(self) -> None:
+        """Free the machine and its memory at once: processes, work, streams and meshes hold each other."""
+        self.machine.engine.close()
+        for _, stream in self.handles.live("stream"):
+            stream.close()
+        for _, mesh in self.handles.live("mesh"):
+            mesh.streams.clear()
+
     def release_stream(self, stream: Stream) -> None:
         """End a stream that has no work left, and the capture that it is in."""
         capture = capture_of(self.captures, stream)

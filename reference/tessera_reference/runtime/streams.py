@@ -58,9 +58,11 @@ class Stream:
             self._done(work)
 
     def close(self) -> None:
-        """End the workers, which have nothing left to do."""
-        for worker in self.workers:
+        """End the workers, and drop what they had left to do."""
+        for worker, mailbox in zip(self.workers, self._mailboxes, strict=True):
             self.mesh.machine.engine.end(worker)
+            mailbox.work.clear()
+        self.queued.clear()
 
     def _done(self, work: Work) -> None:
         if self.queued[work] > 1:
