@@ -7,6 +7,7 @@ workers run the cases and the controller writes the report.
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Generator, Mapping, Set
 from functools import cache
 from pathlib import Path
@@ -244,6 +245,7 @@ def pytest_runtest_makereport(
     if case is None:
         return report
     run = item.config.stash[RUN]
+    report.keywords = {}  # with -n they were half of what workers send; the line of the case has its marks
     error = call.excinfo.value if call.excinfo is not None else None
     case.seconds += call.duration
     if call.when == "call":
@@ -252,13 +254,13 @@ def pytest_runtest_makereport(
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
     if call.when == "setup":
-        report.user_properties = [(PLANNED, planned_line(case))]
+        report.user_properties = [(PLANNED, json.dumps(planned_line(case)))]
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case, run.evidence).parts())]
         if item.config.option.reproduce and case.judgement is not None:
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
             write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
-        case.forget()
+        del item.stash[CASE]  # the report has by now what it was: the messages of a whole run are large
     return report
 
 

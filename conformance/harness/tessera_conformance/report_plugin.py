@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,7 @@ from tessera_conformance.verdicts import Judgement
 PROPERTY = "tessera_observation"
 """The user property under which a teardown report carries its case's observation line."""
 PLANNED = "tessera_planned"
-"""The user property under which a setup report carries what is known of its case beforehand."""
+"""The user property under which a setup report carries what is known of its case beforehand, as JSON."""
 LOST = "tessera_lost"
 """The user property of a case that no process brought to its end: verdict and reason, where it is no crash."""
 PROCESS_DIED = "the process that ran the case died"
@@ -49,7 +50,7 @@ class ReportKeeper:
         self._started = time.monotonic()
         self._deselected = False
         self._not_collected: list[str] = []
-        self._planned: dict[str, Case] = {}
+        self._planned: dict[str, str] = {}
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
 
@@ -115,21 +116,28 @@ class ReportKeeper:
         for name, line in properties:
             if name == PROPERTY:
                 self._write(ObservedLine(*line))
+                self._planned.pop(report.nodeid, None)
             elif name == PLANNED:
-                clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
-                self._planned[line["case"]] = Case(line["case"], line["title"], clauses, line["levels"], line["needs"])
+                self._planned[report.nodeid] = line
         verdict, reason = dict(properties).get(LOST, ("crash", PROCESS_DIED))
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
-            died = self._planned.get(lost) or Case(lost, lost, [], [])
+            died = self._died(lost, self._planned.get(report.nodeid))
             self._run.settle(died, Judgement(verdict, reason))
             self._write(observation(died))
+
+    def _died(self, case: str, planned: str | None) -> Case:
+        """A case that did not end, as far as is known."""
+        if planned is None:
+            return Case(case, case, [], [])
+        line = json.loads(planned)
+        clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
+        return Case(case, line["title"], clauses, line["levels"], line["needs"])
 
     def _write(self, line: ObservedLine) -> None:
         if self._writer is not None:
             with _writing():
                 self._writer.observation(line)
-            self._planned.pop(line["case"], None)
             self._observed.append((line["case"], line["clauses"]))
 
     @pytest.hookimpl(trylast=True)

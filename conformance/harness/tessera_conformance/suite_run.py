@@ -62,11 +62,6 @@ class Case:
         """What it has judged: an effect, an acceptance, a refusal."""
         return list(self.judges or judged_by_checks(record.kind for record in self.check.records))
 
-    def forget(self) -> None:
-        """Let go of what the report has by now: the messages of a whole run are large."""
-        self.exchanges.clear()
-        self.check.records.clear()
-
 
 class SuiteRun:
     """The implementation, the selection and the deviations of a run; starts the implementation when first asked."""

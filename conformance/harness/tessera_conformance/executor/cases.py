@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -101,7 +102,7 @@ class SpreadCases:
 def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
     """What pytest is told of a case that no process brought to its end."""
     verdict, reason = ("crash", PROCESS_DIED) if lost.by_task else ("harness_error", lost.reason)
-    properties: list[tuple[str, Any]] = [(PLANNED, planned_line(case)), (LOST, (verdict, reason))]
+    properties: list[tuple[str, Any]] = [(PLANNED, json.dumps(planned_line(case))), (LOST, (verdict, reason))]
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "???", user_properties=properties)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.reports.claim import Line, Outcome, counts_against, outcome
+from tessera_conformance.reports.claim import Line, Outcome, outcome
 from tessera_conformance.reports.journal import Report
 
 Tally = Counter[Outcome]
@@ -37,19 +37,10 @@ class ClauseResult:
     cases: tuple[str, ...]
 
 
-def observed(report: Report) -> list[Line]:
-    """One observation for each case: of two lines of a case, as a killed run may leave them, the worse counts."""
-    kept: dict[str, Line] = {}
-    for line in report.observations:
-        if line["case"] not in kept or not counts_against(kept[line["case"]]):
-            kept[line["case"]] = line
-    return list(kept.values())
-
-
 def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult]:
     """Every active clause of the registry with its outcome, in the order of the documents."""
     by_clause: dict[str, dict[str, Line]] = {}
-    for observation in observed(report):
+    for observation in report.observed:
         for name in observation["clauses"]:
             twin = registry.clauses[name].duplicate_of if name in registry.clauses else None
             by_clause.setdefault(twin or name, {})[observation["case"]] = observation

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.claim import Line, counts_against
-from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Report
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
@@ -54,8 +53,8 @@ class Comparison:
 
 def compare(before: Report, after: Report) -> Comparison:
     """What happened to each case from one report to the next."""
-    old = {line["case"]: line for line in observed(before)}
-    new = {line["case"]: line for line in observed(after)}
+    old = {line["case"]: line for line in before.observed}
+    new = {line["case"]: line for line in after.observed}
     lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
     for case in sorted(old.keys() | new.keys()):
         change = Change(case, old.get(case), new.get(case))
@@ -121,7 +120,7 @@ def as_text(before: Report, after: Report, comparison: Comparison) -> str:
 
 
 def _named(report: Report) -> str:
-    cases = wording.count(len(observed(report)))
+    cases = wording.count(len(report.observed))
     who = wording.printable(wording.implementation_name(report))
     return f"{who}, {wording.selection(report)}: {cases} cases, {report.claim.upper()}"
 

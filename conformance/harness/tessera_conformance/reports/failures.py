@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tessera_conformance.reports.claim import Line, counts_against
-from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Report
 
 _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "not_run")
@@ -28,7 +27,7 @@ class Failures:
 
 def failures(report: Report) -> Failures:
     """The cases that count against the claim; none is shown where the implementation did not even start."""
-    counted = in_order(line for line in observed(report) if counts_against(line))
+    counted = in_order(line for line in report.observed if counts_against(line))
     missing = Counter(feature for feature in map(missing_feature, counted) if feature is not None)
     cases = [] if did_not_start(report) else [line for line in counted if missing_feature(line) is None]
     return Failures(cases, dict(missing.most_common()))

@@ -12,13 +12,22 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tessera_conformance.documents import read_json
-from tessera_conformance.reports.claim import Line, claimed, counts_against, outcomes_of_musts, tallies
+from tessera_conformance.reports.claim import (
+    Line,
+    Outcome,
+    claimed,
+    counts_against,
+    left_out_profiles,
+    outcomes_of_musts,
+    tallies,
+)
 from tessera_conformance.reports.line_defaults import short, whole
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
@@ -53,6 +62,25 @@ class Report:
     def claim(self) -> str:
         """success, partial or failure; invalid where the file is not a whole, unedited report."""
         return "invalid" if self.problem is not None or self.footer is None else str(self.footer["claim"])
+
+    @cached_property
+    def observed(self) -> Sequence[Line]:
+        """One observation for each case: of two lines of a case, as a killed run may leave them, the worse counts."""
+        kept: dict[str, Line] = {}
+        for line in self.observations:
+            if line["case"] not in kept or not counts_against(kept[line["case"]]):
+                kept[line["case"]] = line
+        return list(kept.values())
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """The outcome of every testable MUST clause of the claimed documents."""
+        return outcomes_of_musts(self.plan, self.observed)
+
+    @cached_property
+    def left_out_profiles(self) -> Mapping[str, int]:
+        """By named profile, how many core MUST clauses are unsupported for want of its features."""
+        return left_out_profiles(self.header["implementation"]["hello"], self.plan, self.observed)
 
     @property
     def failures(self) -> list[Line]:

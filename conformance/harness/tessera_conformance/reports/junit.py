@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.claim import Line
-from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.terminal.text import escaped
 from tessera_conformance.verdicts import BAD_VERDICTS
@@ -28,7 +27,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit(report: Report, registry: Registry) -> Iterator[str]:
     """The XML document, piece by piece: the elements of all cases together are large."""
     chapters: dict[str, list[Line]] = {}
-    for line in observed(report):
+    for line in report.observed:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)
     suites = [_Suite(chapter, (_case(report, line) for line in lines)) for chapter, lines in chapters.items()]
     problems = [report.problem] if report.problem is not None else []

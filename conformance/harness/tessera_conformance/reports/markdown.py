@@ -17,7 +17,6 @@ from tessera_conformance.reports.clause_results import (
     by_document_and_level,
     clause_results,
     judgeable,
-    observed,
     tally,
 )
 from tessera_conformance.reports.failures import failures, last_stderr, tail
@@ -83,7 +82,7 @@ def _claim(report: Report, registry: Registry) -> str:
 
 
 def _cases(report: Report) -> str:
-    lines = observed(report)
+    lines = report.observed
     rows = wording.verdict_counts(report)
     dispositions = Counter(line["disposition"] for line in lines)
     rows += [(f"of these {key.replace('_', ' ')}", str(dispositions[key])) for key in dispositions if key != "none"]
@@ -134,7 +133,7 @@ def _stderr(lines: Sequence[str]) -> list[str]:
 
 
 def _deviations(report: Report) -> str:
-    lines = [line for line in observed(report) if line["disposition"] in ("known_deviation", "waived")]
+    lines = [line for line in report.observed if line["disposition"] in ("known_deviation", "waived")]
     rows = [
         (text(line["case"]), line["disposition"].replace("_", " "), text(wording.deviation_reason(report, line)))
         for line in lines
@@ -143,7 +142,7 @@ def _deviations(report: Report) -> str:
 
 
 def _unsupported(report: Report) -> str:
-    lines = [line for line in observed(report) if line["verdict"] == "unsupported"]
+    lines = [line for line in report.observed if line["verdict"] == "unsupported"]
     rows = [(text(line["case"]), text(", ".join(line["clauses"])), text(line["reason"])) for line in lines]
     return _listing("Unsupported", ("case", "clauses", "reason"), rows)
 

@@ -40,7 +40,7 @@ class ObservedLine(Mapping[str, Any]):
         if self._text is not None:
             return self._text
         path, start, end = self._place
-        with path.open("rb") as file:
+        with open(path, "rb", buffering=0) as file:
             file.seek(start)
             return file.read(end - start).decode()
 
@@ -77,7 +77,8 @@ class ObservedLine(Mapping[str, Any]):
         return {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
 
     def __getitem__(self, key: str) -> Any:
-        return self.long_fields()[key] if key in LONG else self._short[key]
+        short = self._short
+        return short[key] if key in short else self.long_fields()[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._short, *LONG])

@@ -26,7 +26,6 @@ from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
     ClauseResult,
     clause_results,
-    observed,
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
 from tessera_conformance.reports.journal import Report
@@ -61,7 +60,7 @@ def page(report: Report, registry: Registry) -> Iterator[str]:
     }
     before, after = _asset("page.html").split("@@DETAILS@@")
     yield _PLACE.sub(lambda place: places[place[1]], before)
-    lines = in_order(observed(report))
+    lines = in_order(report.observed)
     for start in range(0, len(lines), BLOCK):
         block = "\n".join(_details(report, line) for line in lines[start : start + BLOCK])
         yield f"{chr(10) if start else ''}{_packed(block)}"
@@ -112,7 +111,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(result) for result in results.values()],
         "interpretations": _decisions(results, registry),
-        "cases": [_case(line) for line in in_order(observed(report))],
+        "cases": [_case(line) for line in in_order(report.observed)],
     }
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tessera_conformance.reports.clause_results import observed
 from tessera_conformance.reports.journal import Report
 
 CLAUSE = "COLL-06-02"
@@ -56,7 +55,7 @@ def rooflines(report: Report) -> str:
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
     """What the cases of a report kept for plots."""
-    return [each for line in observed(report) for each in line["run"].get("figures", ())]
+    return [each for line in report.observed for each in line["run"].get("figures", ())]
 
 
 def _lines(given: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
@@ -71,7 +70,7 @@ def _lines(given: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Poi
 
 def _why_not(report: Report) -> str:
     """Why a roofline has no figures, as the cases that would have given them tell."""
-    asked = [line for line in observed(report) if CLAUSE in line["clauses"] and not line["run"].get("figures")]
+    asked = [line for line in report.observed if CLAUSE in line["clauses"] and not line["run"].get("figures")]
     if not asked:
         return "not asked; no case of this run measures it."
     line = asked[0]

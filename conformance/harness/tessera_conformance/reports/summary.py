@@ -14,7 +14,6 @@ from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
     clause_results,
     judgeable,
-    observed,
     tally,
 )
 from tessera_conformance.reports.failures import Failures, failures, last_stderr, tail
@@ -82,7 +81,7 @@ def _case_counts(report: Report) -> list[str]:
 
 
 def _disposition_counts(report: Report) -> list[str]:
-    counts = Counter(line["disposition"] for line in observed(report))
+    counts = Counter(line["disposition"] for line in report.observed)
     return [f"{counts[name]} {name.replace('_', ' ')}" for name in sorted(counts) if name != "none"]
 
 

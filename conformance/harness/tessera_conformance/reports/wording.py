@@ -17,11 +17,9 @@ from tessera_conformance.reports.claim import (
     Outcome,
     claimed_profiles,
     left_out_by_level,
-    left_out_profiles,
     missing_musts,
-    outcomes_of_musts,
 )
-from tessera_conformance.reports.clause_results import OUTCOME_WORDS, observed, unknown_clauses
+from tessera_conformance.reports.clause_results import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.terminal.text import escaped
@@ -86,7 +84,7 @@ def duration(report: Report) -> str:
     whole = _seconds(report.footer["run"] if report.footer else {})
     if whole is not None:
         return f"{whole:.1f} s"
-    return f"{sum(_seconds(line['run']) or 0.0 for line in observed(report)):.1f} s in cases"
+    return f"{sum(_seconds(line['run']) or 0.0 for line in report.observed):.1f} s in cases"
 
 
 def _seconds(run: Mapping[str, Any]) -> float | None:
@@ -96,7 +94,7 @@ def _seconds(run: Mapping[str, Any]) -> float | None:
 
 def claim_title(report: Report) -> str:
     """The claim, and how many cases count for nothing because a deviation excuses them."""
-    excused = sum(line["disposition"] in ("known_deviation", "waived") for line in observed(report))
+    excused = sum(line["disposition"] in ("known_deviation", "waived") for line in report.observed)
     if not excused or report.claim not in ("success", "partial"):
         return report.claim.upper()
     return f"{report.claim.upper()}, with {cases(excused)} excused by deviations"
@@ -106,7 +104,7 @@ def claim_reason(report: Report, registry: Registry) -> str:
     """Why the claim is what it is, in one sentence."""
     if report.claim == "invalid":
         planned = len(report.plan["cases"])
-        return f"{report.problem}; {count(len(observed(report)))} of {count(planned)} planned cases observed"
+        return f"{report.problem}; {count(len(report.observed))} of {count(planned)} planned cases observed"
     unjudged = _left_out_by_level(report)
     if report.claim == "failure":
         return " and ".join(_failure_reasons(report) or [_nothing_judged(report, registry), *unjudged])
@@ -129,7 +127,7 @@ def _profiles(report: Report) -> str:
 
 def _unsupported(report: Report) -> list[str]:
     """The core MUST clauses that the implementation does not support, with the profiles that it does not claim."""
-    counts = left_out_profiles(report.header["implementation"]["hello"], report.plan, observed(report))
+    counts = report.left_out_profiles
     if not counts:
         return []
     parts = [f"{count(number)} of {f'profile {name}' if name else 'no profile'}" for name, number in counts.items()]
@@ -138,7 +136,7 @@ def _unsupported(report: Report) -> list[str]:
 
 def _unjudged(report: Report) -> list[str]:
     """The core MUST clauses of which no case judged the main effect, for another reason."""
-    outcomes = outcomes_of_musts(report.plan, observed(report))
+    outcomes = report.outcomes
     names = [name for name in missing_musts(report.plan, outcomes) if outcomes[name] != "unsupported"]
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     return [f"{_core_musts(len(names))} not judged: {shown}"] if names else []
@@ -161,7 +159,7 @@ def _failure_reasons(report: Report) -> list[str]:
 def _left_out_by_level(report: Report) -> list[str]:
     """How many cases a weaker level of numerics leaves out: a claim below strict is not the whole claim."""
     level = report.header["selection"]["level"]
-    number = sum(left_out_by_level(line, level) for line in observed(report))
+    number = sum(left_out_by_level(line, level) for line in report.observed)
     if not number:
         return []
     return [f"{cases(number)} of numerics {'is' if number == 1 else 'are'} not judged at level {level}"]
@@ -169,7 +167,7 @@ def _left_out_by_level(report: Report) -> list[str]:
 
 def _nothing_judged(report: Report, registry: Registry) -> str:
     """Why a run in which nothing failed claims nothing all the same."""
-    lines = observed(report)
+    lines = report.observed
     cited = {registry.clauses[name].document for line in lines for name in line["clauses"] if name in registry.clauses}
     bare = [name for name in claimed_documents(report) if name not in cited]
     if bare:
@@ -187,7 +185,7 @@ def claimed_documents(report: Report) -> list[str]:
 
 def scope(report: Report) -> list[str]:
     """Of each claimed document, what was judged of its testable MUST clauses; what is missing of core first."""
-    outcomes = outcomes_of_musts(report.plan, observed(report))
+    outcomes = report.outcomes
     missing = missing_musts(report.plan, outcomes)
     musts = report.plan["musts"]
     lines = []
@@ -205,7 +203,7 @@ def images(report: Report) -> list[str]:
     compiler = report.header["implementation"].get("compiler")
     if compiler is None:
         return []
-    reasons = Counter(line["reason"] for line in observed(report) if "--compiler" in line["reason"])
+    reasons = Counter(line["reason"] for line in report.observed if "--compiler" in line["reason"])
     kinds = Counter(reason.partition(":")[0] for reason in reasons.elements())
     made = f"made by {'the reference' if compiler == 'reference' else compiler}"
     return [made, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
@@ -280,7 +278,7 @@ def not_implemented(missing: Mapping[str, int]) -> str:
 
 def verdict_counts(report: Report) -> list[tuple[str, str]]:
     """Each verdict that some case has, with the number of its cases."""
-    counts = Counter(line["verdict"] for line in observed(report))
+    counts = Counter(line["verdict"] for line in report.observed)
     return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
 
 
