@@ -130,16 +130,15 @@ def reading(
 ) -> Callable[..., dict[str, Any]]:
     """A method that is called `name` in requests, with its parameters read."""
     required = [each.name for each in taken if each.default is Parameter.empty]
-    optional = {each.name for each in taken if each.default is None}
-    known = [(each.name, readers.get(each.name)) for each in taken]
+    known = [(each.name, readers.get(each.name), each.default is None) for each in taken]
 
     def answer(self: Any, **given: Any) -> dict[str, Any]:
         arguments = {}
         try:
-            for each, reader in known:
+            for each, reader, optional in known:
                 if each in given:
                     value = given[each]
-                    if reader is not None and not (value is None and each in optional):
+                    if reader is not None and not (optional and value is None):
                         value = reader(name, each, value)
                     arguments[each] = value
             for each in required:

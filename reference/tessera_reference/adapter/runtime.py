@@ -8,9 +8,10 @@ itself checks what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from inspect import Parameter
+from operator import methodcaller
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -116,12 +117,13 @@ def make_methods(cls: type[RuntimeMethods]) -> None:
 
 def _made(declared: Method, name: str) -> Any:
     nullable = bool(declared.c and declared.outputs)
+    names = [each.name for each in declared.parameters]
+    result = _results(declared)
 
     def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
-        arguments = [given.get(each.name) for each in declared.parameters]
+        arguments = map(given.get, names)
         function = getattr(self.runtime, declared.name)
-        output = self.output(function(*arguments, null=null) if nullable else function(*arguments))
-        return _result(declared, output)
+        return result(self.output(function(*arguments, null=null) if nullable else function(*arguments)))
 
     stated = [*declared.parameters, *(AREA.also if nullable else ())]
     readers = {each.name: reader_of(each.type) for each in stated if not is_scalar(each.type)}
@@ -138,18 +140,27 @@ def _default(name: str) -> tuple[str, ...] | None:
     return () if name == "null" else None
 
 
-def _result(declared: Method, output: Any) -> dict[str, Any]:
-    """The outputs of a function by name: one value, a tuple of them, or a dataclass with their names."""
-    if is_dataclass(output) and not isinstance(output, type) and len(declared.outputs) > 1:
-        told = asdict(output)
-        return {each.name: told[each.name] for each in declared.outputs}
-    values = (output,) if len(declared.outputs) == 1 else output or ()
-    return {each.name: _written(value, each.type) for each, value in zip(declared.outputs, values, strict=True)}
+def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
+    """How the outputs of a function are told by name: one value, a tuple of them, or a dataclass with their names."""
+    writers = [(each.name, _writer(each.type)) for each in declared.outputs]
+
+    def result(output: Any) -> dict[str, Any]:
+        if len(writers) > 1 and is_dataclass(output) and not isinstance(output, type):
+            told = asdict(output)
+            return {name: told[name] for name, _ in writers}
+        values = (output,) if len(writers) == 1 else output or ()
+        return {name: write(value) for (name, write), value in zip(writers, values, strict=True)}
+
+    return result
 
 
-def _written(value: Any, declared: Type) -> Any:
+def _writer(declared: Type) -> Callable[[Any], Any]:
+    """How a value of a type is told."""
     if isinstance(declared, ListOf):
-        return [_written(each, declared.item) for each in value]
-    if declared == Named("data"):
-        return value.hex()
+        item = _writer(declared.item)
+        return lambda value: [item(each) for each in value]
+    return methodcaller("hex") if declared == Named("data") else _plain
+
+
+def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -115,6 +115,8 @@ class Allocation:
         """A copy of the bytes in which those of the gaps are `NEVER_WRITTEN`."""
         if self._storage[copy] is None:
             return bytes([NEVER_WRITTEN]) * (stop - start)
+        if not gaps:
+            return bytes(self.view(copy, start, stop))
         held = bytearray(self.view(copy, start, stop))
         for gap, until in gaps:
             held[gap - start : until - start] = bytes([NEVER_WRITTEN]) * (until - gap)

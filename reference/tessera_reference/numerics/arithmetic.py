@@ -165,10 +165,10 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
 
 def _integer_quotient(a: Values, b: Values) -> Values:
     """Truncate toward zero: divide magnitudes, which unsigned numbers hold even for the least integer."""
-    shape = broadcast_shape("divide", a.shape, b.shape)
-    a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
-    if (b == 0).any():
-        raise DivisionByZero(tuple(int(i) for i in np.argwhere(b == 0)[0]))
+    if np.count_nonzero(b) < b.size:
+        zeros = np.argwhere(np.broadcast_to(b == 0, broadcast_shape("divide", a.shape, b.shape)))
+        if len(zeros):
+            raise DivisionByZero(tuple(int(i) for i in zeros[0]))
     unsigned = np.dtype(f"u{a.dtype.itemsize}")
     quotient = np.abs(a).astype(unsigned) // np.abs(b).astype(unsigned)
     return np.asarray(np.where((a < 0) != (b < 0), np.negative(quotient), quotient), a.dtype)

@@ -17,7 +17,7 @@ from .limits import require_shape
 __all__ = ["Array"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Array:
     """Values of `dtype`, of any shape, held in `dtype.carrier` and read-only.
 
@@ -28,13 +28,13 @@ class Array:
     dtype: DType
     values: npt.NDArray[Any]
 
-    def __post_init__(self) -> None:
-        values = np.asarray(self.values)
-        if values.dtype != self.dtype.carrier:
-            raise WrongCarrier(self.dtype, values.dtype)
-        values = values.view()
-        values.flags.writeable = False
-        object.__setattr__(self, "values", values)
+    def __init__(self, dtype: DType, values: npt.NDArray[Any]) -> None:
+        held = np.asarray(values).view()
+        if held.dtype != dtype.carrier:
+            raise WrongCarrier(dtype, held.dtype)
+        held.setflags(write=False)
+        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "values", held)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -20,9 +20,14 @@ Codes = npt.NDArray[Any]
 Values = npt.NDArray[Any]
 
 
+_CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
+_NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
+"""What holds a code of so many bytes, in memory and in the byte order of this machine."""
+
+
 def code_dtype(dtype: DType) -> np.dtype[Any]:
     """Return the little-endian unsigned numpy dtype that holds one code of `dtype`."""
-    return np.dtype(f"<u{dtype.storage_bytes}")
+    return _CODES[dtype.storage_bytes]
 
 
 def nan_code(dtype: DType) -> int:
@@ -39,8 +44,7 @@ def decode(codes: Codes, dtype: DType) -> Values:
         return np.asarray(codes != 0)
     if dtype.is_narrow:
         return _decode_narrow(codes.astype(np.int32), dtype)
-    native = codes.astype(code_dtype(dtype).newbyteorder("="))
-    return native.view(dtype.carrier)
+    return codes.astype(_NATIVE[dtype.storage_bytes]).view(dtype.carrier)
 
 
 def encode(values: Values, dtype: DType) -> Codes:
@@ -51,10 +55,10 @@ def encode(values: Values, dtype: DType) -> Codes:
         with np.errstate(all="ignore"):  # a signaling NaN in the carrier is no fault
             codes = _encode_narrow(values, dtype)
     else:
-        codes = np.array(values, dtype.carrier, order="C").view(code_dtype(dtype).newbyteorder("="))
+        codes = np.array(values, dtype.carrier, order="C").view(_NATIVE[dtype.storage_bytes])
     if dtype.kind == "float":
-        codes = np.where(np.isnan(values), np.array(nan_code(dtype), codes.dtype), codes)
-    return codes.astype(code_dtype(dtype))
+        codes[np.isnan(values)] = nan_code(dtype)
+    return codes.astype(code_dtype(dtype), copy=False)
 
 
 def _decode_narrow(codes: Codes, dtype: DType) -> Values:

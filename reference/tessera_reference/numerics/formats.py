@@ -27,9 +27,9 @@ __all__ = [
 Kind: TypeAlias = Literal["float", "int", "bool", "complex"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """One dtype: a name, a kind and, for floats, the fields of the format.
+    """One dtype: a name, a kind and, for floats, the fields of the format. Each is one object, that of `DTYPES`.
 
     `bits` counts storage. The three format fields of a complex dtype describe one component; those of tf32 describe
     what matmul rounds its operands to, while its storage is fp32 (see `storage`). `abi_id` is None for tf32 alone.

@@ -38,7 +38,7 @@ def require_shape(operation: str, shape: Sequence[int]) -> None:
     """Raise `ShapeMismatch` for more axes than numpy takes, `TooLarge` for extents that it cannot multiply out."""
     if len(shape) > MOST_AXES:
         raise ShapeMismatch(operation, f"a shape of {len(shape)} axes, at most {MOST_AXES} are taken")
-    places = prod(extent for extent in shape if extent)
+    places = prod(filter(None, shape))
     if places > MOST_PLACES:
         raise TooLarge(operation, "places along the axes", places, MOST_PLACES)
 
@@ -58,7 +58,7 @@ def broadcast_shape(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]
 
     `numpy.broadcast_shapes` takes no more than 32 axes.
     """
-    if all(shape == shapes[0] for shape in shapes):
+    if shapes.count(shapes[0]) == len(shapes):
         return shapes[0]
     rank = max(map(len, shapes))
     result = []

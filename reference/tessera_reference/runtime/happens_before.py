@@ -32,6 +32,8 @@ class Order:
         self._synchronized = 0
         self._seen: dict[int, int] = {}
         """Of each stream, how many synchronizations of the host its clock has been joined with."""
+        self._ahead: set[int] = set()
+        """The streams whose clocks may hold what that of the host does not."""
         self._log = AccessLog()
 
     def note(self, name: str, stream: int, devices: Sequence[int], accesses: Sequence[Access]) -> None:
@@ -40,6 +42,7 @@ class Order:
             return
         clock = self._clock(stream)
         clock.tick(stream)
+        self._ahead.add(stream)
         for region, size, write in accesses:
             number, start = region.allocation.number, region.offset
             for place in devices if region.allocation.devices else (HOST,):
@@ -59,11 +62,14 @@ class Order:
     def wait(self, recorded: VectorClock, stream: int) -> None:
         """A stream waits for a recording with this clock."""
         self._clock(stream).join(recorded)
+        self._ahead.add(stream)
 
     def synchronize(self, stream: int) -> None:
         """The host has waited for a stream: all that is queued later comes after what the stream did."""
-        self._host.join(self._clock(stream))
-        self._synchronized += 1
+        if stream in self._ahead:
+            self._ahead.remove(stream)
+            self._host.join(self._clock(stream))
+            self._synchronized += 1
 
     def _clock(self, stream: int) -> VectorClock:
         """The clock of a stream, joined with what the host has waited for until now."""

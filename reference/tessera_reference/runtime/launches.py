@@ -139,7 +139,7 @@ class LaunchWork(Work):
         written = self._executed(executable, rank, arguments) if results is None else results
         await self.spend(duration)
         for name, array in written.items():
-            self._write(executable, name, rank, array.to_bits(), arguments[name].to_bits())
+            self._write(executable, name, rank, array.to_bits(), arguments[name])
         if self.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
             await self._stay()
 
@@ -167,7 +167,7 @@ class LaunchWork(Work):
         never = Signal(self.stream.mesh.machine.engine, f"the end of {self.name}")
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
-    def _write(self, executable: Executable, name: str, rank: int, data: bytes, read: bytes) -> None:
+    def _write(self, executable: Executable, name: str, rank: int, data: bytes, before: Array) -> None:
         """Write a tensor; of one that the kernel also reads, only the elements that changed (AMB-RT-96).
 
         Those change too whose bytes are not the ones that their value is written as, such as a bool of 5.
@@ -178,7 +178,7 @@ class LaunchWork(Work):
         if name not in executable.reads:
             mesh.write(tensor.region, rank, data)
             return
-        size = tensor.dtype.storage_bytes
+        size, read = tensor.dtype.storage_bytes, before.to_bits()
         changed = _differ(read, data, size)
         held = bytes(mesh.peek(tensor.region, rank, tensor.bytes))
         if held != read:
@@ -226,6 +226,6 @@ def _differ(one: bytes, other: bytes, size: int) -> npt.NDArray[np.bool_]:
 
 def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """The ranges of consecutive marked elements, as start and stop."""
-    edges = np.flatnonzero(marked[1:] != marked[:-1]) + 1
+    edges = (marked[1:] != marked[:-1]).nonzero()[0] + 1
     bounds = [0, *edges.tolist(), len(marked)]
     yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
-from functools import partial
 from types import coroutine
 from typing import Any, cast
 
@@ -41,7 +40,8 @@ class Stream:
         engine = self.mesh.machine.engine
         names = [f"stream {self.handle} on rank {rank}" for rank in range(len(self.mesh.devices))]
         self._mailboxes = [Mailbox(engine, name) for name in names]
-        self.workers = [engine.spawn(name, _begun(partial(self._serve, rank))) for rank, name in enumerate(names)]
+        begun = cast(Callable[..., Coroutine[Any, Any, None]], _begun)
+        self.workers = [engine.spawn(name, begun(self._serve, rank)) for rank, name in enumerate(names)]
 
     async def _serve(self, rank: int) -> None:
         """Do a rank's work, one after the other; a failure is kept and the next goes on (AMB-RT-14)."""
@@ -134,11 +134,7 @@ class Stream:
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")
 
 
-def _begun(serve: Callable[[], Coroutine[Any, Any, None]]) -> Coroutine[Any, Any, None]:
+@coroutine
+def _begun(serve: Callable[[int], Coroutine[Any, Any, None]], rank: int) -> Generator[Any, Any, None]:
     """The coroutine of `serve`, made when it begins to run: Python warns of one that never does."""
-
-    @coroutine
-    def begin() -> Generator[Any, Any, None]:
-        yield from serve().__await__()
-
-    return cast(Coroutine[Any, Any, None], begin())
+    yield from serve(rank).__await__()

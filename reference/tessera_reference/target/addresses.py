@@ -47,8 +47,9 @@ def pointing(pointers: Pointers, lanes: int) -> Address:
 
 def moved(block: BlockState, pointers: Pointers, by: Offsets) -> Address:
     """The pointers moved by some bytes."""
-    address = pointing(pointers, block.lanes)
-    return Address(address.memory, address.bytes + by)
+    if isinstance(pointers, Storage):
+        return Address(pointers, by)
+    return Address(pointers.memory, pointers.bytes + by)
 
 
 class OtherMemory(KernelFault):
@@ -84,7 +85,7 @@ def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Sto
     address = pointing(pointers, block.lanes)
     memory, size = address.memory, address.memory.dtype.storage_bytes
     offsets = np.asarray(address.bytes // size)
-    odd = np.flatnonzero(address.bytes[block.active] % max(size, alignment))
+    odd = (block.of_active(address.bytes) % max(size, alignment)).nonzero()[0]
     if odd.size:
         lane = int(block.active[odd[0]])
         where = memory.address(int(offsets[lane]))

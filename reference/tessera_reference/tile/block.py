@@ -65,19 +65,19 @@ class BlockState(Lanes):
         for place, argument in zip(code.arguments, arguments, strict=True):
             frame[place] = argument
         self.budget.spend(code, self.instruction)
-        for step in code.steps:
-            self.instruction, self.regions = step.instruction, step.regions
+        for call, operands, results, instruction, regions in code.steps:
+            self.instruction, self.regions = instruction, regions
             try:
-                made = step.call(self, *[frame[place] for place in step.operands])
+                made = call(self, *[frame[place] for place in operands])
             except NumericsFailure as failure:
-                raise Rejection([failed(step.instruction, failure, self)]) from failure
+                raise Rejection([failed(instruction, failure, self)]) from failure
             except MemoryError as error:
-                raise UnsupportedConstruct("execute.more_memory", step.instruction.location) from error
+                raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
             if type(made) is tuple:
-                for place, value in zip(step.results, made, strict=True):
+                for place, value in zip(results, made, strict=True):
                     frame[place] = value
             else:
-                (place,) = step.results
+                (place,) = results
                 frame[place] = made
         return tuple([frame[place] for place in code.results])
 
@@ -111,7 +111,7 @@ class BlockState(Lanes):
         total = np.zeros(self.lanes, np.int64)
         for index, extent, stride in zip(indices, memory.shape, memory.strides, strict=bool(indices)):
             outside = (index.values < 0) | (index.values >= extent)
-            if outside.any() and outside[self.active].any():
+            if np.count_nonzero(outside) and outside[self.active].any():
                 lane = int(self.active[outside[self.active]][0])
                 raise self.out_of_bounds(memory, self.thread(lane), tuple(int(each.values[lane]) for each in indices))
             total += np.multiply(index.values, stride, dtype=np.int64)
@@ -119,9 +119,9 @@ class BlockState(Lanes):
 
     def require_within(self, memory: Storage, offsets: Offsets, count: int = 1) -> None:
         """Raise `OutOfBounds` unless `count` elements from the offset of each active lane lie in the memory."""
-        begin = offsets[self.active]
+        begin = self.of_active(offsets)
         outside = (begin < 0) | (begin > memory.size - count)
-        if outside.any():
+        if np.count_nonzero(outside):
             lane, at = int(self.active[outside][0]), int(begin[outside][0])
             at = at if at < 0 else max(at, memory.size)
             raise self.out_of_bounds(memory, self.thread(lane), (at,))
@@ -132,16 +132,11 @@ class BlockState(Lanes):
 
     def load(self, memory: Storage, offsets: Offsets) -> Values:
         """The elements at the offsets, which lie in the memory, for each lane. Raises `KernelFault`."""
-        if self.mask is None:
-            return memory.read(offsets, self._who(offsets))
-        return self.spread(memory.read(offsets[self.active], self._who(offsets)))
+        return self.spread(memory.read(self.of_active(offsets), self._who(offsets)))
 
     def store(self, memory: Storage, offsets: Offsets, values: Values) -> None:
         """Write an element, or n of them, for each active lane. Raises `KernelFault`."""
-        if self.mask is None:
-            memory.write(offsets, self._who(offsets), values)
-        else:
-            memory.write(offsets[self.active], self._who(offsets), values[self.active])
+        memory.write(self.of_active(offsets), self._who(offsets), self.of_active(values))
 
     def _who(self, offsets: Offsets) -> Offsets:
         return self.active if offsets.ndim == 1 else self.active[:, None]
@@ -152,15 +147,15 @@ class BlockState(Lanes):
         along = np.arange(count)
         for memory, offsets in ((source, begin), (destination, end)):
             self.require_within(memory, offsets, count)
-            self.require_aligned(memory, offsets[self.active], size, self.active)
-        begin, end = begin[self.active, None] + along, end[self.active, None] + along
+            self.require_aligned(memory, self.of_active(offsets), size, self.active)
+        begin, end = self.of_active(begin)[:, None] + along, self.of_active(end)[:, None] + along
         destination.begin_copy(end, self.active[:, None], source.read(begin, self.active[:, None]))
         self.copies.add(destination, end, self.active)
 
     def require_aligned(self, memory: Storage, offsets: Offsets, alignment: int, lanes: Offsets) -> None:
         """Raise `Misaligned` unless the elements, each of one lane, begin at multiples of `alignment` bytes."""
         odd = offsets * memory.dtype.storage_bytes % alignment != 0
-        if odd.any():
+        if np.count_nonzero(odd):
             lane, at = int(lanes[odd][0]), int(offsets[odd][0])
             raise Misaligned(self.thread(lane), memory.address(at), at * memory.dtype.storage_bytes, alignment)
 

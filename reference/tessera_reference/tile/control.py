@@ -82,8 +82,8 @@ class For(KernelOperation):
 
 def _uniform(block: BlockState, name: str, bound: Array) -> int:
     """The value of a bound, the same in every active lane. Raises `NotUniform`."""
-    values = bound.values[block.active]
-    differing = np.flatnonzero(values != values[0])
+    values = block.of_active(bound.values)
+    differing = (values != values[0]).nonzero()[0]
     if differing.size:
         raise NotUniform(name, int(values[0]), int(values[differing[0]]), block.thread(block.active[differing[0]]))
     return int(values[0])
@@ -125,10 +125,10 @@ class If(KernelOperation):
     def run(self, block: BlockState, condition: Array) -> tuple[Any, ...]:
         """Run both regions, each under its mask, or the one that all active lanes take."""
         then, otherwise = block.regions
-        taken = condition.values[block.active]
-        if taken.all():
+        taken = np.count_nonzero(block.of_active(condition.values))
+        if taken == block.active.size:
             return block.region(then, ())
-        if not taken.any():
+        if not taken:
             return block.region(otherwise, ())
         outer = block.mask
         with block.under(condition.values, outer):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..numerics.array import Array
-from ..numerics.formats import DTYPES
+from ..numerics.formats import DTYPES, DType
 from .clock import Clock
 from .faults import Place, Who
 from .storage import Offsets, Values
@@ -55,15 +55,21 @@ class Lanes:
         """Let only the lanes of `outer` be active where the condition holds."""
         before, active = self.mask, self.active
         self.mask = condition if outer is None else condition & outer
-        self.active = np.flatnonzero(self.mask)
+        self.active = self.mask.nonzero()[0]
         try:
             yield
         finally:
             self.mask, self.active = before, active
 
-    def uniform(self, number: int) -> Array:
-        """One int32 in all lanes."""
-        return Array(INT32, np.full(self.lanes, number, np.int32))
+    def uniform(self, number: int | float, dtype: DType = INT32) -> Array:
+        """One number in all lanes."""
+        values = np.empty(self.lanes, dtype.carrier)
+        values.fill(number)
+        return Array(dtype, values)
+
+    def of_active(self, values: Values) -> Values:
+        """Of what is for each lane, that of the active ones."""
+        return values if self.mask is None else values[self.active]
 
     def spread(self, values: Values) -> Values:
         """A value for each active lane as one for each lane."""

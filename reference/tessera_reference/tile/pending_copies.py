@@ -64,8 +64,9 @@ class PendingCopies:
         left = []
         for copy in self.copies:
             done = is_done(copy)
-            if done.any():
-                copy.finish(np.flatnonzero(done))
-            if not done.all():
-                left.append(copy.only(np.flatnonzero(~done)) if done.any() else copy)
+            finished = done.nonzero()[0]
+            if finished.size:
+                copy.finish(finished)
+            if finished.size < done.size:
+                left.append(copy.only((~done).nonzero()[0]) if finished.size else copy)
         self.copies = left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..ir.module import Instruction, Value
 from ..ir.types import Fragment
@@ -34,8 +34,7 @@ class FragmentUse:
         return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """An instruction: the function to call with the block and the operands' slots, and the slots of its results."""
 
     call: Call

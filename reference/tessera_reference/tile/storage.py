@@ -60,7 +60,7 @@ class Storage:
         base = self.clock.base
         mine = who + base
         wrote = self.wrote[at]
-        if (((wrote >= base) & (wrote != mine)) | (wrote < 0) | self._foreign(wrote)).any():
+        if np.count_nonzero(((wrote >= base) & (wrote != mine)) | (wrote < 0) | self._foreign(wrote)):
             self._refuse_read(at, np.broadcast_to(mine, at.shape), wrote)
         self._mark_seen(at, mine)
         return self.values[at]
@@ -95,7 +95,7 @@ class Storage:
         marks = np.where((seen < base) | (seen == mine), mine, base + self.clock.several)
         self.seen[at] = marks
         others = self.seen[at] != marks  # two lanes read one element at once
-        if others.any():
+        if np.count_nonzero(others):
             self.seen[at[others]] = base + self.clock.several
 
     def _claim(self, at: Offsets, who: Offsets, base: int) -> None:
@@ -104,14 +104,14 @@ class Storage:
         mine = who + now
         wrote, seen = self.wrote[at], self.seen[at]
         conflicts = ((wrote >= now) & (wrote != mine)) | ((seen >= now) & (seen != mine))
-        if (conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, seen))).any():
+        if np.count_nonzero(conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, seen))):
             self._refuse_write(at, np.broadcast_to(mine, at.shape), wrote, self._earliest_seen(at, seen), seen)
-        left = np.broadcast_to(who + base, at.shape)
+        left = who + base
         self.wrote[at] = left
         twice = self.wrote[at] != left  # two lanes write one element at once
-        if twice.any():
+        if np.count_nonzero(twice):
             place, other = int(at[twice][0]), int(self.wrote[at][twice][0])
-            someone = self.clock.who(int(left[twice][0]))
+            someone = self.clock.who(int(np.broadcast_to(left, at.shape)[twice][0]))
             raise Race(someone, "writes", self.address(place), self.clock.who(other), "writes")
 
     def _earliest_seen(self, at: Offsets, seen: Offsets) -> Offsets:

@@ -46,7 +46,7 @@ class Constant(TargetOperation):
 
     def run(self, block: BlockState) -> Array:
         """The number for each lane."""
-        return Array(self.dtype, np.broadcast_to(np.asarray(self.value, self.dtype.carrier), block.lanes))
+        return block.uniform(self.value, self.dtype)
 
     def emit(self, text: Writer) -> str:
         """Written where it is used."""
