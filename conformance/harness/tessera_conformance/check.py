@@ -67,6 +67,8 @@ class Unanswered(Exception):
 class Check:
     """The assertions of one case."""
 
+    __slots__ = ("figures", "records")
+
     def __init__(self) -> None:
         self.records: list[CheckRecord] = []
         self.figures: list[Figure] = []

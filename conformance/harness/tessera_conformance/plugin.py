@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Generator, Mapping, Set
+from collections.abc import Callable, Generator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
-from tessera_conformance.registry import RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry import Clause, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.journal import UnreadableReport
@@ -135,11 +135,18 @@ def _keep_survivors(phase: str, details: Mapping[str, int]) -> None:
         gc.freeze()
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Let the tests of a file of the suite warn; a mark of the file holds for each of them."""
+    if isinstance(collector, pytest.Module) and suite_directory() in collector.path.parents:
+        collector.add_marker(WARNINGS_ARE_NO_ERRORS)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make a case of every test of the suite, and leave out what was not asked for."""
     run, suite = config.stash[RUN], suite_directory()
     inside = cache(lambda path: suite in path.parents)  # asked once a file: to take a path apart takes long
+    clauses = cache(lambda names: tuple(map(run.registry.clause, names)))  # most cases have those of others
     problems: list[str] = []
     seen: dict[str, str] = {}
     for item in items:
@@ -149,9 +156,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if identifier in seen:
             problems.append(f"{item.nodeid}: case id {identifier} is also that of {seen[identifier]}: rename one")
         seen[identifier] = item.nodeid
-        item.add_marker(WARNINGS_ARE_NO_ERRORS)
         try:
-            item.stash[CASE] = _case(run, identifier, item)
+            item.stash[CASE] = _case(run, identifier, item, clauses)
         except (RegistryError, ValueError) as error:
             problems.append(f"{item.nodeid}: {error}")
     if problems:
@@ -160,32 +166,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _deselect(config, run, items)
 
 
-def _case(run: SuiteRun, identifier: str, item: pytest.Item) -> Case:
+def _case(
+    run: SuiteRun, identifier: str, item: pytest.Item, clauses: Callable[[tuple[str, ...]], tuple[Clause, ...]]
+) -> Case:
     marks: dict[str, list[str]] = {}
     for marker in item.iter_markers():  # the nearest first
         marks.setdefault(marker.name, []).extend(marker.args)
     if not marks.get("clause"):
         raise ValueError("no clause: every test of the suite names the clauses it judges, @clause(...)")
-    levels = marks.get("level") or list(LEVELS)
+    levels = marks.get("level") or LEVELS
     unknown = [name for name in levels if name not in LEVELS]
     if unknown:
         raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
     title = next(iter(marks.get("title", ())), "")
     if not title and isinstance(item, pytest.Function):
         title = (item.obj.__doc__ or "").strip().partition("\n")[0]
-    features = marks.get("feature", [])
+    features = tuple(marks.get("feature", ()))
     strange = [name for name in features if name not in run.registry.features]
     if strange:
         raise ValueError(f"unknown feature {strange[0]!r}: `tessera-conformance clauses features` lists them")
-    named = [run.registry.clause(name) for name in dict.fromkeys(marks["clause"])]
+    named = clauses(tuple(dict.fromkeys(marks["clause"])))
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    judges = marks.get("judges", [])
+    judges = tuple(marks.get("judges", ()))
     unjudged = [name for name in judges if name not in JUDGED]
     if unjudged:
         raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
-    return Case(identifier, title or identifier, named, levels, features, tuple(judges))
+    return Case(identifier, title or identifier, named, levels, features, judges)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

@@ -28,7 +28,7 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 
 
-@dataclass
+@dataclass(slots=True)
 class Case:
     """A test on its way to a verdict."""
 

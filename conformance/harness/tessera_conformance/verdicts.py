@@ -26,7 +26,7 @@ DOORS: tuple[Door, ...] = get_args(Door)
 """How arithmetic is asked for: in programs of the language, or operation by operation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict with its reason in one sentence; the reason of a pass is empty."""
 

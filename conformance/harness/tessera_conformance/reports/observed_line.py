@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -27,26 +27,28 @@ class ObservedLine(Mapping[str, Any]):
     exchanges begin and end, which stand side by side; of a line with `evidence` both are the same place.
     """
 
+    __slots__ = ("_long", "_parsed", "_runs", "_text")
+
     def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
-        self._text: str | None = text
-        self._place = (Path(), 0, 0)
-        """The file that holds the text, and where in it the text begins and ends, in bytes."""
+        self._text: str | tuple[Path, int, int] = text
+        """The text, or the file that holds it and where in it the text begins and ends, in bytes."""
         self._runs = array("Q", runs)
         self._long = tuple(long)
+        self._parsed: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
         """The whole line."""
-        if self._text is not None:
+        if isinstance(self._text, str):
             return self._text
-        path, start, end = self._place
+        path, start, end = self._text
         with open(path, "rb", buffering=0) as file:
             file.seek(start)
             return file.read(end - start).decode()
 
     def keep_in(self, path: Path, start: int, end: int) -> None:
         """From now on the text is read from a file, of which it is the bytes from `start` up to `end`."""
-        self._text, self._place = None, (path, start, end)
+        self._text = (path, start, end)
 
     def parts(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
         """What makes this line again, in another process."""
@@ -70,11 +72,13 @@ class ObservedLine(Mapping[str, Any]):
         found: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
         return found
 
-    @cached_property
+    @property
     def _short(self) -> dict[str, Any]:
-        (start, end), text = self._long, self.text
-        line: dict[str, Any] = json.loads(text if start == end else text[:start] + text[end + 1 :])
-        return {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
+        if self._parsed is None:
+            (start, end), text = self._long, self.text
+            line: dict[str, Any] = json.loads(text if start == end else text[:start] + text[end + 1 :])
+            self._parsed = {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
+        return self._parsed
 
     def __getitem__(self, key: str) -> Any:
         short = self._short
@@ -88,10 +92,15 @@ class ObservedLine(Mapping[str, Any]):
 
 
 def _shared(value: Any) -> Any:
-    """The value with its texts held once for all lines: clauses, levels and verdicts are the same in many."""
+    """The value, held once for all lines: clauses, levels and verdicts are the same in many."""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return list(map(intern, value))
+        return _list_of(*value)
     return intern(value) if isinstance(value, str) else value
+
+
+@cache
+def _list_of(*texts: str) -> list[str]:
+    return [*map(intern, texts)]
 
 
 class LineBuilder:

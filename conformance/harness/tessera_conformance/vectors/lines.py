@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -79,6 +80,7 @@ def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) 
     Raises:
         DamagedFile: it is not what `render` would have written.
     """
+    read = cache(read)  # a tensor that several vectors name is held once
     text = _text(path, read(path))
     documents = [_document(path, number, line) for number, line in enumerate(text.removesuffix("\n").split("\n"), 1)]
     for number, document in enumerate(documents, 1):
