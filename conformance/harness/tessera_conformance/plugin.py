@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Generator, Mapping, Set
-from functools import cache
+from collections.abc import Callable, Generator, Set
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -86,13 +86,19 @@ def pytest_configure(config: pytest.Config) -> None:
     except _UNANSWERABLE as error:
         raise pytest.UsageError(str(error)) from None
     config.add_cleanup(interrupt_once())
-    gc.callbacks.append(_keep_survivors)
-    config.add_cleanup(lambda: gc.callbacks.remove(_keep_survivors))
+    config.add_cleanup(_collect_seldom())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerInterruption())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
         if options.executor and not options.collectonly:
             _spread(config)
+
+
+def _collect_seldom() -> Callable[[], None]:
+    """Look for garbage more seldom: it took a tenth of a run. Returns what undoes that."""
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(10 * young, middle, 2 * old)
+    return partial(gc.set_threshold, young, middle, old)
 
 
 def _spread(config: pytest.Config) -> None:
@@ -124,15 +130,6 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.freeze()
         if enabled:
             gc.enable()
-
-
-def _keep_survivors(phase: str, details: Mapping[str, int]) -> None:
-    """After a whole collection, look no more at what outlived it: memos and reports, which live on.
-
-    To visit them again each time took a twelfth of a run.
-    """
-    if phase == "stop" and details["generation"] == 2:
-        gc.freeze()
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
