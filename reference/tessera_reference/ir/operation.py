@@ -19,6 +19,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeVar,
     dataclass_transform,
@@ -141,8 +142,7 @@ class Signature(Protocol):
         """The level at which it runs on a device; nothing for what the host runs."""
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What the printed form of an instruction shows, from which the hidden fields of its operation follow."""
 
     operands: tuple[Type, ...]

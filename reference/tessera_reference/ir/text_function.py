@@ -205,7 +205,7 @@ class FunctionReader:
         self, operation: TextOperation, operands: Operands, regions: tuple[Block, ...] | None
     ) -> Instruction | None:
         """An operation other than a terminator; nothing after a reported error, also about its parts."""
-        values = tuple(value for value in operands if value is not None)
+        values = tuple([value for value in operands if value is not None])
         made: tuple[Operation, tuple[Type, ...]] | None = None
         common: dict[str, Any] = {}
         try:
@@ -254,8 +254,8 @@ class FunctionReader:
     ) -> tuple[Operation, tuple[Type, ...]]:
         """The operation and its results, which are as the text states them. Raises `Refusal`."""
         _check_counts(operation, declared)
-        types = tuple(value.type for value in operands)
-        named = sum(name.count for name in operation.results)
+        types = tuple([value.type for value in operands])
+        named = sum([name.count for name in operation.results])
         stated_types = operation.result_types
         if declared.handle and named == 1 and stated_types is None:
             named = 0
