@@ -191,7 +191,7 @@ class Operation:
     rest: ClassVar[str] = ""
     """The field of the operands behind those, if it takes any number of them."""
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
-    own_attributes: ClassVar[Mapping[str, Any]]
+    own_attributes: ClassVar[Mapping[str, Any]] = {}
     """The attributes that it declares, each with its declared type."""
     required_attributes: ClassVar[tuple[str, ...]]
     """Those that have no default."""
@@ -240,8 +240,7 @@ class Operation:
     @property
     def attributes(self) -> dict[str, AttributeValue]:
         """The attributes that have a value, in the order of their declaration (LANG-01-07)."""
-        named = {name: getattr(self, name) for name, role in self.roles.items() if role is Role.ATTRIBUTE}
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name in self.own_attributes if (value := getattr(self, name)) is not None}
 
     @classmethod
     def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
