@@ -67,7 +67,7 @@ def _candidates(declared: type[Operation]) -> Iterator[tuple[tuple[Type, ...], d
     roles = declared.roles.values()
     fixed = sum(role is Role.OPERAND for role in roles)
     counts = [fixed + more for more in (1, 0, 2)] if Role.OPERANDS in roles else [fixed]
-    required = {name: list(_values(declared.hints[name])) for name in declared.required_attributes()}
+    required = {name: list(_values(declared.hints[name])) for name in declared.required_attributes}
     for count in counts:
         for types in _types(count):
             for values in product(*required.values()):

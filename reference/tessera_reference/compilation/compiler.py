@@ -9,7 +9,7 @@ asked for: a session that launches nothing needs none of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ..abi.fatbin import Fatbin
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..language.compiler import CompiledModule
     from ..levels.execution import Level, Options
     from .executable import Executable
+    from .executables import Reading
 
 __all__ = ["Compiler"]
 
@@ -37,15 +38,15 @@ class Compiler:
         self._specials = lru_cache(MOST)(_specialized)
         self._lowered = lru_cache(MOST)(_lowered)
         self._images = lru_cache(MOST)(_image)
-        self._executables = lru_cache(MOST)(_executable)
+        self._executables = lru_cache(MOST)(partial(_executable, self.text))
 
     def program(self, source: str) -> CompiledModule:
         """A program as Graph IR. Raises as `compile_source`."""
         return self._programs(source)
 
-    def text(self, level: Level, text: str, target: Target) -> tuple[Module, ...]:
+    def text(self, level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:
         """The modules of a text of a level. Raises as `read_at`."""
-        return self._texts(level, text, target)
+        return self._texts(level, text, target, filename)
 
     def lowered(
         self, module: Module, function: str, inputs: Mapping[str, Array], to: Level, target: Target, options: Options
@@ -76,10 +77,10 @@ def _program(source: str) -> CompiledModule:
     return compile_source(source)
 
 
-def _text(level: Level, text: str, target: Target) -> tuple[Module, ...]:
+def _text(level: Level, text: str, target: Target, filename: str) -> tuple[Module, ...]:
     from ..levels.texts import read_at
 
-    return read_at(level, text, target)
+    return read_at(level, text, target, filename)
 
 
 def _specialized(module: Module, function: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> Module:
@@ -100,7 +101,9 @@ def _image(source: str, targets: tuple[str, ...], **options: Any) -> bytes:
     return compile_module(source, targets, **options)
 
 
-def _executable(fatbin: Fatbin, kernel: str, target: str, extents: tuple[tuple[str, int], ...]) -> Executable:
+def _executable(
+    read: Reading, fatbin: Fatbin, kernel: str, target: str, extents: tuple[tuple[str, int], ...]
+) -> Executable:
     from .executables import executables_of
 
-    return executables_of(fatbin, kernel, target, dict(extents))
+    return executables_of(fatbin, kernel, target, dict(extents), read)

@@ -8,7 +8,8 @@ the Target IR that a cache may keep, `executable_from` what runs it. Data only; 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
 from ..abi.status import Failure, Status, invalid
@@ -16,7 +17,7 @@ from ..graph.interpreter import reachable
 from ..ir.module import Instruction, Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.types import Tensor
-from ..levels.execution import for_shapes, lower
+from ..levels.execution import Level, for_shapes, lower
 from ..levels.texts import read_at
 from ..numerics.trees import FOLD, PAIRWISE, Tree
 from .canonical_text import canonical_text
@@ -36,6 +37,9 @@ __all__ = [
     "specialise",
 ]
 
+Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
+"""`read_at`, or what keeps its results: the kernels of a module stand in one text."""
+
 ORDERS: Mapping[Tree, frozenset[str]] = {
     FOLD: frozenset(f"tessera.graph.{name}" for name in ("matmul", "flash_attention", "scatter_add", "grad")),
     PAIRWISE: frozenset(
@@ -50,9 +54,13 @@ ORDERS: Mapping[Tree, frozenset[str]] = {
 
 
 def executables_of(
-    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None
+    fatbin: Fatbin,
+    kernel_name: str,
+    target_name: str,
+    shapes: Mapping[str, int] | None = None,
+    read: Reading = read_at,
 ) -> Executable:
-    """A kernel of a module ready to run on a target, its named dimensions as `shapes` says.
+    """A kernel of a module ready to run on a target, its named dimensions as `shapes` says; `read` reads its texts.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown kernel or an extent that is missing, with
     TESS_ERR_ARCH_MISMATCH where the module is not for the target; `Rejection` and `UnsupportedConstruct` where the
@@ -62,11 +70,17 @@ def executables_of(
     _target_in(fatbin, target_name)
     section = fatbin.section("target-ir", target_name)
     if section is not None and not named_dimensions(entry):
-        return executable_from(section.data, entry, target_name)
-    return executable_from(specialise(fatbin, kernel_name, target_name, shapes), entry, target_name)
+        return executable_from(section.data, entry, target_name, read)
+    return executable_from(specialise(fatbin, kernel_name, target_name, shapes, read), entry, target_name, read)
 
 
-def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None) -> bytes:
+def specialise(
+    fatbin: Fatbin,
+    kernel_name: str,
+    target_name: str,
+    shapes: Mapping[str, int] | None = None,
+    read: Reading = read_at,
+) -> bytes:
     """The Target IR of a kernel for these extents, as text: what a cache keeps of it (RT-08.2-01).
 
     Of a module that was written in Tile or Target IR, that of all its kernels. Raises as `executables_of`.
@@ -75,7 +89,7 @@ def specialise(fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mappi
     section = fatbin.section("target-ir", target_name)
     if section is not None and fatbin.section("graph-ir") is None:
         return section.data
-    lowered = lower(_special(fatbin, entry, target, shapes or {}), "target", target)
+    lowered = lower(_special(fatbin, entry, target, shapes or {}, read), "target", target)
     return canonical_text([lowered]).encode()
 
 
@@ -87,13 +101,13 @@ def code_digest(fatbin: Fatbin, target_name: str) -> str:
     return hashlib.sha256(b"target-ir\0" + (b"" if made is None else made.data)).hexdigest()
 
 
-def executable_from(payload: bytes, entry: KernelEntry, target_name: str) -> Executable:
+def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: Reading = read_at) -> Executable:
     """The kernel of an entry in a text of Target IR, as `specialise` made it or a module carries it.
 
     Raises `Rejection` for a text that is none, `Failure` with TESS_ERR_INVALID_VALUE where the kernel is not in it.
     """
     target = target_of(target_name)
-    found = _offered(payload, "target", entry, target)
+    found = _offered(payload, "target", entry, target, read)
     if entry.level == "tile":
         return TileExecutable(entry, target, found.function)
     return ProgramExecutable(entry, target, found.module, found.function)
@@ -146,18 +160,20 @@ def _target_in(fatbin: Fatbin, name: str) -> Target:
     raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "tessModuleLoad", f"a module without code for {name}", allowed)
 
 
-def _special(fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mapping[str, int]) -> Module:
+def _special(
+    fatbin: Fatbin, entry: KernelEntry, target: Target, extents: Mapping[str, int], read: Reading = read_at
+) -> Module:
     section = fatbin.section("graph-ir")
     if section is None:
         raise invalid("tessModuleLoad", f"kernel {entry.name} without its Graph IR", "a module with a section graph-ir")
     shapes = shapes_of(entry, extents)
-    kernel = _offered(section.data, "graph", entry, target)
+    kernel = _offered(section.data, "graph", entry, target, read)
     return for_shapes(kernel.module, kernel.function, shapes)
 
 
-def _offered(text: bytes, level: str, entry: KernelEntry, target: Target) -> Offered:
+def _offered(text: bytes, level: Level, entry: KernelEntry, target: Target, read: Reading = read_at) -> Offered:
     """The kernel of an entry among those that a text offers. Raises `Rejection` and `Failure`."""
-    modules = read_at("graph" if level == "graph" else "target", text.decode(), target, f"<{level}-ir>")
+    modules = read(level, text.decode(), target, f"<{level}-ir>")
     kind = entry.level == "tile"
     for kernel in offered(modules):
         if kernel.name == entry.name and bool(kernel.function.device) == kind:

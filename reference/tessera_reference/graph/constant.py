@@ -15,6 +15,7 @@ from ..ir.operation import (
     Environment,
     Hidden,
     Operation,
+    Refusal,
     Shown,
     operation,
     require,
@@ -51,13 +52,9 @@ class Constant(Operation):
 
     def infer(self) -> Scalar:
         """A scalar."""
-        require(
-            _is_held(self.value, self.dtype),
-            "types",
-            f"{self.value} is no value of {self.dtype}",
-            f"a number that {self.dtype} holds exactly",
-            "LANG-02.3-42",
-        )
+        if not _is_held(self.value, self.dtype):
+            message, wanted = f"{self.value} is no value of {self.dtype}", f"a number that {self.dtype} holds exactly"
+            raise Refusal("types", message, wanted, "LANG-02.3-42", "")
         return Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:

@@ -23,9 +23,9 @@ Edges = dict[Value, list[Value]]
 def missing_adjoints(module: Module) -> list[Diagnostic]:
     """A diagnostic for each operation without an adjoint that a `grad` of the module may have to go through."""
     instructions = [each for function in module.functions.values() for each in function.body.walk()]
-    lacking = [each for each in instructions if not each.operation.is_differentiable()]
     gradients = [each for each in instructions if isinstance(each.operation, Grad)]
-    if not lacking or not gradients:
+    lacking = [each for each in instructions if gradients and not each.operation.is_differentiable()]
+    if not lacking:
         return []
     flow = Flow(module)
     found: dict[Instruction, None] = {}

@@ -1,14 +1,15 @@
 """What operations require of the dtypes of their operands."""
 
-from ..ir.operation import require
+from ..ir.operation import Refusal, require
 from ..ir.types import Numeric
 from ..numerics.formats import DType
 
 
 def require_kind(dtype: DType, *kinds: str) -> None:
     """A dtype of one of these kinds. Raises `Refusal`."""
-    wanted = f"a dtype of kind {' or '.join(kinds)}"
-    require(dtype.kind in kinds, "types", f"is not defined on {dtype}", wanted, "LANG-11-01")
+    if dtype.kind not in kinds:
+        wanted = f"a dtype of kind {' or '.join(kinds)}"
+        raise Refusal("types", f"is not defined on {dtype}", wanted, "LANG-11-01", "")
 
 
 def require_numeric(dtype: DType) -> None:
@@ -25,5 +26,6 @@ def require_float(x: Numeric) -> None:
 def require_accumulator(dtype: DType, accum: DType) -> None:
     """An accumulator of the kind that `dtype` has by the canon. Raises `Refusal`."""
     kind = dtype.accumulator.kind
-    message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
-    require(accum.kind == kind, "types", message, wanted, "LANG-10-01")
+    if accum.kind != kind:
+        message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
+        raise Refusal("types", message, wanted, "LANG-10-01", "")

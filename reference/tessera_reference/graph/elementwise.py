@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ..ir.module import Value
-from ..ir.operation import Applied, Builder, Environment, Operand, Operation, Unimplemented, operation, require
+from ..ir.operation import Applied, Builder, Environment, Operand, Operation, Refusal, Unimplemented, operation
 from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
 from ..numerics import arithmetic
 from ..numerics.array import Array
@@ -52,14 +52,14 @@ class ElementwiseBinary(Operation):
 
 def require_one_dtype(a: Numeric, b: Numeric) -> None:
     """Nothing is cast implicitly. Raises `Refusal`."""
-    require(
-        a.dtype == b.dtype,
-        "types",
-        f"operands have dtypes {a.dtype} and {b.dtype}",
-        "a.dtype == b.dtype, since nothing is cast implicitly",
-        "LANG-03.1-05",
-        "cast one operand with op.cast",
-    )
+    if a.dtype != b.dtype:
+        raise Refusal(
+            "types",
+            f"operands have dtypes {a.dtype} and {b.dtype}",
+            "a.dtype == b.dtype, since nothing is cast implicitly",
+            "LANG-03.1-05",
+            "cast one operand with op.cast",
+        )
 
 
 def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
@@ -73,14 +73,14 @@ def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
 
 def _one_layout(layouts: list[Layout]) -> Layout | None:
     for layout in layouts[1:]:
-        require(
-            layout == layouts[0],
-            "layouts",
-            f"operands have layouts {layouts[0]} and {layout}",
-            "a.layout == b.layout",
-            "LANG-11-05",
-            "cast one layout: op.layout_cast",
-        )
+        if layout != layouts[0]:
+            raise Refusal(
+                "layouts",
+                f"operands have layouts {layouts[0]} and {layout}",
+                "a.layout == b.layout",
+                "LANG-11-05",
+                "cast one layout: op.layout_cast",
+            )
     return layouts[0] if layouts else None
 
 
@@ -90,14 +90,15 @@ def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     shape: list[Dim] = []
     for x, y in zip(left, right, strict=True):
-        known = isinstance(x, int) and isinstance(y, int)
-        require(
-            x == y or 1 in (x, y),
-            "shapes",
-            f"dimensions {'differ' if known else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
-            "shapes that broadcast: each dimension equal, or 1",
-            "LANG-03.2-03",
-        )
+        if x != y and 1 not in (x, y):
+            known = isinstance(x, int) and isinstance(y, int)
+            raise Refusal(
+                "shapes",
+                f"dimensions {'differ' if known else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
+                "shapes that broadcast: each dimension equal, or 1",
+                "LANG-03.2-03",
+                "",
+            )
         shape.append(y if x == 1 else x)
     return tuple(shape)
 

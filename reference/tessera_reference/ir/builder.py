@@ -6,7 +6,7 @@ from typing import Any
 
 from .diagnostics import Location
 from .module import Block, Instruction, Value
-from .operation import Operation, Role
+from .operation import Operation
 from .types import Type
 
 
@@ -26,8 +26,8 @@ class BlockBuilder:
 
     def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
         """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
-        made = operation(**fields_of(operation, tuple(value.type for value in operands)), **attributes)
-        results = tuple(self.value(type_) for type_ in made.results())
+        made = operation(**fields_of(operation, tuple([value.type for value in operands])), **attributes)
+        results = tuple([self.value(type_) for type_ in made.results()])
         self.instructions.append(Instruction(made, operands, results, self.location))
         return results
 
@@ -43,13 +43,10 @@ class BlockBuilder:
 
 def fields_of(operation: type[Operation], types: tuple[Type, ...]) -> dict[str, Any]:
     """The operand fields of an operation from the types of its operands in order; the variadic field takes the rest."""
-    given = list(types)
-    named: dict[str, Any] = {}
-    for name, role in operation.roles.items():
-        if role is Role.OPERAND:
-            named[name] = given.pop(0)
-        elif role is Role.OPERANDS:
-            named[name], given = tuple(given), []
-    if given:
-        raise TypeError(f"{operation.name} takes {len(types) - len(given)} operands, {len(types)} given")
+    count = len(operation.singles)
+    named: dict[str, Any] = dict(zip(operation.singles, types, strict=False))
+    if operation.rest:
+        named[operation.rest] = types[count:]
+    elif len(types) > count:
+        raise TypeError(f"{operation.name} takes {count} operands, {len(types)} given")
     return named

@@ -8,7 +8,7 @@ declared in `stepwise.py`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum, auto
@@ -19,6 +19,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeVar,
     dataclass_transform,
@@ -141,8 +142,7 @@ class Signature(Protocol):
         """The level at which it runs on a device; nothing for what the host runs."""
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What the printed form of an instruction shows, from which the hidden fields of its operation follow."""
 
     operands: tuple[Type, ...]
@@ -178,15 +178,23 @@ class Builder(Protocol):
         """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
 
 
-class Operation(ABC):
-    """Base of all operations; see the module."""
+class Operation:
+    """Base of all operations; see the module. No `ABC`, which would make every `isinstance` of an operation slow."""
 
     name: ClassVar[str]
     clauses: ClassVar[tuple[str, ...]]
     spellings: ClassVar[tuple[str, ...]]
     """How the DSL writes it: `op.matmul`, `@`; unary operators as `unary -`."""
     roles: ClassVar[Mapping[str, Role]]
+    singles: ClassVar[tuple[str, ...]] = ()
+    """The fields that are one operand each, in order."""
+    rest: ClassVar[str] = ""
+    """The field of the operands behind those, if it takes any number of them."""
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
+    own_attributes: ClassVar[Mapping[str, Any]] = {}
+    """The attributes that it declares, each with its declared type."""
+    required_attributes: ClassVar[tuple[str, ...]]
+    """Those that have no default."""
     derived_attributes: ClassVar[tuple[str, ...]] = ()
     """The attributes whose defaults follow from the operands."""
     hints: ClassVar[Mapping[str, Any]]
@@ -209,6 +217,8 @@ class Operation(ABC):
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
     def __post_init__(self) -> None:
+        if not self.derived_attributes:
+            return
         left_out = [name for name in self.derived_attributes if isinstance(getattr(self, name), Derived)]
         if left_out and all(isinstance(type_, self.kinds.get(name, object)) for name, type_ in self.operand_types):
             for name in left_out:
@@ -222,33 +232,20 @@ class Operation(ABC):
     @property
     def operand_types(self) -> tuple[tuple[str, Type], ...]:
         """Each operand's name and type."""
-        named: list[tuple[str, Type]] = []
-        for name, role in self.roles.items():
-            if role is Role.OPERAND:
-                named.append((name, getattr(self, name)))
-            elif role is Role.OPERANDS:
-                named += [(f"{name}[{i}]", type_) for i, type_ in enumerate(getattr(self, name))]
+        named: list[tuple[str, Type]] = [(name, getattr(self, name)) for name in self.singles]
+        if self.rest:
+            named += [(f"{self.rest}[{i}]", type_) for i, type_ in enumerate(getattr(self, self.rest))]
         return tuple(named)
 
     @property
     def attributes(self) -> dict[str, AttributeValue]:
         """The attributes that have a value, in the order of their declaration (LANG-01-07)."""
-        named = {name: getattr(self, name) for name, role in self.roles.items() if role is Role.ATTRIBUTE}
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name in self.own_attributes if (value := getattr(self, name)) is not None}
 
     @classmethod
     def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
         """What the result types that a text states say of the attributes that it leaves out."""
         return {}
-
-    @classmethod
-    def required_attributes(cls) -> tuple[str, ...]:
-        """The attributes that have no default."""
-        return tuple(
-            field.name
-            for field in fields(cls)  # type: ignore[arg-type]
-            if cls.roles[field.name] is Role.ATTRIBUTE and field.default is MISSING
-        )
 
     def results(self) -> tuple[Type, ...]:
         """Check kinds and layouts of the operands, then infer the result types. Raises `Refusal`."""
@@ -346,7 +343,12 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
             choices = get_args(inner) if isinstance(inner, UnionType) else (inner,)
             kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
         made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
+        made.singles = tuple(name for name, role in roles.items() if role is Role.OPERAND)
+        made.rest = next((name for name, role in roles.items() if role is Role.OPERANDS), "")
         made.hints = inners
+        made.own_attributes = {name: inners[name] for name, role in roles.items() if role is Role.ATTRIBUTE}
+        defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
+        made.required_attributes = tuple(name for name in made.own_attributes if defaults[name] is MISSING)
         made.derived_attributes = tuple(name for name in roles if isinstance(getattr(made, name, None), Derived))
         OPERATIONS[name] = made
         SPELLINGS.update(dict.fromkeys(spellings, made))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from .attributes import Mismatch, kind_text, of_kind
 from .common_attributes import COMMON_ATTRIBUTES
-from .operation import Operation, Refusal, Role
+from .operation import Operation, Refusal
 from .spelling import did_you_mean
 from .text_tree import Given, TextOperation
 
@@ -24,7 +23,7 @@ class MisplacedAttribute(Exception):
 
 def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The attributes that the operation declares, and those that any may carry. Raises `MisplacedAttribute`."""
-    kinds, required = _declared_attributes(declared)
+    kinds, required = declared.own_attributes, declared.required_attributes
     if not text.attributes and not required:
         return {}, {}
     said = declared.attributes_of(text.result_types or ())
@@ -33,13 +32,6 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
     own = {name: stated(text.attributes, name, kinds[name]) for name in wanted}
     common = {name: given for name, given in text.attributes.items() if name not in own}
     return {**said, **own}, common_of(common, list(kinds))
-
-
-@cache
-def _declared_attributes(declared: type[Operation]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The attributes of a class with their kinds, and those that have no default."""
-    names = [name for name, role in declared.roles.items() if role is Role.ATTRIBUTE]
-    return {name: declared.hints[name] for name in names}, declared.required_attributes()
 
 
 def common_of(

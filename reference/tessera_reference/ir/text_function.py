@@ -15,7 +15,7 @@ from .builder import fields_of
 from .diagnostics import UnsupportedConstruct
 from .dimensions import joined_all, shown, with_marks
 from .module import Block, Exit, Function, Instruction, Value
-from .operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
+from .operation import OPERATIONS, Operation, Refusal, Shown, Unimplemented
 from .profiles import refuse_narrow_accumulation
 from .refusals import other_type
 from .spelling import counted, did_you_mean
@@ -205,7 +205,7 @@ class FunctionReader:
         self, operation: TextOperation, operands: Operands, regions: tuple[Block, ...] | None
     ) -> Instruction | None:
         """An operation other than a terminator; nothing after a reported error, also about its parts."""
-        values = tuple(value for value in operands if value is not None)
+        values = tuple([value for value in operands if value is not None])
         made: tuple[Operation, tuple[Type, ...]] | None = None
         common: dict[str, Any] = {}
         try:
@@ -254,8 +254,8 @@ class FunctionReader:
     ) -> tuple[Operation, tuple[Type, ...]]:
         """The operation and its results, which are as the text states them. Raises `Refusal`."""
         _check_counts(operation, declared)
-        types = tuple(value.type for value in operands)
-        named = sum(name.count for name in operation.results)
+        types = tuple([value.type for value in operands])
+        named = sum([name.count for name in operation.results])
         stated_types = operation.result_types
         if declared.handle and named == 1 and stated_types is None:
             named = 0
@@ -296,21 +296,19 @@ def _declared(operation: TextOperation) -> type[Operation]:
 
 def _takes(declared: type[Operation], count: int) -> bool:
     """Whether an operation takes that many operands."""
-    roles = list(declared.roles.values())
-    fixed = roles.count(Role.OPERAND)
-    return count == fixed or (count > fixed and Role.OPERANDS in roles)
+    fixed = len(declared.singles)
+    return count == fixed or (count > fixed and declared.rest != "")
 
 
 def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
     """Operands as many as declared, in the places their labels say, and regions. Raises `Refusal`."""
-    names = [name for name, role in declared.roles.items() if role in (Role.OPERAND, Role.OPERANDS)]
-    variadic = [name for name in names if declared.roles[name] is Role.OPERANDS]
     count = len(operation.operands)
     if not _takes(declared, count):
-        wanted = ", ".join(f"%{name}..." if name in variadic else f"%{name}" for name in names)
-        raise Refusal("types", f"{counted(count, 'operand')} given", f"({wanted})", "LANG-11-01", "")
-    places = [*[name for name in names if name not in variadic], *variadic * count]
-    for operand, name in zip(operation.operands, places, strict=False):
+        names = [*declared.singles, *([f"{declared.rest}..."] if declared.rest else [])]
+        listed = ", ".join(f"%{name}" for name in names)
+        raise Refusal("types", f"{counted(count, 'operand')} given", f"({listed})", "LANG-11-01", "")
+    places = [*declared.singles, *[declared.rest] * (count - len(declared.singles))]
+    for operand, name in zip(operation.operands, places, strict=True):
         if operand.label not in ("", name):
             raise Refusal(
                 "types", f"%{operand.label}(...) stands where %{name} does", f"%{name}(...)", "LANG-11-01", ""

@@ -43,13 +43,12 @@ class TextScope:
             self.handles.update(name.text for name in operation.results if name.text not in self.visible)
             self.define_nothing(operation)
             return ()
-        hints = [name for name in operation.results for _ in range(name.count)]
-        values = tuple(self.value(name.text, type_) for name, type_ in zip(hints, types, strict=True))
-        first = 0
+        values: list[Value] = []
         for name in operation.results:
-            self.bind(name, values[first : first + name.count], operation)
-            first += name.count
-        return values
+            own = [self.value(name.text, type_) for type_ in types[len(values) : len(values) + name.count]]
+            self.bind(name, own, operation)
+            values += own
+        return tuple(values)
 
     def define_nothing(self, operation: TextOperation) -> None:
         """Let the results of an operation about which something was reported have no value."""
@@ -61,11 +60,12 @@ class TextScope:
         if name.text in self.visible:
             self._refuse(name, operation, "is defined twice", "one definition of a value", "choose another name")
             return
-        keys = [name.text]
+        self.visible[name.text] = values[0]
+        self.defined.append(name.text)
         if name.count > 1:
-            keys += [f"{name.text}#{index}" for index in range(name.count)]
-        self.visible.update(zip(keys, [values[0], *values], strict=False))
-        self.defined += keys
+            keys = [f"{name.text}#{index}" for index in range(name.count)]
+            self.visible.update(zip(keys, values, strict=True))
+            self.defined += keys
 
     def use(self, name: Name, operation: TextOperation) -> Value | None:
         """The value that a name stands for; nothing after a reported error."""

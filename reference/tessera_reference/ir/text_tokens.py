@@ -14,16 +14,16 @@ from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span
 
 _TOKEN = re.compile(
     r"""(?:[ \t\r\n]+|(?://|;)[^\n]*)*(?:
-      (?P<value>%(?:[0-9]+|[A-Za-z_$.-][\w$.-]*)(?:\#[0-9]+)?)
+      (?P<mark>->|[(){}\[\]<>,:=])
+    | (?P<value>%(?:[0-9]+|[A-Za-z_$.-][\w$.-]*)(?:\#[0-9]+)?)
     | (?P<string>"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")
-    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector|shard)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?)
-    | (?P<future>(?:!tessera\.)?future<(?:[^<>]|<[^<>]*>)*>)
+    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector|shard)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?
+      |(?:!tessera\.)?future<(?:[^<>]|<[^<>]*>)*>)
     | (?P<float>-?[0-9]+(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+))
     | (?P<int>-?(?:0x[0-9A-Fa-f]+|[0-9]+))
     | (?P<word>!?[A-Za-z_][\w$.]*)
     | (?P<symbol>@[A-Za-z_][\w$.-]*)
     | (?P<block>\^[\w$.-]+)
-    | (?P<mark>->|[(){}\[\]<>,:=])
     | (?P<end>\Z)
     | (?P<strange>.)
     )""",
@@ -47,14 +47,11 @@ class Tokens:
 
     def advance(self) -> str:
         """Go on to the next token; the text of the one left behind. Raises `Rejection` for what is no token."""
-        left = self.text
-        self.previous_end = self.end
+        left, self.previous_end = self.text, self.end
         found = next(self._matches)
-        kind = found.lastgroup or ""
-        self.kind = "type" if kind == "future" else kind
+        self.kind = kind = found.lastgroup or ""
         self.text = found[kind]
-        self.start = found.start(kind)
-        self.end = found.end()
+        self.start, self.end = found.span(kind)
         if kind == "strange":
             self._refuse_character()
         return left

@@ -10,7 +10,7 @@ from .diagnostics import Location
 from .types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Name:
     """A value's name, without its `%`, and where it stands."""
 
@@ -24,7 +24,7 @@ class Name:
     """Of a result written `%x:2`, which names that many."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Given:
     """An attribute's value and where the attribute stands."""
 

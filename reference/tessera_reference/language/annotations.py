@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.operation import require
+from ..ir.operation import Refusal, require
 from ..ir.spelling import did_you_mean
 from ..ir.type_text import ADDRESS_SPACES, read_extent
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
@@ -17,14 +17,9 @@ Aliases = Mapping[str, Type]
 
 def resolve_dtype(name: str) -> DType:
     """A dtype by its name (LANG-02.2-01 to -13)."""
-    require(
-        name in DTYPES,
-        "types",
-        f"unknown dtype {name!r}",
-        f"one of {', '.join(DTYPES)}",
-        "LANG-02.3-38",
-        did_you_mean(name, DTYPES),
-    )
+    if name not in DTYPES:
+        message, known = f"unknown dtype {name!r}", f"one of {', '.join(DTYPES)}"
+        raise Refusal("types", message, known, "LANG-02.3-38", did_you_mean(name, DTYPES))
     return DTYPES[name]
 
 
@@ -52,14 +47,10 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
     """A dtype or an alias declared above (AMB-LANG-50, AMB-LANG-99)."""
     if name in aliases:
         return aliases[name]
-    require(
-        name in DTYPES or not aliases,
-        "types",
-        f"unknown type {name!r}",
-        f"a dtype, or a type declared above: {', '.join(aliases)}",
-        "AMB-LANG-50",
-        did_you_mean(name, [*DTYPES, *aliases]),
-    )
+    if name not in DTYPES and aliases:
+        known = f"a dtype, or a type declared above: {', '.join(aliases)}"
+        remedy = did_you_mean(name, [*DTYPES, *aliases])
+        raise Refusal("types", f"unknown type {name!r}", known, "AMB-LANG-50", remedy)
     return Scalar(resolve_dtype(name))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..graph.collectives import Collective, missing_declaration
 from ..graph.mesh_axes import resolve_axis
+from ..ir.builder import fields_of
 from ..ir.common_attributes import check_common
 from ..ir.diagnostics import Span
 from ..ir.module import Value
-from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal, Role
+from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal
 from ..ir.spelling import did_you_mean
 from ..ir.types import Mesh, dtype_of
 from ..numerics.formats import DType
@@ -98,23 +99,14 @@ def _operands(
 
 def operand_names(declared: type[Operation], count: int) -> list[str] | None:
     """The name of each of `count` operands; nothing where the operation does not take that many."""
-    names = [name for name, role in declared.roles.items() if role is Role.OPERAND]
-    variadic = [name for name, role in declared.roles.items() if role is Role.OPERANDS]
-    extra = count - len(names)
-    if extra < 0 or (extra and not variadic):
+    extra = count - len(declared.singles)
+    if extra < 0 or (extra and not declared.rest):
         return None
-    return [*names, *(f"{variadic[0]}[{i}]" for i in range(extra))]
+    return [*declared.singles, *[f"{declared.rest}[{i}]" for i in range(extra)]]
 
 
 def _made(declared: Any, operands: tuple[Value, ...], attributes: Mapping[str, Any]) -> Operation:
-    types = [value.type for value in operands]
-    fields: dict[str, Any] = {}
-    for name, role in declared.roles.items():
-        if role is Role.OPERAND:
-            fields[name] = types.pop(0)
-        elif role is Role.OPERANDS:
-            fields[name] = tuple(types)
-    made: Operation = declared(**fields, **attributes)
+    made: Operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
     return made
 
 
@@ -133,11 +125,7 @@ def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
 
 def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operation]) -> None:
     spelling = ".".join(call.callee)
-    names = [
-        f"{name}{', ...' * (role is Role.OPERANDS)}"
-        for name, role in declared.roles.items()
-        if role in (Role.OPERAND, Role.OPERANDS)
-    ]
+    names = [*declared.singles, *([f"{declared.rest}, ..."] if declared.rest else [])]
     given = len(call.arguments)
     expressions.report(
         "types",
@@ -152,7 +140,7 @@ def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operatio
 def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, Any] | None:
     """Keyword arguments and the attribute block together; given twice they must agree (AMB-LANG-100)."""
     spelling = ".".join(call.callee)
-    known = [name for name, role in declared.roles.items() if role is Role.ATTRIBUTE]
+    known = declared.own_attributes
     values: dict[str, AttributeValue] = {}
     sound = True
     for given in sorted(call.named, key=lambda given: given.name != "dtype"):
@@ -167,7 +155,7 @@ def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation
         try:
             held = values.get("dtype")
             element = held if isinstance(held, DType) else None
-            value = attribute_value(given.value, declared.hints[given.name], element)
+            value = attribute_value(given.value, known[given.name], element)
         except Refusal as refusal:
             expressions.scope.findings.refused(refusal, given.span)
             sound = False
@@ -190,7 +178,7 @@ def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -
 
 def _complete(expressions: Expressions, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
     """Whether every attribute without a default is given; reports the first that is not."""
-    for name in declared.required_attributes():
+    for name in declared.required_attributes:
         if name in attributes:
             continue
         if issubclass(declared, Collective):

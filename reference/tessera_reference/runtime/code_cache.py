@@ -76,9 +76,9 @@ class CodeCache:
             self.hits += 1
         else:
             self.misses += 1
-            payload = specialise(module.fatbin, entry.name, target, extents)
+            payload = specialise(module.fatbin, entry.name, target, extents, self.compiler.text)
             store.put("binary", key, self.tags(policy), payload)
-        return executable_from(payload, entry, target)
+        return executable_from(payload, entry, target, self.compiler.text)
 
 
 def _key(

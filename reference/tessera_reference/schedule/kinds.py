@@ -48,8 +48,14 @@ MOVEMENTS = (
 )
 """Operations whose result consists of elements of their operands, or of positions."""
 
+MAPPED = (*ELEMENTWISE, *MOVEMENTS)
+"""Operations that become nests of kind `map`."""
+
 ROWS = (Reduction, Softmax, FourierTransform)
 """Operations on independent rows along one axis."""
+
+FUSIBLE = (MatMul, *ROWS, *MAPPED)
+"""Operations that may be part of a nest."""
 
 
 def kind_of(instruction: Instruction) -> Kind | None:
@@ -64,14 +70,14 @@ def kind_of(instruction: Instruction) -> Kind | None:
         return "contract"
     if isinstance(operation, ROWS):
         return "rows"
-    if isinstance(operation, (*ELEMENTWISE, *MOVEMENTS)) and isinstance(results[0].type, Tensor):
+    if isinstance(operation, MAPPED) and isinstance(results[0].type, Tensor):
         return "map"
     return None
 
 
 def is_fusible(instruction: Instruction) -> bool:
     """Whether an instruction may be part of a nest, once its extents are known."""
-    return isinstance(instruction.operation, (MatMul, *ROWS, *ELEMENTWISE, *MOVEMENTS))
+    return isinstance(instruction.operation, FUSIBLE)
 
 
 def is_elementwise(operation: Operation) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..ir.operation import Hidden, Operand, Shown, require
+from ..ir.operation import Hidden, Operand, Refusal, Shown, require
 from ..ir.types import Scalar, Type, Vector
 from ..numerics.formats import DType
 from ..tile.operation import KernelOperation
@@ -82,9 +82,17 @@ def held_shown(name: str, shown: Shown) -> Scalar | Vector:
 
 def require_dtype(held: DType, allowed: Sequence[str], name: str = "operand") -> None:
     """Refuse a dtype that is not among those allowed."""
-    require(held.name in allowed, "types", f"the {name} is {held}", f"one of {', '.join(allowed)}", "LANG-11-01", "")
+    if held.name not in allowed:
+        raise Refusal("types", f"the {name} is {held}", f"one of {', '.join(allowed)}", "LANG-11-01", "")
 
 
 def require_type(given: Type, wanted: Type, name: str) -> None:
     """Refuse a type that is not the wanted one."""
-    require(given == wanted, "types", f"{name} is {given}, not {wanted}", str(wanted), "LANG-11-01")
+    if given != wanted:
+        raise Refusal("types", f"{name} is {given}, not {wanted}", str(wanted), "LANG-11-01", "")
+
+
+def require_alike(a: Type, b: Type) -> None:
+    """Refuse operands of two types."""
+    if a != b:
+        raise Refusal("types", f"operands are {a} and {b}", "operands of one type", "LANG-11-01", "")

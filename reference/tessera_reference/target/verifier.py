@@ -10,7 +10,7 @@ from functools import partial
 
 from ..ir.diagnostics import Location
 from ..ir.module import Function, Instruction
-from ..ir.operation import require
+from ..ir.operation import Refusal, require
 from ..ir.targets import Target
 from ..ir.types import Pointer
 from ..numerics.formats import DType
@@ -81,31 +81,18 @@ def _verify_global(operation: AddressOf, instruction: Instruction, function: Fun
 
 def _verify_instruction(instruction: Instruction, target: Target) -> None:
     operation = instruction.operation
-    require(
-        isinstance(operation, TargetOperation),
-        "tile",
-        f"{operation.name} is no operation of Target IR",
-        "operations of the dialects llvm, scf, nvvm and rocdl",
-        "LANG-08-01",
-        "lower the kernel",
-    )
-    vendor = getattr(operation, "vendor", "")
-    require(
-        vendor in ("", target.vendor),
-        "tile",
-        f"{operation.name} is an instruction of {vendor}",
-        f"what {target.name} has",
-        "LANG-11-10",
-        "lower the kernel for this target",
-    )
+    if not isinstance(operation, TargetOperation):
+        wanted = "operations of the dialects llvm, scf, nvvm and rocdl"
+        message = f"{operation.name} is no operation of Target IR"
+        raise Refusal("tile", message, wanted, "LANG-08-01", "lower the kernel")
+    if operation.vendor not in ("", target.vendor):
+        message = f"{operation.name} is an instruction of {operation.vendor}"
+        remedy = "lower the kernel for this target"
+        raise Refusal("tile", message, f"what {target.name} has", "LANG-11-10", remedy)
     for value in (*instruction.operands, *instruction.results):
-        require(
-            not isinstance(value.type, Pointer) or value.type.space in SPACES,
-            "types",
-            f"%{value.name} is {value.type}",
-            f"one of the address spaces {', '.join(map(str, SPACES))}",
-            "LANG-08.3-01",
-        )
+        if isinstance(value.type, Pointer) and value.type.space not in SPACES:
+            wanted = f"one of the address spaces {', '.join(map(str, SPACES))}"
+            raise Refusal("types", f"%{value.name} is {value.type}", wanted, "LANG-08.3-01", "")
     if isinstance(operation, MmaSync):
         _require_unit(target, operation.a.dtype)
     if isinstance(operation, Mfma):

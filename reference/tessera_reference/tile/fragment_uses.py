@@ -29,11 +29,13 @@ def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list
     stated: list[tuple[Instruction, Value, FragmentUse]] = []
     every: dict[Value, None] = {}
     for instruction in function.body.walk():
-        for one, other in _handed_on(instruction):
-            same.join(one, other)
+        for region in instruction.regions:
+            every.update(dict.fromkeys([value for value in region.arguments if isinstance(value.type, Fragment)]))
+        every.update(dict.fromkeys([value for value in instruction.results if isinstance(value.type, Fragment)]))
+        if instruction.regions:
+            for one, other in _handed_on(instruction):
+                same.join(one, other)
         stated += [(instruction, value, use) for value, use in _stated(instruction)]
-        inner = [argument for region in instruction.regions for argument in region.arguments]
-        every |= dict.fromkeys(value for value in (*inner, *instruction.results) if isinstance(value.type, Fragment))
     uses: dict[Value, FragmentUse] = {}
     clashes = []
     for instruction, value, use in stated:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from ..ir.operation import Operation, require
+from ..ir.operation import Operation, Refusal, require
 from ..ir.types import Scalar
 from ..numerics.formats import dtype
 from .block import BlockState
@@ -45,4 +45,5 @@ def require_indices(indices: tuple[Scalar, ...], places: int, optional: bool = F
         "LANG-11-01",
     )
     for index in indices:
-        require(index == INT32, "types", f"an index is {index}, not int32", "int32 scalars", "LANG-11-01")
+        if index != INT32:
+            raise Refusal("types", f"an index is {index}, not int32", "int32 scalars", "LANG-11-01", "")

@@ -235,22 +235,12 @@ def _verify_instruction(instruction: Instruction, target: Target, constants: dic
 
 def _verify_type(value: Value, lanewise: bool) -> None:
     type_ = value.type
-    require(
-        not isinstance(type_, Tensor) and (isinstance(type_, Scalar) or not lanewise),
-        "types",
-        f"%{value.name} is {type_}",
-        "scalars, which each lane has its own of",
-        "LANG-08.2-03",
-    )
-    if isinstance(type_, Memref):
-        require(
-            all(isinstance(dim, int) for dim in type_.shape),
-            "shapes",
-            f"%{value.name} is {type_}",
-            "extents that are numbers",
-            "LANG-11-02",
-            "specialize the function to the shapes that it runs on",
-        )
+    if isinstance(type_, Tensor) or (lanewise and not isinstance(type_, Scalar)):
+        wanted = "scalars, which each lane has its own of"
+        raise Refusal("types", f"%{value.name} is {type_}", wanted, "LANG-08.2-03", "")
+    if isinstance(type_, Memref) and not all(isinstance(dim, int) for dim in type_.shape):
+        wanted, remedy = "extents that are numbers", "specialize the function to the shapes that it runs on"
+        raise Refusal("shapes", f"%{value.name} is {type_}", wanted, "LANG-11-02", remedy)
 
 
 def _verify_shape(operation: MmaSync, target: Target) -> None:

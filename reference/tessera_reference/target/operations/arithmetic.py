@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...graph.constant import Constant as GraphConstant
-from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ...ir.operation import Attribute, Hidden, Operand, Shown, operation
 from ...ir.types import Scalar
 from ...numerics import arithmetic, elementary
 from ...numerics.array import Array
@@ -21,7 +21,7 @@ from ...numerics.formats import DType
 from ...tile.block import BlockState
 from ..emission.types import SUFFIXES, literal
 from ..emission.writer import Writer
-from ..operation import CLAUSES, TargetOperation, require_dtype, scalar_shown
+from ..operation import CLAUSES, TargetOperation, require_alike, require_dtype, scalar_shown
 
 FLOATS = ("fp32", "fp64", "tf32")
 INTEGERS = ("int8", "int16", "int32", "int64")
@@ -64,7 +64,7 @@ class Binary(TargetOperation):
 
     def infer(self) -> Scalar:
         """The operands' type."""
-        require(self.a == self.b, "types", f"operands are {self.a} and {self.b}", "operands of one type", "LANG-11-01")
+        require_alike(self.a, self.b)
         require_dtype(self.a.dtype, self.dtypes)
         return self.a
 

@@ -14,7 +14,7 @@ from ...numerics.array import Array
 from ...numerics.formats import DTYPES
 from ...tile.block import BlockState
 from ..emission.writer import Writer
-from ..operation import CLAUSES, TargetOperation, require_dtype
+from ..operation import CLAUSES, TargetOperation, require_alike, require_dtype
 from .arithmetic import FLOATS, LOGICAL
 
 BOOL = DTYPES["bool"]
@@ -43,7 +43,7 @@ class Comparison(TargetOperation):
 
     def infer(self) -> Scalar:
         """A bool for each lane."""
-        require(self.a == self.b, "types", f"operands are {self.a} and {self.b}", "operands of one type", "LANG-11-01")
+        require_alike(self.a, self.b)
         require_dtype(self.a.dtype, self.dtypes)
         require(
             self.predicate in self.predicates,
@@ -90,7 +90,7 @@ class Select(TargetOperation):
     def infer(self) -> Scalar | Vector:
         """The type of both."""
         require_dtype(self.condition.dtype, ("bool",), "condition")
-        require(self.a == self.b, "types", f"operands are {self.a} and {self.b}", "operands of one type", "LANG-11-01")
+        require_alike(self.a, self.b)
         return self.a
 
     def run(self, block: BlockState, condition: Array, a: Array, b: Array) -> Array:

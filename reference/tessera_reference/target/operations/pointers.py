@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation, require
 from ...ir.types import Memref, Pointer, Scalar, Vector
 from ...numerics.array import Array
 from ...numerics.formats import DType
@@ -27,13 +27,9 @@ SPACES = (0, 1, 3, 4, 5)
 
 def require_space(pointer: Pointer, spaces: tuple[int, ...], name: str = "pointer") -> None:
     """Refuse a pointer into another address space."""
-    require(
-        pointer.space in spaces,
-        "types",
-        f"the {name} is {pointer}",
-        f"address space {' or '.join(map(str, spaces))}",
-        "LANG-08.3-01",
-    )
+    if pointer.space not in spaces:
+        wanted = f"address space {' or '.join(map(str, spaces))}"
+        raise Refusal("types", f"the {name} is {pointer}", wanted, "LANG-08.3-01", "")
 
 
 @operation("llvm.mlir.addressof", clauses=(*CLAUSES, "LANG-08.1-05"))
