@@ -66,7 +66,7 @@ class MalformedTensor(ValueError):
     """A tensor message that does not hold together; the text says what is wrong and what was expected."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """An immutable tensor: `data` holds little-endian words in row-major order.
 

@@ -34,7 +34,7 @@ class MalformedRejections(Exception):
     """A file of the table cannot be used; says which and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """One illegal program and its legal twin."""
 

@@ -10,7 +10,7 @@ from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """An independent computation of the answer: a published oracle function, the inputs it takes, other arguments."""
 
@@ -24,7 +24,7 @@ class Check:
         return found if isinstance(found, tuple) else (found,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """One protocol call; tensors among the parameters are `Tensor` objects."""
 
@@ -42,7 +42,7 @@ class Call:
         return {str(place): tensor for place, tensor in enumerate(inputs)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Where the expected bits come from.
 
@@ -56,7 +56,7 @@ class Provenance:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Vector:
     """One case of a topic, as it stands in a line of a vector file."""
 
@@ -76,7 +76,7 @@ class Vector:
         return f"{self.topic}/{self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VectorFile:
     """All vectors of a topic, in the order of their source."""
 
