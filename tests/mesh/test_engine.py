@@ -301,3 +301,26 @@ def test_a_process_that_is_let_go_is_no_choice_for_others() -> None:
     assert (seen, len(engine.choices.taken)) == (["end"], taken)
     assert idle.done
     assert unbegun.done
+
+
+def test_an_engine_that_is_closed_ends_its_processes_without_a_choice() -> None:
+    """What a process frees at its end goes to nobody by choice: the record of the policy is that of the run."""
+    engine, seen = Engine(Seeded(1)), []
+    places, mailbox = Resource(engine, "places", 1), Mailbox(engine, "work")
+    choices = engine.choices
+
+    async def hold(name: str) -> None:
+        await places.acquire()
+        try:
+            await mailbox
+        finally:
+            places.release()
+            seen.append(name)
+
+    processes = [engine.spawn(name, hold(name)) for name in "abc"]
+    engine.run(lambda: len(places.queue) == 2)
+    taken = list(choices.taken)
+    engine.close()
+    assert len(seen) == 1  # the others had no place to give back
+    assert [(process.done, process.waits_for) for process in processes] == [(True, None)] * 3
+    assert choices.taken == taken

@@ -57,6 +57,7 @@ class Engine:
 
     def close(self) -> None:
         """End every process, and drop what is due. Each holds what it works on, and is held by what it waits for."""
+        self.choose_by(FirstCome())  # the policy is not asked what ending processes free
         living, self._living = self._living, {}
         self._ready.clear()
         self._due.clear()
