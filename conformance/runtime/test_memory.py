@@ -24,7 +24,9 @@ SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 
 @cache
 def pattern(count: int, seed: int = 0) -> bytes:
     """Bytes that differ from their neighbours and between seeds."""
-    return bytes((place * 37 + place // 251 + seed * 101 + 11) % 256 for place in range(count))
+    period = 251 * 256
+    once = bytes((place * 37 + place // 251 + seed * 101 + 11) % 256 for place in range(min(count, period)))
+    return (once * (count // period + 1))[:count]
 
 
 @clause("RT-04.4-14")

@@ -258,7 +258,7 @@ def pytest_runtest_makereport(
         _conclude(run, case, run.judge_after(case, error), report)
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
-    if call.when == "setup":
+    if call.when == "setup" and hasattr(item.config, "workerinput"):  # a worker may die, and this process outlive it
         report.user_properties = [(PLANNED, json.dumps(planned_line(case)))]
     if call.when == "teardown":
         report.user_properties = [(PROPERTY, observation(case, run.evidence).parts())]
