@@ -250,7 +250,7 @@ def pytest_runtest_makereport(
     if case is None:
         return report
     run = item.config.stash[RUN]
-    report.keywords = {}  # with -n they were half of what workers send; the line of the case has its marks
+    report.keywords = {}  # the line of the case has its marks; with -n, workers would send them three times
     error = call.excinfo.value if call.excinfo is not None else None
     case.seconds += call.duration
     if call.when == "call":

@@ -179,7 +179,10 @@ class Builder(Protocol):
 
 
 class Operation:
-    """Base of all operations; see the module. No `ABC`, which would make every `isinstance` of an operation slow."""
+    """Base of all operations; see the module.
+
+    No `ABC`, which would make every `isinstance` of an operation slow: `operation` refuses what is left abstract.
+    """
 
     name: ClassVar[str]
     clauses: ClassVar[tuple[str, ...]]
@@ -334,6 +337,9 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
 
     def declare(cls: type[O]) -> type[O]:
         made = dataclass(frozen=True)(cls)
+        lacking = [each for each in dir(made) if getattr(getattr(made, each), "__isabstractmethod__", False)]
+        if lacking:
+            raise TypeError(f"operation {name} does not implement {', '.join(lacking)}")
         hints = _annotations(made)
         roles, kinds, inners = {}, {}, {}
         for field in fields(made):  # type: ignore[arg-type]
