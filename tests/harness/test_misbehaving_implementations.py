@@ -116,6 +116,22 @@ def test_a_swallowed_interrupt_is_a_hang():
     assert observation.kind == "hang"
 
 
+def test_an_alarm_that_a_case_switches_off_is_on_again_in_the_next():
+    import signal
+    import time
+
+    answers = iter([lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN), lambda: time.sleep(3)])
+    session = session_with(lambda params: next(answers)() and {"outputs": [ONE]}, deadline=0.1, reset=dict)
+    params = {"source": "", "function": "f", "inputs": {}}
+    session.call("language.execute", params)
+    session.reset()
+    started = time.monotonic()
+    observation = session.call("language.execute", params)
+    assert isinstance(observation, Fault)
+    assert observation.kind == "hang"
+    assert time.monotonic() - started < 3, "it was not interrupted"
+
+
 def test_a_reset_that_is_refused_is_a_fault():
     from tessera_conformance.adapter import Refusal
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Generator, Set
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     run = item.config.stash[RUN]
     judgement = run.judge_before(case)
     if judgement is None:
+        if isinstance(item, pytest.Function):
+            item.funcargs.update(arguments(run, case, item))
         return
     run.settle(case, judgement)
     if judgement.verdict in ("unsupported", "inapplicable"):
@@ -226,18 +229,27 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     pytest.fail(f"{judgement.verdict}: {judgement.reason}", pytrace=False)
 
 
+def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any]:
+    """What a test is called with: the implementation, the checks, and the values that `parametrize` lists.
+
+    Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
+    """
+    listed = item.callspec.params if hasattr(item, "callspec") else {}
+    return {"impl": Implementation(run.session, run.level, run.door), "check": case.check, **listed}
+
+
 @pytest.fixture
 def impl(request: pytest.FixtureRequest) -> Implementation:
     """The implementation under test, in its first state."""
-    run = request.config.stash[RUN]
-    return Implementation(run.session, run.level, run.door)
+    given: Implementation = request.node.funcargs["impl"]
+    return given
 
 
 @pytest.fixture
 def check(request: pytest.FixtureRequest) -> Check:
     """The assertions of this case: counted, recorded, and the only way to pass."""
-    case: Case = request.node.stash[CASE]
-    return case.check
+    given: Check = request.node.funcargs["check"]
+    return given
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from numbers import Number
 from typing import Any, TypeAlias
 
@@ -32,10 +33,13 @@ def check_of(schema: Any) -> Check:
     """
     if isinstance(schema, bool):
         return lambda value: schema
-    checks = [_check(keyword, schema) for keyword in schema if keyword not in ANNOTATIONS]
-    if len(checks) == 1:
-        return checks[0]
-    return lambda value: all(check(value) for check in checks)
+    keywords = sorted(schema.keys() - ANNOTATIONS, key=lambda keyword: (keyword != "type", keyword))
+    checks = [_check(keyword, schema) for keyword in keywords]
+    return reduce(_both, checks) if checks else check_of(True)
+
+
+def _both(first: Check, second: Check) -> Check:
+    return lambda value: first(value) and second(value)
 
 
 def _check(keyword: str, schema: Mapping[str, Any]) -> Check:
@@ -43,8 +47,8 @@ def _check(keyword: str, schema: Mapping[str, Any]) -> Check:
         raise OutsideTheSubset(f"the keyword {keyword}")
     judged, make = KEYWORDS[keyword]
     check = make(schema[keyword], schema)
-    if judged is None:
-        return check
+    if judged is None or schema.get("type") in (judged, *NARROWER.get(judged, ())):
+        return check  # a value of another type was refused before
     applies = TYPES[judged]
     return lambda value: not applies(value) or check(value)
 
@@ -63,6 +67,10 @@ TYPES: Mapping[str, Check] = {
     "integer": lambda value: type(value) is int or (_number(value) and _whole(value)),
     "tensor": lambda value: isinstance(value, Tensor),
 }
+
+
+NARROWER = {"number": ("integer",)}
+"""The types that are part of another."""
 
 
 def _whole(value: Any) -> bool:
@@ -141,6 +149,11 @@ def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
     return check_of(True) if "properties" in whole else _members({}, whole)
 
 
+def _required(names: Sequence[str], schema: Any) -> Check:
+    wanted = frozenset(names)
+    return lambda value: value.keys() >= wanted
+
+
 _at_least = _comparison(lambda value, least: len(value) >= least)
 _at_most = _comparison(lambda value, most: len(value) <= most)
 
@@ -161,7 +174,7 @@ KEYWORDS: Mapping[str, tuple[str | None, Callable[[Any, Any], Check]]] = {
     "uniqueItems": ("array", _unique),
     "properties": ("object", _members),
     "additionalProperties": ("object", _other_members),
-    "required": ("object", _comparison(lambda value, names: all(name in value for name in names))),
+    "required": ("object", _required),
     "propertyNames": ("object", _each),
     "minProperties": ("object", _at_least),
     "maxProperties": ("object", _at_most),

@@ -18,10 +18,9 @@ import pytest
 
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
-from tessera_conformance.plugin import CASE
+from tessera_conformance.plugin import CASE, arguments
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.case_index import case_index
-from tessera_conformance.session import Implementation
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import Transport
@@ -35,8 +34,6 @@ Judged = tuple[Outcome, list[str]]
 """What became of a violation, and in words what the control should have passed."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
-FIXTURES = ("impl", "check", "tmp_path")
-"""Of a test; the folder is pytest's own fixture, which only pytest's own loop provides."""
 
 
 @dataclass(frozen=True)
@@ -231,12 +228,10 @@ def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
     if judgement is not None:
         return case, judgement
     with _folder(item) as folder:
-        fixtures = {"impl": Implementation(run.session, run.level, run.door), "check": case.check, "tmp_path": folder}
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        arguments = {name: fixtures[name] for name in FIXTURES if name in item.fixturenames} | dict(parameters)
+        given = {**arguments(run, case, item), "tmp_path": folder}
         error: BaseException | None = None
         try:
-            item.obj(**arguments)
+            item.obj(**{name: value for name, value in given.items() if name in item.fixturenames})
         except Exception as raised:
             error = raised
         return case, run.judge_after(case, error)
