@@ -7,7 +7,7 @@ an observation and refuses whatever the schemas refuse.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tessera_conformance.observations import Diagnostic, Observation, Rejected, Returned, Unsupported
@@ -124,7 +124,7 @@ def read_diagnostic(message: Mapping[str, Any]) -> Diagnostic:
 
 def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:
     """The message form of a diagnostic, absent fields left out."""
-    fields = {key: value for key, value in asdict(diagnostic).items() if value is not None}
+    fields = {key: value for key, value in vars(diagnostic).items() if value is not None}
     return fields | {"operands": list(diagnostic.operands)}
 
 

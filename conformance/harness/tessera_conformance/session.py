@@ -134,10 +134,12 @@ class Area:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
+        name = f"{self._name}.{method}"
 
         def call(**params: Any) -> Observation:
-            return self._session.call(f"{self._name}.{method}", params)
+            return self._session.call(name, params)
 
+        setattr(self, method, call)  # it is asked for once
         return call
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.check import CheckRecord
-from tessera_conformance.observations import Fault, Observation
+from tessera_conformance.observations import Fault, Observation, Returned
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.line_defaults import short
 from tessera_conformance.reports.observed_line import LineBuilder, ObservedLine
@@ -78,9 +78,9 @@ def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Seque
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
     """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
-    told, asked = (",".join(map(encoded, each)) for each in (map(_check, checks), map(_exchange, exchanges)))
+    asked = ",".join(map(encoded, map(_exchange, exchanges)))  # one by one: in some is the image of a module
     long = LineBuilder(folder)
-    long.add(f'"checks":[{told}],"exchanges":[{asked}]')
+    long.add(f'"checks":{encoded(list(map(_check, checks)))},"exchanges":[{asked}]')
     kinds = Counter(record.kind for record in checks)
     digest = hashlib.sha256(long.text().encode()).hexdigest()[:DIGEST_DIGITS]
     return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
@@ -91,14 +91,27 @@ def _check(record: CheckRecord) -> dict[str, Any]:
 
 
 def _exchange(exchange: Exchange) -> dict[str, Any]:
-    return {"method": exchange.method, "params": exchange.params, "observation": _outcome(exchange.observation)}
+    outcome = _outcome(exchange.observation)
+    return {"method": exchange.method, "params": _brief(exchange.params), "observation": outcome}
 
 
 def _outcome(observation: Observation) -> Mapping[str, Any]:
+    if isinstance(observation, Returned):
+        return {"returned": _brief(observation.value)}
     if not isinstance(observation, Fault):
         return write_outcome(observation)
     fault = {"kind": observation.kind, "detail": observation.detail, "reproducible": observation.reproducible}
     return {"fault": fault}
+
+
+def _brief(message: Any) -> Any:
+    """A message whose long texts are shown as `plain` shows them: modules are not encoded to be shortened then."""
+    if not isinstance(message, dict):
+        return message
+    return {
+        name: plain(value) if isinstance(value, str) and len(value) > WHOLE_TEXT else value
+        for name, value in message.items()
+    }
 
 
 def _run(exchange: Exchange) -> str:

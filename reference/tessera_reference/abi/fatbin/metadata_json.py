@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from ...numerics.errors import shown
@@ -26,10 +26,10 @@ def metadata_to_bytes(metadata: Metadata) -> bytes:
     """The canonical JSON of `metadata`."""
     document = {
         "kernels": [_kernel_document(each) for each in metadata.kernels],
-        "policy": None if metadata.policy is None else asdict(metadata.policy),
-        "collective_plans": [asdict(each) for each in metadata.collective_plans],
+        "policy": None if metadata.policy is None else _members_of(metadata.policy),
+        "collective_plans": [_members_of(each) for each in metadata.collective_plans],
         "explanation": {
-            "fusion_groups": [asdict(each) for each in metadata.explanation.fusion_groups],
+            "fusion_groups": [_members_of(each) for each in metadata.explanation.fusion_groups],
             "tile_shapes": [
                 {"kernel": each.kernel, "operation": each.operation, "extents": dict(each.extents)}
                 for each in metadata.explanation.tile_shapes
@@ -53,11 +53,14 @@ def metadata_of_bytes(data: bytes) -> Metadata:
 def _kernel_document(kernel: KernelEntry) -> dict[str, Any]:
     layout = kernel.layout
     parameters = [
-        {**asdict(parameter), "offset": offset, "size": size}
+        {**_members_of(parameter), "offset": offset, "size": size}
         for parameter, offset, size in zip(kernel.parameters, layout.offsets, layout.sizes, strict=True)
     ]
-    document = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
-    return {**document, "parameters": parameters, "buffer_size": layout.size}
+    return {**_members_of(kernel), "parameters": parameters, "buffer_size": layout.size}
+
+
+def _members_of(entry: Any) -> dict[str, Any]:
+    return {field.name: getattr(entry, field.name) for field in fields(entry)}
 
 
 def _metadata(document: object) -> Metadata:
