@@ -6,6 +6,7 @@ modules in `vector_sources` of each chapter, never by hand; `vectors check` noti
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tessera_conformance import locations
@@ -24,10 +25,17 @@ def load(topic: str, folder: Path | None = None) -> list[Vector]:
         Unanswerable: there is no such topic.
         DamagedFile: the file is not what was frozen.
     """
-    read = reader(folder or locations.vectors_directory())
     try:
-        return list(parse(path_of(topic), read, thorough=False).vectors)
+        return list(_shipped(topic, locations.vectors_directory()) if folder is None else _vectors(topic, folder))
     except FileNotFoundError:
         raise Unanswerable(
             "no vectors of this topic are frozen", topic, "run `tessera-conformance vectors fill`"
         ) from None
+
+
+def _vectors(topic: str, folder: Path) -> tuple[Vector, ...]:
+    return parse(path_of(topic), reader(folder), thorough=False).vectors
+
+
+_shipped = cache(_vectors)
+"""Of the suite's own folder, whose topics are asked for by several files of cases."""
