@@ -143,6 +143,8 @@ class ReportKeeper:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Seal the report, make the pages from it, and let a failed claim fail the run."""
+        if self._config.option.collectonly:
+            _seal()
         if self._writer is None:
             return
         problems = self._not_collected + self._run.problems()
@@ -154,8 +156,7 @@ class ReportKeeper:
             report = self._writer.finish(problems, {"seconds": round(time.monotonic() - self._started, 3)})
             publish(report, self._run.registry)
         self._report = report
-        if SEAL in os.environ:
-            Path(os.environ[SEAL]).touch()
+        _seal()
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -167,6 +168,12 @@ class ReportKeeper:
             if self._config.option.reproduce:
                 directory = self._config.option.report_dir
                 terminalreporter.write(f"  script     {directory / script_name(self._config.option.reproduce)}\n")
+
+
+def _seal() -> None:
+    """Tell the command that waits for this process that it did not end before its work did."""
+    if SEAL in os.environ:
+        Path(os.environ[SEAL]).touch()
 
 
 @contextmanager
