@@ -40,7 +40,7 @@ def test_a_selection_of_nothing_is_said(tmp_path: object) -> None:
 def test_cases_are_listed_without_being_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "--collect-only"]
     done = subprocess.run([*command, "ir/test_softmax.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "ir/test_softmax.py: " in done.stdout, done.stderr) == (0, True, "")
+    assert (done.returncode, "tests collected" in done.stdout, done.stderr) == (0, True, "")
 
 
 def test_a_report_directory_that_is_a_file(tmp_path: Path) -> None:
