@@ -52,4 +52,5 @@ def _splitmix64(first: int, count: int) -> Words:
     z: Words = (np.arange(1, count + 1, dtype=np.uint64) + (first & _MASK)) * 0x9E3779B97F4A7C15
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    return z ^ (z >> 31)
+    z ^= z >> 31
+    return z
