@@ -72,13 +72,14 @@ def negate(x: Value) -> Value:
 
 def add(x: Value, y: Value) -> Value:
     """The sum; exact cancellation gives +0, and only -0 + -0 gives -0."""
-    if not (isinstance(x, Fraction) and isinstance(y, Fraction)):
-        if x is NAN or y is NAN or (is_infinite(x) and is_infinite(y) and x is not y):
-            return NAN
-        if is_infinite(x) or is_infinite(y):
-            return x if is_infinite(x) else y
-        if x is NEGATIVE_ZERO and y is NEGATIVE_ZERO:
-            return NEGATIVE_ZERO
+    if isinstance(x, Fraction) and isinstance(y, Fraction):
+        return x + y
+    if x is NAN or y is NAN or (is_infinite(x) and is_infinite(y) and x is not y):
+        return NAN
+    if is_infinite(x) or is_infinite(y):
+        return x if is_infinite(x) else y
+    if x is NEGATIVE_ZERO and y is NEGATIVE_ZERO:
+        return NEGATIVE_ZERO
     return finite(x) + finite(y)
 
 
@@ -89,8 +90,8 @@ def subtract(x: Value, y: Value) -> Value:
 
 def multiply(x: Value, y: Value) -> Value:
     """The product; zero times infinity is NaN."""
-    if isinstance(x, Fraction) and isinstance(y, Fraction) and x and y:
-        return x * y
+    if isinstance(x, Fraction) and isinstance(y, Fraction) and (product := x * y):
+        return product
     if x is NAN or y is NAN:
         return NAN
     negative = is_negative(x) != is_negative(y)

@@ -93,8 +93,9 @@ class FloatFormat:
         field, fraction = magnitude >> self.fraction_bits, magnitude & ((1 << self.fraction_bits) - 1)
         significand = fraction + (1 << self.fraction_bits if field else 0)
         exponent = self.smallest_exponent + (field - 1 if field else 0)
-        number = Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
-        return -number if negative else number
+        if negative:
+            significand = -significand
+        return Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
 
     def encode(self, value: Value, *, nonfinite: bool = False) -> int:
         """The code that `value` rounds to, to nearest with ties to even; NaN gives the canonical one."""

@@ -33,6 +33,8 @@ def grown(tree: Tree, count: int, *, start: bool) -> Node:
     Raises:
         BadArgument: no such tree, or an explicit one that does not fit the leaves.
     """
+    if tree == "pairwise":
+        return [_pairwise(count), START] if start else _pairwise(count)
     order = _order(tree, count)
     if order is not None:
         leaves = ([START] if start and tree == "fold" else []) + order
@@ -40,8 +42,6 @@ def grown(tree: Tree, count: int, *, start: bool) -> Node:
         for leaf in leaves[1:]:
             node = [node, leaf]
         return [node, START] if start and tree != "fold" else node
-    if tree == "pairwise":
-        return [_pairwise(count), START] if start else _pairwise(count)
     node = _parsed(tree) if isinstance(tree, str) else tree
     named = sorted(map(str, _leaves(node)))
     wanted = sorted(map(str, range(count)))
@@ -71,7 +71,7 @@ def reduced(
             results.append(combine(children))
         else:
             work.append((item, True))
-            work.extend((child, False) for child in reversed(item))
+            work += [(child, False) for child in reversed(item)]
     return results[0]
 
 

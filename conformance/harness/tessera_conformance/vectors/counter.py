@@ -7,16 +7,23 @@ Word i of stream `seed` is output number `seed * 2**32 + i` of SplitMix64 starte
 from __future__ import annotations
 
 from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+Words: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+"""Unsigned integers of 64 bits, whose arithmetic is modulo 2**64."""
 
 _MASK = (1 << 64) - 1
 
 
 def counter_bits(seed: int, count: int) -> list[int]:
     """The first `count` words of 64 bits of stream `seed`."""
-    return [_splitmix64((seed << 32) + place) for place in range(count)]
+    words: list[int] = _splitmix64(seed << 32, count).tolist()
+    return words
 
 
 def counted(dtype: str, shape: tuple[int, ...], seed: int, exponents: tuple[int, int] = (-2, 2)) -> Tensor:
@@ -25,24 +32,25 @@ def counted(dtype: str, shape: tuple[int, ...], seed: int, exponents: tuple[int,
     Integers take the low bits of their word. A float takes its sign from bit 63, its fraction from the low bits, and an
     exponent from the given range, ends included, from bits 32 to 62; fp64, whose fraction is wider, from bits 53 to 62.
     """
-    words = counter_bits(seed, prod(shape))
+    words = _splitmix64(seed << 32, prod(shape))
     format_ = FORMATS[dtype]
     if isinstance(format_, FloatFormat):
-        return Tensor.from_words(dtype, shape, [_float_code(word, format_, exponents) for word in words])
+        return Tensor.from_words(dtype, shape, _float_codes(words, format_, exponents).tolist())
     bits = 1 if dtype == "bool" else 8 * ELEMENT_FORMATS[dtype].word_bytes
-    return Tensor.from_words(dtype, shape, [word & ((1 << bits) - 1) for word in words])
+    return Tensor.from_words(dtype, shape, (words & ((1 << bits) - 1)).tolist())
 
 
-def _float_code(word: int, format_: FloatFormat, exponents: tuple[int, int]) -> int:
+def _float_codes(words: Words, format_: FloatFormat, exponents: tuple[int, int]) -> Words:
     low, high = exponents
-    entropy = (word & (_MASK >> 1)) >> max(format_.fraction_bits + 1, 32)
-    field = format_.bias + low + entropy % (high - low + 1)
-    fraction = word & ((1 << format_.fraction_bits) - 1)
-    return (format_.sign_bit if word >> 63 else 0) | field << format_.fraction_bits | fraction
+    entropy = (words & (_MASK >> 1)) >> max(format_.fraction_bits + 1, 32)
+    fields = format_.bias + low + entropy % (high - low + 1)
+    fractions = words & ((1 << format_.fraction_bits) - 1)
+    return (words >> 63) * format_.sign_bit | fields << format_.fraction_bits | fractions
 
 
-def _splitmix64(number: int) -> int:
-    z = ((number + 1) * 0x9E3779B97F4A7C15) & _MASK
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-    return z ^ (z >> 31)
+def _splitmix64(first: int, count: int) -> Words:
+    z: Words = (np.arange(1, count + 1, dtype=np.uint64) + (first & _MASK)) * 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    z ^= z >> 31
+    return z
