@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.check import Check, CheckFailed
-from tessera_conformance.observations import Diagnostic, Fault, Rejected
+from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 from tessera_conformance.transports.direct import DirectTransport
@@ -132,14 +132,18 @@ def test_an_alarm_that_a_case_switches_off_is_on_again_in_the_next():
     assert time.monotonic() - started < 3, "it was not interrupted"
 
 
-def test_a_reset_that_is_refused_is_a_fault():
+def test_an_implementation_that_refuses_a_reset_is_started_anew():
+    """Nothing of a case stays for the next one, and the refusal counts against nobody."""
     from tessera_conformance.adapter import Refusal
 
     session = session_with(lambda params: {"outputs": [ONE]}, reset=lambda: raising(Refusal("no", "call", "no"))({}))
-    session.call("language.execute", {"source": "", "function": "f", "inputs": {}})
-    fault = session.reset()
-    assert fault is not None
-    assert fault.kind == "protocol_error"
+    params = {"source": "", "function": "f", "inputs": {}}
+    session.call("language.execute", params)
+    before = session.transport._adapter
+    assert session.reset() is None
+    assert session.transport._adapter is None
+    assert isinstance(session.call("language.execute", params), Returned)
+    assert session.transport._adapter is not before
 
 
 def test_a_fault_that_no_check_looked_at_is_no_pass():

@@ -140,6 +140,7 @@ def small_registry(
     (made.clauses / "interpretations.toml").write_text(INTERPRETATION)
     (made.clauses / "chapters.toml").write_text("format = 1\n")
     (made.clauses / "profiles.toml").write_text("format = 1\n")
+    (made.clauses / "constructs.toml").write_text("format = 1\n")
     assert made.run("lock")[0] == 0
     return made
 

@@ -18,6 +18,7 @@ FILES = {
     "interpretations": ("interpretations.toml", "interpretation"),
     "chapters": ("chapters.toml", "enforced"),
     "profiles": ("profiles.toml", "profile"),
+    "constructs": ("constructs.toml", "construct"),
 }
 CHAPTER = {"document": "runtime_abi", "section": "10.1", "topics": ["parameter-buffer"]}
 
@@ -165,5 +166,5 @@ def test_every_file_of_the_registry_has_a_schema():
     directory = locations.clauses_directory()
     schemas = locations.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
-    assert len(files) == 9
+    assert len(files) == 10
     assert all((schemas / f"{schema.schema_of(file)}.schema.json").is_file() for file in files)

@@ -178,7 +178,7 @@ def test_what_the_reference_s_compiler_refuses_says_nothing_of_the_implementatio
 
 def test_a_case_that_says_nothing_is_inapplicable_unless_something_was_wrong():
     reason = Inapplicable("judges an image")
-    assert after_running(reason, [], None) == Judgement("inapplicable", "judges an image")
+    assert after_running(reason, [], None) == Judgement("inapplicable", "judges an image", "question")
     assert after_running(reason, [], Fault("crash", "it died")) == Judgement("crash", "it died")
     check = Check()
     with pytest.raises(CheckFailed):

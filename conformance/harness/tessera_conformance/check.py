@@ -1,7 +1,8 @@
 """The only way to judge: every assertion of a test goes through a `Check`, which counts and records it.
 
-A check that cannot pass raises. What it raises decides the verdict: `CheckFailed` for a wrong answer, `Unanswered`
-where the implementation did not support the request or went wrong.
+A check that cannot pass raises. What it raises decides the verdict: `CheckFailed` for a wrong answer, `OtherReading`
+for one that a listed alternative of an interpretation allows, `Presumption` where the machine lacks what the case
+presumes, `Unanswered` where the implementation did not support the request or went wrong.
 """
 
 from __future__ import annotations
@@ -53,7 +54,23 @@ class Enclosure(Protocol):
 
 
 class CheckFailed(AssertionError):
-    """A judged assertion does not hold."""
+    """A judged assertion does not hold; `observation` is the answer that it judged, where it judged one as a whole."""
+
+    def __init__(self, record: CheckRecord, observation: Observation | None = None) -> None:
+        super().__init__(explain(record))
+        self.observation = observation
+
+
+class Presumption(Exception):
+    """The case presumes something that does not hold here, such as a second device."""
+
+
+class OtherReading(Exception):
+    """The implementation follows a listed alternative of an interpretation."""
+
+    def __init__(self, interpretation: str, alternative: str) -> None:
+        super().__init__(f"follows another reading, {interpretation}: {alternative}")
+        self.interpretation = interpretation
 
 
 class Unanswered(Exception):
@@ -82,8 +99,28 @@ class Check:
         return self._returned("accepts", observation, what)
 
     def given(self, condition: bool, what: str, actual: Any = None) -> None:
-        """What a case presumes, such as enough devices: without it the case fails, with it nothing is judged yet."""
-        self._judge(CheckRecord("given", bool(condition), what, True, actual if actual is not None else condition))
+        """Presume something, such as enough devices. Where it does not hold the case is inapplicable.
+
+        Raises:
+            Presumption: the condition is false.
+        """
+        record = CheckRecord("given", bool(condition), what, True, actual if actual is not None else condition)
+        self.records.append(record)
+        if not condition:
+            raise Presumption(f"presumes that {what}; found {_shown(record.actual)}")
+
+    def reading(self, interpretation: str, alternative: str, condition: bool) -> None:
+        """End the case as another reading where the answer follows a listed alternative of an interpretation.
+
+        Stands before the check that judges the decision. `alternative` is one of the interpretation's `alternatives`,
+        letter for letter. Where `condition` is false, nothing is recorded.
+
+        Raises:
+            OtherReading: the condition is true.
+        """
+        if condition:
+            self.records.append(CheckRecord("reading", False, interpretation, "the decision", alternative))
+            raise OtherReading(interpretation, alternative)
 
     def rejects(
         self,
@@ -105,7 +142,8 @@ class Check:
             entry.category in categories and (at_line is None or entry.line == at_line) for entry in errors
         )
         passed = passed and isinstance(observation, Rejected) and (not phases or observation.phase in phases)
-        self._judge(CheckRecord("rejects", passed, "the program is refused", wanted, _described(observation)))
+        record = CheckRecord("rejects", passed, "the program is refused", wanted, _described(observation))
+        self._judge(record, observation)
         assert isinstance(observation, Rejected)
         return observation
 
@@ -113,7 +151,8 @@ class Check:
         """The call is refused with this status."""
         _require_answer(observation)
         passed = isinstance(observation, Rejected) and observation.code == code
-        self._judge(CheckRecord("status", passed, "the call reports the status", code, _described(observation)))
+        record = CheckRecord("status", passed, "the call reports the status", code, _described(observation))
+        self._judge(record, observation)
 
     def equal(self, actual: Any, expected: Any, what: str = "the value") -> None:
         """Two plain values are equal, and of the same types: 1, 1.0 and true are three values."""
@@ -160,14 +199,14 @@ class Check:
     def _returned(self, kind: str, observation: Observation, what: str) -> Any:
         _require_answer(observation)
         passed = isinstance(observation, Returned)
-        self._judge(CheckRecord(kind, passed, what, "a result", describe(observation)))
+        self._judge(CheckRecord(kind, passed, what, "a result", describe(observation)), observation)
         assert isinstance(observation, Returned)
         return observation.value
 
-    def _judge(self, record: CheckRecord) -> None:
+    def _judge(self, record: CheckRecord, observation: Observation | None = None) -> None:
         self.records.append(record)
         if not record.passed:
-            raise CheckFailed(explain(record))
+            raise CheckFailed(record, observation)
 
 
 def explain(record: CheckRecord) -> str:

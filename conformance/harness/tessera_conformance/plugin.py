@@ -292,12 +292,12 @@ def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.Te
     if case.disposition == "unexpected_pass":
         report.outcome = "failed"
         report.longrepr = f"unexpected pass of {case.id}: the deviations say it must fail ({deviation})"
-    elif case.disposition in ("known_deviation", "waived"):
+    elif case.disposition in ("known_deviation", "waived", "other_reading"):
         report.outcome = "skipped"
         report.wasxfail = f"{case.disposition}: {deviation}"
-    elif judgement.verdict == "inapplicable":
+    elif judgement.verdict in ("inapplicable", "unsupported"):
         report.outcome = "skipped"
-        report.longrepr = (case.id, 0, f"inapplicable: {plain(judgement.reason)}")
+        report.longrepr = (case.id, 0, f"{judgement.verdict}: {plain(judgement.reason)}")
     elif judgement.verdict != "pass":
         report.outcome = "failed"
         trace = f"\n{report.longreprtext}" if judgement.verdict == "harness_error" else ""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
+from tessera_conformance.observations import Fault, Observation, Returned, Unsupported
 from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
 from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
@@ -107,7 +107,10 @@ class Session:
         return isinstance(self._observe(method, params), Fault)
 
     def reset(self) -> Fault | None:
-        """Forget the calls made so far and bring the implementation back to its first state."""
+        """Forget the calls made so far and bring the implementation back to its first state.
+
+        One that refuses, or cannot, is stopped, and started anew for the next call: nothing of this case stays.
+        """
         self.exchanges = []
         if not self._running:
             return None
@@ -116,7 +119,7 @@ class Session:
             return observation if isinstance(observation, Fault) else None
         self.transport.stop()
         self._running = False
-        return Fault("protocol_error", f"session.reset: {describe(observation)}")
+        return None
 
     def close(self) -> None:
         """Stop the implementation."""

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.check import Check
+from tessera_conformance.blocking import BLOCKABLE, controls, judged_exchange
+from tessera_conformance.check import Check, Unanswered
 from tessera_conformance.deviations import Deviations
+from tessera_conformance.interface import feature_of
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
@@ -43,6 +45,8 @@ class Case:
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
     disposition: str = "none"
+    leans: Sequence[str] = ()
+    """The control cases of the constructs that the call on which it failed used."""
     seconds: float = 0.0
     folder: Path | None = None
     """Where it keeps files, if it does."""
@@ -119,7 +123,19 @@ class SuiteRun:
         if reset_fault is not None:
             case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
-        return after_running(error, case.check.records, faults[0] if faults else reset_fault)
+        fault = faults[0] if faults else reset_fault
+        judgement = after_running(error, case.check.records, fault, self._unclaimed(case, error))
+        if judgement.verdict in BLOCKABLE and not judgement.interpretation:
+            case.leans = controls(self.registry.constructs, case.id, case.exchanges, error)
+        return judgement
+
+    def _unclaimed(self, case: Case, error: BaseException | None) -> str:
+        """The feature of the method that answered `unsupported`, where it needs one that is not claimed."""
+        exchange = judged_exchange(case.exchanges, error)
+        if not isinstance(error, Unanswered) or exchange is None or not isinstance(self.hello, Hello):
+            return ""
+        feature = feature_of(exchange.method)
+        return feature if feature and not self.hello.has(feature) else ""
 
     def problems(self) -> list[str]:
         """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
@@ -130,6 +146,9 @@ class SuiteRun:
     def settle(self, case: Case, judgement: Judgement) -> str:
         """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
         case.judgement = judgement
+        if judgement.interpretation:
+            case.disposition = "other_reading"
+            return judgement.reason
         case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
         return reason
 
@@ -233,6 +252,9 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "verdict": judgement.verdict,
         "disposition": case.disposition,
         "reason": judgement.reason,
+        "cause": judgement.cause,
+        "interpretation": judgement.interpretation,
+        "leans": list(case.leans),
     }
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}

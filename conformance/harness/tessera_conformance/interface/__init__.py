@@ -5,6 +5,6 @@ the prototypes and the lists of handles, pointers and outputs of the suite, and 
 `docs/protocol.md`, "Methods", explains the notation.
 """
 
-from tessera_conformance.interface.declarations import Interface, InterfaceError, Method, interface
+from tessera_conformance.interface.declarations import Interface, InterfaceError, Method, feature_of, interface
 
-__all__ = ["Interface", "InterfaceError", "Method", "interface"]
+__all__ = ["Interface", "InterfaceError", "Method", "feature_of", "interface"]

@@ -25,7 +25,7 @@ from tessera_conformance.interface.types import (
 )
 from tessera_conformance.locations import rooms
 
-__all__ = ["Area", "Interface", "InterfaceError", "Method", "NamedType", "interface", "read_files"]
+__all__ = ["Area", "Interface", "InterfaceError", "Method", "NamedType", "feature_of", "interface", "read_files"]
 
 SESSION = Path(__file__).parent / "session.toml"
 
@@ -121,6 +121,12 @@ class Interface:
 def interface() -> Interface:
     """The interface of this suite. Raises `InterfaceError`."""
     return read_files([SESSION, *rooms("interface.toml").values()])
+
+
+def feature_of(method: str) -> str:
+    """Return the feature that a method of the protocol needs, by its name in a request; "" if it needs none."""
+    declared = interface().methods.get(method)
+    return declared.feature if declared else ""
 
 
 def read_files(paths: list[Path]) -> Interface:

@@ -14,11 +14,12 @@ from tessera_conformance.registry.errors import (
     WithdrawnClause,
 )
 from tessera_conformance.registry.load import load_registry
-from tessera_conformance.registry.model import Chapter, Clause, Document, Interpretation, Registry
+from tessera_conformance.registry.model import Chapter, Clause, Construct, Document, Interpretation, Registry
 
 __all__ = [
     "Chapter",
     "Clause",
+    "Construct",
     "Coverage",
     "Document",
     "Explanation",

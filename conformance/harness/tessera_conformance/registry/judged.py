@@ -26,7 +26,7 @@ def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
     A property (`true`) beside a refusal speaks of the refusal, of its message for instance; a call that merely returns
     is on the way to what a case judges, unless nothing else is.
     """
-    found = frozenset(kinds) - {"given"}
+    found = frozenset(kinds) - {"given", "reading"}
     refusing = bool(found & _REFUSING)
     parts: dict[Judged, bool] = {
         "effect": bool(found & _BY_VALUE) or ("true" in found and not refusing),

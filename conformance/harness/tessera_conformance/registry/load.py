@@ -15,11 +15,13 @@ from tessera_conformance.registry import consistency
 from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
 from tessera_conformance.registry.kept_tables import table_of
 from tessera_conformance.registry.model import (
+    CONSTRUCTS,
     DOCUMENTS,
     INTERPRETATIONS,
     PROFILES,
     Chapter,
     Clause,
+    Construct,
     Document,
     Interpretation,
     NamedProfile,
@@ -85,7 +87,8 @@ class _Reader:
             self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
         enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
         profiles = tuple(NamedProfile(**_with_tuples(row)) for row in self._content(PROFILES).get("profile", ()))
-        registry = Registry(documents, clauses, interpretations, enforced, profiles)
+        constructs = tuple(Construct(**_with_tuples(row)) for row in self._content(CONSTRUCTS).get("construct", ()))
+        registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs)
         return Reading(registry, tuple(self.problems))
 
     def _content(self, file: str) -> Mapping[str, Any]:

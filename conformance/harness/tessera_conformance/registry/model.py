@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
+from tessera_conformance.interface import interface
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
 from tessera_conformance.registry.judged import Judged
 
@@ -31,6 +32,7 @@ DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 
 INTERPRETATIONS = "interpretations.toml"
 PROFILES = "profiles.toml"
+CONSTRUCTS = "constructs.toml"
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,20 @@ class NamedProfile:
 
 
 @dataclass(frozen=True)
+class Construct:
+    """Something that many cases use on the way to what they judge, and the case that judges it alone.
+
+    It is a method of the protocol, or what a regular expression finds in the text of a program.
+    """
+
+    id: str
+    summary: str
+    control: str
+    methods: tuple[str, ...] = ()
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
 class Registry:
     """Every clause and interpretation by id, in the order of the documents."""
 
@@ -174,12 +190,19 @@ class Registry:
     interpretations: Mapping[str, Interpretation]
     enforced: tuple[Chapter, ...] = ()
     profiles: tuple[NamedProfile, ...] = ()
+    constructs: tuple[Construct, ...] = ()
+    """The simplest first: the control case of one uses no construct after it."""
 
     @cached_property
     def features(self) -> Sequence[str]:
-        """Every feature that an implementation can claim beyond the core, in alphabetical order."""
+        """Every feature that an implementation can claim beyond the core, in alphabetical order.
+
+        A feature is that of a clause, of a part of an interpretation, or of a method that no document has.
+        """
         clauses = {clause.feature for clause in self.clauses.values()}
-        return sorted((clauses | {row.feature for row in self.interpretations.values() if row.feature}) - {"core"})
+        interpretations = {row.feature for row in self.interpretations.values() if row.feature}
+        methods = {method.feature for method in interface().methods.values() if method.feature}
+        return sorted((clauses | interpretations | methods) - {"core"})
 
     def clause(self, clause_id: str) -> Clause:
         """The clause of that id; raises `UnknownClause`, which suggests the nearest ids."""

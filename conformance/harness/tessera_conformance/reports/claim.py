@@ -15,10 +15,12 @@ from tessera_conformance.registry.judged import carries
 from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
 
 Line = Mapping[str, Any]
-Outcome = Literal["pass", "fail", "deviates", "unsupported", "inapplicable", "untested", "not_testable"]
+Outcome = Literal[
+    "pass", "fail", "deviates", "other_reading", "unsupported", "inapplicable", "untested", "not_testable"
+]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-JUDGED: tuple[Outcome, ...] = ("pass", "fail", "deviates")
+JUDGED: tuple[Outcome, ...] = ("pass", "fail", "deviates", "other_reading")
 """The outcomes of a clause that this run has judged."""
 
 
@@ -45,6 +47,8 @@ def outcome(main: str, observations: Sequence[Line]) -> Outcome:
     passed = [line for line in observations if line["verdict"] == "pass"]
     if any(carries(line["judges"], main) for line in passed):
         return "pass"
+    if any(line["disposition"] == "other_reading" for line in observations):
+        return "other_reading"
     verdicts = {line["verdict"] for line in observations}
     if "unsupported" in verdicts:
         return "unsupported"

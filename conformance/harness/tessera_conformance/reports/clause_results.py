@@ -21,6 +21,7 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
     "pass": "pass",
     "fail": "fail",
     "deviates": "known deviation",
+    "other_reading": "other reading",
     "unsupported": "unsupported (declared)",
     "inapplicable": "inapplicable",
     "untested": "untested",

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tessera_conformance.blocking import settled
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import (
     Line,
@@ -33,7 +34,7 @@ from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.verdicts import VERDICTS
 
-FORMAT = 3
+FORMAT = 4
 FILE_NAME = "report.jsonl"
 MOST_UNPACKED = 1 << 30
 """Bytes that a compressed report may have inside."""
@@ -122,7 +123,7 @@ class JournalWriter:
         self._file.close()
         for case in self._plan["cases"]:
             self._observations.setdefault(case, _not_run(case))
-        observations = [self._observations[case] for case in sorted(self._observations)]
+        observations = list(settled([self._observations[case] for case in sorted(self._observations)]))
         lines = [self._header, self._plan, *observations]
         footer = seal(lines, problems) | {"run": run}
         sealed = self.path.with_suffix(".sealing")
@@ -289,6 +290,9 @@ def _not_run(case: str) -> Line:
         "verdict": "not_run",
         "disposition": "none",
         "reason": "planned, but the run ended before it",
+        "cause": "",
+        "interpretation": "",
+        "leans": [],
         "checks": [],
         "exchanges": [],
         "run": {},

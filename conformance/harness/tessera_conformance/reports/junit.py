@@ -85,6 +85,7 @@ def _case(report: Report, observation: Line) -> ElementTree.Element:
     fields += [("clause", clause) for clause in observation["clauses"]]
     fields += [("judges", judged) for judged in observation["judges"]]
     fields += [("verdict", observation["verdict"]), ("disposition", observation["disposition"])]
+    fields += [(name, observation[name]) for name in ("cause", "interpretation") if observation[name]]
     for key, value in fields:
         ElementTree.SubElement(properties, "property", name=key, value=_legal(value))
     _result(case, report, observation)
@@ -98,6 +99,8 @@ def _result(case: ElementTree.Element, report: Report, observation: Line) -> Non
     if disposition in ("known_deviation", "waived"):
         message = f"{disposition}: {wording.deviation_reason(report, observation)}; {reason}"
         ElementTree.SubElement(case, "skipped", message=_legal(message), type=disposition)
+    elif disposition == "other_reading":
+        ElementTree.SubElement(case, "skipped", message=_legal(f"{disposition}: {reason}"), type=disposition)
     elif disposition == "unexpected_pass":
         ElementTree.SubElement(case, "failure", message=_legal(reason), type=disposition)
     elif verdict in BAD_VERDICTS:

@@ -16,6 +16,9 @@ DEFAULTS: Mapping[str, Any] = {
     "judges": ["effect"],
     "disposition": "none",
     "reason": "",
+    "cause": "",
+    "interpretation": "",
+    "leans": [],
 }
 """By field, the value that is not written."""
 EVIDENCE = ("digests", "all")

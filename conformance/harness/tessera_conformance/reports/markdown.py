@@ -46,6 +46,7 @@ def markdown(report: Report, registry: Registry) -> str:
         _cases(report),
         _coverage(results, registry),
         _failures(report, results),
+        _readings(report),
         _deviations(report),
         _unsupported(report),
     ]
@@ -86,7 +87,9 @@ def _cases(report: Report) -> str:
     rows = wording.verdict_counts(report)
     dispositions = Counter(line["disposition"] for line in lines)
     rows += [(f"of these {key.replace('_', ' ')}", str(dispositions[key])) for key in dispositions if key != "none"]
-    return "## Cases\n\n" + table(("verdict", "cases"), [*rows, ("all", wording.count(len(lines)))])
+    counts = table(("verdict", "cases"), [*rows, ("all", wording.count(len(lines)))])
+    reasons = "\n".join(f"- not judged: {text(reason)}" for reason in wording.not_judged(report))
+    return "\n\n".join(["## Cases", counts, *([reasons] if reasons else [])])
 
 
 def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
@@ -130,6 +133,13 @@ def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResu
 
 def _stderr(lines: Sequence[str]) -> list[str]:
     return ["Standard error:\n\n" + "\n".join(f"    {_escaped(line)}" for line in lines)] if lines else []
+
+
+def _readings(report: Report) -> str:
+    rows = [
+        (text(name), text(alternative), str(number)) for name, alternative, number in wording.other_readings(report)
+    ]
+    return _listing("Other readings", ("interpretation", "the alternative that is followed", "cases"), rows)
 
 
 def _deviations(report: Report) -> str:

@@ -149,6 +149,7 @@ def _case(observation: Line) -> dict[str, Any]:
         "clauses": observation["clauses"],
         "verdict": observation["verdict"],
         "disposition": observation["disposition"],
+        "cause": observation["cause"],
         "counts": counts_against(observation),
         "missing": missing_feature(observation) is not None,
         "reason": _cut(observation["reason"], 400),

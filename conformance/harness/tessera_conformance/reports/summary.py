@@ -37,6 +37,8 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         _title(report),
         *_row("clauses", _clause_counts(report, registry)),
         *_row("cases", _case_counts(report)),
+        *_row("not judged", wording.not_judged(report)),
+        *_row("readings", _readings(report)),
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
         *_row("selection", wording.chosen_parts(report)),
@@ -82,7 +84,16 @@ def _case_counts(report: Report) -> list[str]:
 
 def _disposition_counts(report: Report) -> list[str]:
     counts = Counter(line["disposition"] for line in report.observed)
-    return [f"{counts[name]} {name.replace('_', ' ')}" for name in sorted(counts) if name != "none"]
+    left_out = ("none", "other_reading")
+    return [f"{counts[name]} {name.replace('_', ' ')}" for name in sorted(counts) if name not in left_out]
+
+
+def _readings(report: Report) -> list[str]:
+    """How many cases follow another reading, and of which interpretations."""
+    readings = wording.other_readings(report)
+    total = sum(number for _, _, number in readings)
+    names = dict.fromkeys(name for name, _, _ in readings)
+    return [f"{wording.cases(total)} of another reading: {', '.join(names)}"] if readings else []
 
 
 def _problems(report: Report, registry: Registry) -> Iterator[str]:

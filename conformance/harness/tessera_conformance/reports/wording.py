@@ -282,6 +282,38 @@ def verdict_counts(report: Report) -> list[tuple[str, str]]:
     return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
 
 
+def not_judged(report: Report) -> list[str]:
+    """Return why cases that the run selects and the implementation claims were not judged: the commonest reasons.
+
+    They presume what the machine lacks, lean on a construct that fails its control case, or ask a question that says
+    nothing of this implementation.
+    """
+    lines = [line for line in report.observed if line["cause"] in ("presumption", "blocked")]
+    reasons = Counter(_short_reason(line) for line in lines).most_common()
+    told = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
+    further = sum(number for _, number in reasons[_SHOWN_REASONS:])
+    return [*told, *([f"{cases(further)} for other reasons"] if further else [])]
+
+
+_SHOWN_REASONS = 5
+
+
+def _short_reason(line: Line) -> str:
+    """The reason without what differs between cases with the same one: a blocked case names its control alone."""
+    reason = str(line["reason"])
+    return reason.partition(": ")[0] if line["cause"] == "blocked" else reason
+
+
+def other_readings(report: Report) -> list[tuple[str, str, int]]:
+    """Return each interpretation of which a listed alternative was followed, that alternative, and the cases."""
+    followed = Counter(
+        (line["interpretation"], line["reason"].rpartition(f"{line['interpretation']}: ")[2])
+        for line in report.observed
+        if line["disposition"] == "other_reading"
+    )
+    return [(name, alternative, number) for (name, alternative), number in sorted(followed.items())]
+
+
 def start_stderr(report: Report) -> str:
     """What an implementation that did not start wrote to its standard error; nothing of one that did."""
     return str(report.header["run"].get("stderr") or "")

@@ -187,7 +187,10 @@ class Trial:
             transport = transport_of(broken, violation.name)
             run = SuiteRun(transport, self.registry, deadlines=(DEADLINE, DEADLINE))
             for item in items:
-                verdict = judge(run, item).verdict
+                judgement = judge(run, item)
+                if judgement.interpretation:
+                    continue  # another reading breaks no clause
+                verdict = judgement.verdict
                 if verdict in KILLS:
                     suspected.append((item, verdict))
                 if verdict in enough and not self.thorough:

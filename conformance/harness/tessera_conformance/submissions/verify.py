@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.deviations import Deviation, Deviations, MalformedDeviations
+from tessera_conformance.interface import feature_of
 from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
@@ -34,7 +35,7 @@ from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
-from tessera_conformance.verdicts import before_running
+from tessera_conformance.verdicts import BAD_VERDICTS, before_running
 
 CLOSED_DOOR = "--door=operations"
 FOREIGN_IMAGE = "the reference's compiler"
@@ -108,6 +109,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     hello = _hello(header)
     found.problems += _plan(report, registry, hello)
     deviations = Deviations([_entry(each) for each in selection["deviations"]])
+    failed = {line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS}
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
@@ -119,7 +121,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
             found.problems.append(f"{line['case']}: is told to have judged {line.get('judges')}, and has not")
         if "evidence" in line and selection.get("evidence") != "digests":
             found.problems.append(f"{line['case']}: has no checks, though the run is told to have kept all evidence")
-        disposition, _ = deviations.disposition(line["case"], case.clause_ids, line["verdict"])
+        disposition: str = "other_reading" if line["interpretation"] else ""
+        disposition = disposition or deviations.disposition(line["case"], case.clause_ids, line["verdict"])[0]
         if disposition != line["disposition"]:
             found.problems.append(
                 f"{line['case']}: the disposition is {line['disposition']}, by the deviations it is {disposition}"
@@ -129,7 +132,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         )
         if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
             expected = before.verdict if before else None
-            told_by_run = _says_nothing(line, header, _vector(item) is not None)
+            told_by_run = _excused(line, header, _vector(item) is not None, failed)
             if line["verdict"] not in (expected, "not_run") and not (expected is None and told_by_run):
                 found.problems.append(
                     f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is "
@@ -162,10 +165,25 @@ def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[
             yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
 
 
-def _says_nothing(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool) -> bool:
-    """Whether a case that ran may be inapplicable: it asked for a program by operations, or for a foreign image."""
-    clean = all(check["passed"] for check in line["checks"])
-    clean = clean and not any("fault" in exchange["observation"] for exchange in line["exchanges"])
+def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, failed: Collection[str]) -> bool:
+    """True if what a case did allows that it is unsupported or inapplicable.
+
+    It is blocked by a case that failed, something that it presumes does not hold, the method that it asked needs a
+    feature that is not claimed, or it asked for a program by operations or for a foreign image.
+    """
+    if line["cause"] == "blocked":
+        return any(name in failed for name in line["leans"])
+    unmet = {check["kind"] for check in line["checks"] if not check["passed"]}
+    if any("fault" in exchange["observation"] for exchange in line["exchanges"]):
+        return False
+    if line["cause"] == "presumption":
+        return unmet == {"given"} and line["verdict"] == "inapplicable"
+    clean = not unmet
+    if line["cause"] == "feature" and line["exchanges"]:
+        feature = feature_of(line["exchanges"][-1]["method"])
+        states = (header["implementation"]["hello"] or {}).get("capabilities", {})
+        claimed = states.get(feature, "unsupported") != "unsupported"
+        return clean and bool(feature) and not claimed and line["verdict"] == "unsupported"
     by_door = header["selection"].get("door") == "operations" and CLOSED_DOOR in line["reason"] and not is_vector
     by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
     return line["verdict"] == "inapplicable" and clean and (by_door or by_compiler)

@@ -67,8 +67,9 @@ class Trials:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         run = SuiteRun(DirectTransport(self.control, mutant.name), self.registry, deadlines=(DEADLINE, DEADLINE))
         for number, place in enumerate(places, 1):
-            verdict = judge(run, self.items[place]).verdict
-            if verdict in KILLS:
+            judgement = judge(run, self.items[place])
+            verdict = judgement.verdict
+            if verdict in KILLS and not judgement.interpretation:
                 case = self.items[place].stash[CASE].id
                 return Result("killed", case, verdict, self._is_near(mutant, place), number)
         return Result("survived", cases=len(places))

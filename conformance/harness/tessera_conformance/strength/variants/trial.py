@@ -127,7 +127,7 @@ def _judge(
         for item in items:
             case, judgement = put(run, item)
             passed += judgement.verdict == "pass"
-            if judgement.verdict not in LEGAL:
+            if judgement.verdict not in LEGAL and not judgement.interpretation:
                 suspected.append((item, Failure(_id(item), judgement.verdict, judgement.reason)))
             answers.append((item, _answers(case, judgement)))
         level = run.level

@@ -1,0 +1,135 @@
+"""Presumptions, other readings and blocked cases: what counts against nobody, and what still does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera_conformance.blocking import controls, settled
+from tessera_conformance.check import Check, CheckFailed, OtherReading, Presumption, Unanswered
+from tessera_conformance.observations import Fault, Observation, Rejected, Returned, Unsupported
+from tessera_conformance.registry import Construct
+from tessera_conformance.session import Exchange
+from tessera_conformance.verdicts import after_running
+
+REFUSED = Rejected("TESS_ERR_UNSUPPORTED", "call", "no streams")
+HANG = Fault("hang", "no answer within 30 s")
+STREAMS = Construct("tessStreamCreate", "a stream", "runtime/control/stream", methods=("runtime.tessStreamCreate",))
+EMPTY = Construct("empty-body", "an empty body", "ir/control/empty-body", pattern=r"\{ *\}")
+LOOPS = Construct("for", "a loop", "ir/control/for", pattern=r"\bfor\b")
+
+
+def judged(act: Any, fault: Fault | None = None, unclaimed: str = "") -> Any:
+    """The judgement of a case that does this with its checks."""
+    check = Check()
+    try:
+        act(check)
+    except Exception as error:
+        return after_running(error, check.records, fault, unclaimed)
+    return after_running(None, check.records, fault, unclaimed)
+
+
+def test_a_presumption_that_does_not_hold_makes_a_case_inapplicable():
+    judgement = judged(lambda check: check.given(False, "the machine has 2 devices", 1))
+    assert (judgement.verdict, judgement.cause) == ("inapplicable", "presumption")
+    assert judgement.reason == "presumes that the machine has 2 devices; found 1"
+
+
+def test_a_presumption_does_not_hide_a_fault_or_an_earlier_failure():
+    def after_a_failure(check: Check) -> None:
+        with pytest.raises(CheckFailed):
+            check.equal(1, 2)
+        check.given(False, "the machine has 2 devices", 1)
+
+    assert judged(after_a_failure).verdict == "fail"
+    assert judged(lambda check: check.given(False, "two devices"), HANG).verdict == "hang"
+
+
+def test_a_presumption_that_a_test_swallows_never_passes():
+    def swallowing(check: Check) -> None:
+        with pytest.raises(Presumption):
+            check.given(False, "the machine has 2 devices", 1)
+        check.equal(1, 1)
+
+    assert judged(swallowing).verdict == "fail"
+
+
+@pytest.mark.parametrize(("fault", "verdict"), [(None, "fail"), (HANG, "hang")])
+def test_a_listed_alternative_keeps_the_verdict_and_names_its_interpretation(fault, verdict):
+    judgement = judged(lambda check: check.reading("AMB-RT-49", "unrecorded events block", True), fault)
+    assert (judgement.verdict, judgement.interpretation) == (verdict, "AMB-RT-49")
+    assert judgement.reason == "follows another reading, AMB-RT-49: unrecorded events block"
+
+
+def test_what_follows_no_alternative_is_judged_as_before():
+    def act(check: Check) -> None:
+        check.reading("AMB-RT-49", "unrecorded events block", False)
+        check.equal(1, 2)
+
+    judgement = judged(act)
+    assert (judgement.verdict, judgement.interpretation) == ("fail", "")
+
+
+def test_another_reading_is_no_failed_check_that_a_test_may_shrink():
+    with pytest.raises(OtherReading) as caught:
+        Check().reading("AMB-RT-49", "unrecorded events block", True)
+    assert not isinstance(caught.value, CheckFailed)
+
+
+def test_an_unsupported_answer_of_an_unclaimed_feature_is_unsupported():
+    def act(check: Check) -> None:
+        check.returns(Unsupported("abi.pack"))
+
+    assert judged(act).verdict == "fail"
+    judgement = judged(act, unclaimed="parameter-buffers")
+    assert (judgement.verdict, judgement.cause) == ("unsupported", "feature")
+    assert judgement.reason == "the implementation does not claim the feature parameter-buffers"
+
+
+def exchange(answer: Observation, method: str = "runtime.tessStreamCreate", **params: Any) -> Exchange:
+    return Exchange(method, params, answer, 0.0)
+
+
+def error_of(answer: Observation) -> BaseException:
+    check = Check()
+    with pytest.raises((CheckFailed, Unanswered)) as caught:
+        check.returns(answer)
+    return caught.value
+
+
+def test_a_case_leans_on_the_constructs_of_the_call_on_which_it_failed():
+    program = exchange(REFUSED, "language.execute", source="module m { func f() { } for }")
+    stream, later = exchange(Rejected("X", "call", "x")), exchange(Returned({}), "runtime.tessInit")
+    constructs = [STREAMS, EMPTY, LOOPS]
+    assert controls(constructs, "a/case", [stream, later], error_of(stream.observation)) == [STREAMS.control]
+    assert controls(constructs, "a/case", [program], error_of(REFUSED)) == [EMPTY.control, LOOPS.control]
+    assert controls(constructs, "a/case", [later], None) == []
+
+
+def test_a_control_case_leans_on_simpler_constructs_alone():
+    program = exchange(REFUSED, "language.execute", source="module m { func f() { } for }")
+    assert controls([EMPTY, LOOPS], LOOPS.control, [program], error_of(REFUSED)) == [EMPTY.control]
+    assert controls([EMPTY, LOOPS], EMPTY.control, [program], error_of(REFUSED)) == []
+
+
+def line(case: str, verdict: str = "fail", leans: Any = (), disposition: str = "none") -> dict[str, Any]:
+    return {"case": case, "verdict": verdict, "leans": list(leans), "disposition": disposition, "reason": "it fails"}
+
+
+def test_a_case_is_blocked_where_a_control_case_on_which_it_leans_failed():
+    lines = [line("c"), line("a", leans=["b", "c"]), line("b", "pass"), line("d", leans=["b"]), line("e", "pass")]
+    verdicts = {entry["case"]: entry["verdict"] for entry in settled(lines)}
+    assert verdicts == {"a": "inapplicable", "b": "pass", "c": "fail", "d": "fail", "e": "pass"}
+    (blocked,) = (entry for entry in settled(lines) if entry["case"] == "a")
+    assert (blocked["cause"], blocked["reason"]) == ("blocked", "blocked by c: it fails")
+
+
+def test_a_control_case_of_another_reading_blocks_too():
+    lines = [line("c", disposition="other_reading"), line("a", leans=["c"])]
+    assert [entry["verdict"] for entry in settled(lines)] == ["fail", "inapplicable"]
+
+
+def test_a_crash_is_blocked_and_a_known_deviation_is_not():
+    lines = [line("c"), line("a", "crash", ["c"]), line("b", leans=["c"], disposition="known_deviation")]
+    assert [entry["verdict"] for entry in settled(lines)] == ["fail", "inapplicable", "fail"]
