@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
-from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, axes_of, devices, opened, refused
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -119,6 +119,7 @@ def test_a_value_out_of_range_is_refused(impl, check, function, name):
 
 DEVICES = {
     "an id twice": lambda known: [known[0], known[0]],
+    "an unknown id alone": lambda known: [next(each for each in count(min(known)) if each not in known)],
     "an unknown id": lambda known: [known[0], next(each for each in count(min(known)) if each not in known)],
     "a negative id": lambda known: [known[0], -1 if -1 not in known else min(known) - 1],
     "an id far away": lambda known: [next(each for each in count(LARGEST_INT, -1) if each not in known), known[0]],
@@ -131,32 +132,39 @@ def test_a_device_that_is_not_there_is_refused(impl, check, ids):
     """Each device of a mesh is one of the machine, and named once (AMB-RT-51)."""
     session = opened(impl, check)
     known = [each["id"] for each in session.ask("tessxDevices")["devices"]]
-    refuse(session, "tessMeshCreate", {"deviceIds": ids(known), "axes": {"tp": 2, "pp": 1, "dp": 1, "ep": 1}}, INVALID)
+    wrong = ids(known)
+    refuse(session, "tessMeshCreate", {"deviceIds": wrong, "axes": axes_of(tp=len(wrong))}, INVALID)
 
 
 AXES = {
-    "too few": [1, 1, 1, 1],
-    "none": [0, 0, 0, 0],
-    "too many": [4, 1, 1, 1],
-    "too many together": [2, 1, 2, 1],
-    "negative": [-2, 1, 1, 1],
-    "negative twice": [-1, 1, 1, -2],
-    "lowest": [1, LOWEST_INT, 1, 1],
-    "two modulo 2 to the 32": [3, 1431655766, 1, 1],
-    "largest": [LARGEST_INT] * 4,
+    "too many": (1, [2, 1, 1, 1]),
+    "too many together": (1, [2, 0, 2, 1]),
+    "negative": (1, [-1, 1, 1, 1]),
+    "negative twice": (1, [-1, 1, 1, -1]),
+    "lowest": (1, [1, LOWEST_INT, 1, 1]),
+    "one modulo 2 to the 32": (1, [641, 6700417, 1, 1]),
+    "none modulo 2 to the 32": (1, [65536, 0, 65536, 1]),
+    "largest": (1, [LARGEST_INT] * 4),
+    "too few for two": (2, [1, 1, 1, 1]),
+    "none for two": (2, [0, 0, 0, 0]),
+    "too many for two": (2, [4, 1, 1, 1]),
+    "too many together for two": (2, [2, 1, 2, 1]),
+    "negative for two": (2, [-2, 1, 1, 1]),
+    "negative twice for two": (2, [-1, 1, 1, -2]),
+    "two modulo 2 to the 32": (2, [3, 1431655766, 1, 1]),
 }
+"""A number of devices, and sizes of the axes."""
 
 
 @clause("RT-19.A-01", "RT-07-03")
-@pytest.mark.parametrize("sizes", AXES.values(), ids=AXES)
-def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, sizes):
-    """Two devices: the product of the sizes is not two, or a size is negative (AMB-RT-01)."""
-    session = opened(impl, check, ranks=2)
-    known = [each["id"] for each in session.ask("tessxDevices")["devices"]][:2]
+@pytest.mark.parametrize(("ranks", "sizes"), AXES.values(), ids=AXES)
+def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, ranks, sizes):
+    """The product of the sizes is not the number of devices, or a size is negative (AMB-RT-01)."""
+    session = opened(impl, check, ranks)
     axes = dict(zip(("tp", "pp", "dp", "ep"), sizes, strict=True))
-    arguments = {"context": session.context, "deviceIds": known}
+    arguments = {"context": session.context, "deviceIds": devices(impl, check, ranks)}
     refused(check, session.attempt("tessMeshCreate", axes=axes, **arguments), INVALID)
-    session.ask("tessMeshCreate", axes={"tp": 1, "pp": 2, "dp": 1, "ep": 0}, **arguments)
+    session.ask("tessMeshCreate", axes={"tp": 1, "pp": ranks, "dp": 1, "ep": 0}, **arguments)
 
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {

@@ -203,7 +203,7 @@ def test_a_count_that_the_ranks_do_not_divide_is_refused(impl, check, collective
 @pytest.mark.parametrize("number", [0, 14, 15, -1, 100, 1 << 30])
 def test_an_unknown_dtype_is_refused(impl, check, collective, number):
     """Ids are 1 to 13 (AMB-RT-59)."""
-    session = opened(impl, check, ranks=2)
+    session = opened(impl, check)
     answer = asking(session, collective, session.upload(bytes(64)), 4, number, **parts_of(collective))
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     session.synchronize()

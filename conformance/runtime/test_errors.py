@@ -78,29 +78,40 @@ def test_a_copy_that_is_refused_moves_nothing(impl, check, wrong):
     [{"op": 3}, {"dtype": 0}, {"axis": "xp"}, {"axis": None}],
     ids=["op", "dtype", "axis", "no axis"],
 )
-def test_a_collective_that_is_refused_changes_nothing(impl, check, wrong):
-    """The buffer is as the kernel left it; without the mistake it holds the sum."""
-    session = opened(impl, check, ranks=2)
-    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
-    session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_collective_that_is_refused_changes_nothing(impl, check, ranks, wrong):
+    """The buffer is as it was; without the mistake it holds the sum."""
+    session = opened(impl, check, ranks)
+    pointer = of_ones(session)
     arguments = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
     whole = arguments | {"axis": "dp", "stream": session.stream}
     refused(check, session.attempt("tessAllReduce", **(whole | wrong)), INVALID)
     check.equal(session.integers(pointer), ONES, "the buffer")
     session.ask("tessAllReduce", **whole)
-    check.equal(session.integers(pointer), [2] * COUNT, "the buffer")
+    check.equal(session.integers(pointer), [ranks] * COUNT, "the buffer")
 
 
 @clause("RT-07-02", "RT-19.A-12")
 def test_success_and_failure_alternate(impl, check):
     """A call that succeeds after one that failed says so, and the other way round."""
     session = opened(impl, check)
+    pointer = of_ones(session)
+    whole = {"dst": pointer, "src": pointer + 8, "bytes": 8, "stream": session.stream}
+    for _ in range(5):
+        session.ask("tessMemcpyAsync", **whole, kind=D2D)
+        refused(check, session.attempt("tessMemcpyAsync", **whole, kind=3), INVALID)
+        session.allocate(64)
+        refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=64, null=["devPtr"]), INVALID)
+
+
+@clause("RT-07-02", "RT-19.A-12")
+def test_kernels_are_found_and_not_found_by_turns(impl, check):
+    """A name that the module has succeeds, also after one that it does not have."""
+    session = opened(impl, check)
     module = session.load()
     for _ in range(5):
         session.kernel_of(module, "fill")
         refused(check, session.attempt("tessKernelGet", module=module, name="none"), INVALID)
-        session.allocate(64)
-        refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=64, null=["devPtr"]), INVALID)
 
 
 @clause("RT-07-04")
@@ -110,7 +121,7 @@ def test_out_of_memory_is_reported_by_the_call(impl, check, pending):
     session = opened(impl, check)
     pointer = of_ones(session)
     if pending:
-        session.launch(session.kernel("fill"), packed(("int32", 3), ("ptr", pointer)))
+        session.write(pointer, elements("int32", *[3] * COUNT))
     for _ in range(3):
         check.status(session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
     session.synchronize()

@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
-from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, program_runner
+from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
 
 # Programs: two streams, and what has been found when both are done
@@ -15,6 +15,7 @@ from tessera_conformance.marks import clause, feature
 def handed_over(stream: StreamFixture) -> int:
     """One stream makes 12; another waits and takes it."""
     x, y, other = stream.zeros(), stream.zeros(), stream.another_stream()
+    stream.hold_up()
     stream.digit(1, x)
     stream.digit(2, x)
     other.wait_stream(stream)
@@ -31,10 +32,21 @@ def taken_at_once(stream: StreamFixture) -> int:
     return other.number(y)
 
 
+def taken_before_a_change(stream: StreamFixture) -> list[int]:
+    """One stream takes a tensor away; another waits and changes it."""
+    x, y, other = stream.full(6), stream.zeros(), stream.another_stream()
+    stream.hold_up()
+    stream.move(x, y)
+    other.wait_stream(stream)
+    other.digit(3, x)
+    return [other.number(x), other.number(y)]
+
+
 def copied_on(stream: StreamFixture) -> int:
     """More copies than are done meanwhile, an event, a copy of the other stream of what the last of them made."""
     x, y, z, taken = stream.full(7), stream.zeros(), stream.zeros(), stream.zeros()
     other = stream.another_stream()
+    stream.hold_up()
     for _ in range(8):
         stream.copy_tensor(y, x, D2D)
     stream.copy_tensor(z, y, D2D)
@@ -49,6 +61,7 @@ def in_turns(stream: StreamFixture, turns: int) -> int:
     for turn in range(turns):
         if turn:
             streams[turn % 2].wait_stream(streams[(turn - 1) % 2])
+        streams[turn % 2].hold_up()
         streams[turn % 2].digit(turn + 1, x)
     return streams[(turns - 1) % 2].number(x)
 
@@ -67,8 +80,10 @@ def copies_too(stream: StreamFixture) -> list[int]:
     """A copy from the host, an event, a copy on the device, an event, a copy to the host."""
     x, y, source, target = stream.zeros(), stream.zeros(), stream.host_tensor(8), stream.host_tensor()
     second, third = stream.another_stream(), stream.another_stream()
+    stream.hold_up()
     stream.copy_tensor(x, source, H2D)
     second.wait_stream(stream)
+    second.hold_up()
     second.copy_tensor(y, x, D2D)
     third.wait_stream(second)
     third.copy_tensor(target, y, D2H)
@@ -81,10 +96,12 @@ def forked_and_joined(stream: StreamFixture) -> int:
     x, parts = stream.zeros(), [stream.zeros() for _ in range(2)]
     others, begun = [stream.another_stream() for _ in range(2)], stream.event()
     ended = [stream.event() for _ in others]
+    stream.hold_up()
     stream.digit(4, x)
     stream.record(begun)
     for value, (other, part, event) in enumerate(zip(others, parts, ended, strict=True)):
         other.wait(begun)
+        other.hold_up()
         other.move(x, part)
         other.digit(value, part)
         other.record(event)
@@ -102,6 +119,7 @@ def recorded_again(stream: StreamFixture) -> int:
     stream.record(event)
     stream.digit(1, x)
     stream.record(event)
+    stream.hold_up()
     stream.digit(2, x)
     stream.record(event)
     other.wait(event)
@@ -112,6 +130,7 @@ def recorded_again(stream: StreamFixture) -> int:
 def recorded_again_later(stream: StreamFixture) -> int:
     """A recording after the wait changes nothing for it: the streams would wait for each other (AMB-RT-49)."""
     x, other, event, back = stream.zeros(), stream.another_stream(), stream.event(), stream.event()
+    stream.hold_up()
     stream.digit(1, x)
     stream.record(event)
     other.wait(event)
@@ -128,6 +147,7 @@ def recorded_on_another(stream: StreamFixture) -> int:
     x, y, event = stream.zeros(), stream.zeros(), stream.event()
     second, third = stream.another_stream(), stream.another_stream()
     stream.record(event)
+    second.hold_up()
     second.digit(5, x)
     second.record(event)
     third.wait(event)
@@ -139,6 +159,7 @@ def waited_for_by_many(stream: StreamFixture) -> list[int]:
     """Four streams wait for one recording, one of them twice."""
     x, event, others = stream.zeros(), stream.event(), [stream.another_stream() for _ in range(4)]
     targets = [stream.zeros() for _ in others]
+    stream.hold_up()
     stream.digit(3, x)
     stream.digit(4, x)
     stream.record(event)
@@ -152,6 +173,7 @@ def waited_for_by_many(stream: StreamFixture) -> list[int]:
 def destroyed_after_the_wait(stream: StreamFixture) -> int:
     """An event may be destroyed when its wait is queued; the order stays (AMB-RT-141)."""
     x, y, other, event = stream.zeros(), stream.zeros(), stream.another_stream(), stream.event()
+    stream.hold_up()
     stream.digit(1, x)
     stream.digit(2, x)
     stream.record(event)
@@ -165,6 +187,7 @@ def a_chain_of_streams(stream: StreamFixture) -> int:
     """Six streams hand one tensor on."""
     x, event, current = stream.zeros(), stream.event(), stream
     for value in range(1, 7):
+        current.hold_up()
         current.digit(value, x)
         current.record(event)
         following = current.another_stream()
@@ -222,11 +245,11 @@ ORDERING = {
     "waited for by many": (waited_for_by_many, [34] * 4),
     "destroyed after the wait": (destroyed_after_the_wait, 12),
     "a chain of streams": (a_chain_of_streams, 123456),
+    "taken before a change": (taken_before_a_change, [63, 6]),
 }
 SAME_STREAM = {
     "one stream": (on_one_stream, 123),
     "beside another": (on_one_stream_beside_another, 123),
-    "nothing recorded": (of_nothing_recorded, 6),
 }
 TINY = {
     "taken at once": (taken_at_once, 1),
@@ -238,15 +261,22 @@ TINY = {
 @clause("RT-02-06", "RT-12-03")
 @pytest.mark.parametrize(("program", "wanted"), ORDERING.values(), ids=ORDERING)
 def test_an_event_orders_two_streams_of_a_device(impl, check, program, wanted):
-    """What is queued behind the wait sees what was queued before the recording."""
-    check.equal(program_runner(impl, check).run(program), wanted, "what is found behind the wait")
+    """By copies alone: what is queued behind the wait sees what was queued before the recording."""
+    check.equal(by_copies(impl, check).run(program), wanted, "what is found behind the wait")
+
+
+@clause("RT-02-06", "RT-12-03")
+@pytest.mark.parametrize(("program", "wanted"), ORDERING.values(), ids=ORDERING)
+def test_an_event_orders_launches_of_two_streams(impl, check, program, wanted):
+    """The same with a launch for each step."""
+    check.equal(by_launches(impl, check).run(program), wanted, "what is found behind the wait")
 
 
 @seeded
 @clause("RT-02-06", "RT-12-03")
 def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, untimed):
     """All programs of the case above, in turn."""
-    runner = program_runner(impl, check)
+    runner = by_launches(impl, check)
     programs = list(ORDERING.values())
     for program, wanted in (programs[0], programs[1], programs[2 + block % (len(programs) - 2)]):
         under_seeds(runner, program, wanted, block, untimed)
@@ -257,18 +287,31 @@ def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, 
 @pytest.mark.parametrize(("program", "wanted"), TINY.values(), ids=TINY)
 def test_an_event_orders_two_streams_under_every_schedule(impl, check, program, wanted):
     """Every order of two streams with two or three operations each."""
-    under_every_schedule(program_runner(impl, check), program, wanted)
+    under_every_schedule(by_launches(impl, check), program, wanted)
 
 
 @clause("RT-02-13", "RT-12-03")
 @pytest.mark.parametrize(("program", "wanted"), SAME_STREAM.values(), ids=SAME_STREAM)
 def test_a_stream_does_not_block_itself(impl, check, program, wanted):
-    """It may wait for its own recording, and for an event that nothing recorded."""
-    check.equal(program_runner(impl, check).run(program), wanted, "what the stream did")
+    """It may wait for its own recording; the work around it is copies."""
+    check.equal(by_copies(impl, check).run(program), wanted, "what the stream did")
+
+
+@clause("RT-02-13", "RT-12-03")
+@pytest.mark.parametrize(("program", "wanted"), SAME_STREAM.values(), ids=SAME_STREAM)
+def test_a_stream_of_launches_does_not_block_itself(impl, check, program, wanted):
+    """The same with launches."""
+    check.equal(by_launches(impl, check).run(program), wanted, "what the stream did")
+
+
+@clause("RT-12-03")
+def test_an_event_that_nothing_recorded_holds_nothing_up(impl, check):
+    """A stream that waits for it goes on (AMB-RT-49)."""
+    check.equal(by_copies(impl, check).run(of_nothing_recorded), 6, "what the stream did")
 
 
 @seeded
 @clause("RT-02-13")
 def test_a_stream_does_not_block_itself_under_seeded_schedules(impl, check, block, untimed):
     """Under seeds, beside another stream that waits for the same recording."""
-    under_seeds(program_runner(impl, check), on_one_stream_beside_another, 123, block, untimed)
+    under_seeds(by_launches(impl, check), on_one_stream_beside_another, 123, block, untimed)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import meshed
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
-from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, program_runner, with_kernels
+from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
 
 
@@ -16,7 +15,7 @@ def on_every_rank(stream: StreamFixture) -> list[int]:
     """Each rank of the one stream makes a number of its own, which the same rank of the other takes."""
     x, y, other = stream.zeros(), stream.zeros(), stream.another_stream()
     for rank in range(stream.ranks):
-        stream.poke(rank, x, elements("int32", rank, rank))
+        stream.poke(rank, x, stream.tensor(rank))
     stream.digit(1, x)
     stream.digit(2, x)
     other.wait_stream(stream)
@@ -25,9 +24,22 @@ def on_every_rank(stream: StreamFixture) -> list[int]:
     return other.numbers(y)
 
 
+def handed_over(stream: StreamFixture) -> int:
+    """One stream makes 12; another waits, takes it and appends a digit."""
+    x, y, other = stream.zeros(), stream.zeros(), stream.another_stream()
+    stream.hold_up()
+    stream.digit(1, x)
+    stream.digit(2, x)
+    other.wait_stream(stream)
+    other.move(x, y)
+    other.digit(3, y)
+    return other.number(y)
+
+
 def over_a_collective(stream: StreamFixture) -> int:
     """A sum over the ranks, an event, and its use on another stream."""
     x, y, other = stream.full(2), stream.zeros(), stream.another_stream()
+    stream.hold_up()
     stream.sum_of_ranks(x)
     other.wait_stream(stream)
     other.move(x, y)
@@ -36,26 +48,33 @@ def over_a_collective(stream: StreamFixture) -> int:
 
 
 @clause("RT-12-04", "RT-02-06")
-@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
 def test_an_event_orders_two_streams_of_a_mesh(impl, check, ranks):
+    """Copies of one stream are done when those of another, behind the event, take what they made."""
+    check.equal(by_copies(impl, check).run(handed_over, ranks), 123, "what is found behind the wait")
+
+
+@clause("RT-12-04", "RT-02-06")
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_an_event_stands_for_a_collective(impl, check, ranks):
     """A collective of one stream is done when another, behind the event, uses its result."""
-    check.equal(program_runner(impl, check).run(over_a_collective, ranks), 20 * ranks + 1, "the sum, and a digit")
+    check.equal(by_copies(impl, check).run(over_a_collective, ranks), 20 * ranks + 1, "the sum, and a digit")
 
 
 @seeded
 @clause("RT-12-04", "RT-02-06")
 def test_an_event_orders_two_streams_of_a_mesh_under_seeded_schedules(impl, check, block, untimed):
     """On two ranks."""
-    under_seeds(program_runner(impl, check), over_a_collective, 41, block, untimed, ranks=2)
+    under_seeds(by_launches(impl, check), over_a_collective, 41, block, untimed, ranks=2)
 
 
 @feature("rank-memory")
 @clause("RT-12-04")
-@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_an_event_orders_two_streams_on_every_rank(impl, check, ranks):
     """Each rank finds its own number."""
     wanted = [100 * rank + 12 for rank in range(ranks)]
-    check.equal(program_runner(impl, check).run(on_every_rank, ranks), wanted, "what each rank finds behind the wait")
+    check.equal(by_copies(impl, check).run(on_every_rank, ranks), wanted, "what each rank finds behind the wait")
 
 
 @seeded
@@ -63,7 +82,7 @@ def test_an_event_orders_two_streams_on_every_rank(impl, check, ranks):
 @clause("RT-12-04")
 def test_an_event_orders_two_streams_on_every_rank_under_seeded_schedules(impl, check, block, untimed):
     """On three ranks, whose work is not ordered among each other."""
-    under_seeds(program_runner(impl, check), on_every_rank, [12, 112, 212], block, untimed, ranks=3)
+    under_seeds(by_launches(impl, check), on_every_rank, [12, 112, 212], block, untimed, ranks=3)
 
 
 def between_meshes(own: int, others: int) -> Program:
@@ -72,7 +91,7 @@ def between_meshes(own: int, others: int) -> Program:
     def program(stream: StreamFixture) -> list[int]:
         ids = devices_of(stream.impl, stream.check, max(own, others))
         meshes = [meshed(stream.impl, stream.check, stream.context, ids[:count]) for count in (own, others)]
-        one, two = (with_kernels(each, stream.kernels) for each in meshes)
+        one, two = (stream.beside(each) for each in meshes)
         x, y = one.zeros(), one.zeros()
         one.digit(1, x)
         one.digit(2, x)
@@ -97,22 +116,20 @@ MESHES = {"the same": (1, 1, 123), "a part": (2, 1, 123), "a larger one": (1, 2,
 @pytest.mark.parametrize(("own", "others", "wanted"), MESHES.values(), ids=MESHES)
 def test_an_event_orders_streams_of_meshes_that_share_a_device(impl, check, own, others, wanted):
     """The same device is enough (AMB-RT-49); the work behind the wait is on the device that they share."""
-    check.equal(
-        program_runner(impl, check).run(between_meshes(own, others)), [wanted, 0], "what is found behind both waits"
-    )
+    check.equal(by_copies(impl, check).run(between_meshes(own, others)), [wanted, 0], "what is found behind both waits")
 
 
 @seeded
 @clause("RT-12-03")
 def test_an_event_orders_streams_of_two_meshes_under_seeded_schedules(impl, check, block, untimed):
     """Two meshes over one device."""
-    under_seeds(program_runner(impl, check), between_meshes(1, 1), [123, 0], block, untimed)
+    under_seeds(by_launches(impl, check), between_meshes(1, 1), [123, 0], block, untimed)
 
 
 @clause("RT-12-03", "RT-12-04")
 def test_a_wait_on_a_mesh_without_common_devices_is_refused(impl, check):
     """TESS_ERR_INVALID_VALUE (AMB-RT-49); the stream still takes work, and so does a mesh that has the device too."""
-    runner = program_runner(impl, check)
+    runner = by_copies(impl, check)
     first, second = devices_of(impl, check, 2)
     one, two, both = (meshed(impl, check, runner.context, ids) for ids in ([first], [second], [first, second]))
     event = one.event()
@@ -120,7 +137,7 @@ def test_a_wait_on_a_mesh_without_common_devices_is_refused(impl, check):
     check.status(two.attempt("tessStreamWaitEvent", stream=two.stream, event=event), "TESS_ERR_INVALID_VALUE")
     both.wait(event)
     both.synchronize()
-    stream = with_kernels(two, runner.kernels)
+    stream = runner.on(two)
     pointer = stream.zeros()
     stream.digit(4, pointer)
     check.equal(stream.number(pointer), 4, "what the stream did after its wait was refused")

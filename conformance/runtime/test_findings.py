@@ -103,10 +103,17 @@ UNINITIALISED: dict[str, Mistake] = {
 
 @feature("memory-findings")
 @clause("RT-04.4-14", "RT-04.4-19")
-@pytest.mark.parametrize("mistake", UNINITIALISED.values(), ids=UNINITIALISED)
-def test_reading_what_was_never_written_is_found(impl, check, mistake):
+@pytest.mark.parametrize(
+    ("mistake", "ranks"),
+    [
+        pytest.param(mistake, ranks, id=f"{name}, {ranks}")
+        for name, mistake in UNINITIALISED.items()
+        for ranks in ((2,) if name == "a collective" else (1, 2))
+    ],
+)
+def test_reading_what_was_never_written_is_found(impl, check, mistake, ranks):
     """It is no error: the call and the synchronization succeed."""
-    session = opened(impl, check, ranks=2)
+    session = opened(impl, check, ranks)
     check.returns(mistake(session), "the call succeeds")
     session.synchronize()
     check.equal(kinds(session), ["uninitialised_read"], "what was found")

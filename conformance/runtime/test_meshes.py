@@ -7,11 +7,10 @@ from math import prod
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
-    D2H,
     MeshSession,
     axes_of,
     devices,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.marks import clause, feature
 
+ONES = elements("int32", *[1] * COUNT)
 NAMES = ("tp", "pp", "dp", "ep")
 SHAPES = {
     "one device": (1, 1, 1, 1),
@@ -46,10 +46,8 @@ def shaped(impl, check, shape: tuple[int, ...]) -> MeshSession:
 def test_each_axis_has_the_ranks_that_it_was_given(impl, check, shape):
     """The sum of ones along an axis is the number of ranks along it, and an axis of one rank changes nothing."""
     session = shaped(impl, check, shape)
-    kernel = session.kernel("fill")
     for name, size in zip(NAMES, shape, strict=True):
-        pointer = session.allocate(BYTES)
-        session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+        pointer = session.upload(ONES)
         session.all_reduce(pointer, axis=name)
         check.equal(session.integers(pointer), [max(size, 1)] * COUNT, f"the sum of ones along {name}")
 
@@ -81,9 +79,7 @@ def test_the_mesh_of_the_sample_can_be_created(impl, check):
     """Eight devices, tp = 2, pp = 1, dp = 4 and ep = 0 (AMB-RT-01)."""
     session = opened(impl, check, ranks=8, tp=2, pp=1, dp=4, ep=0)
     check.true(session.mesh != 0, "the mesh is not NULL", session.mesh)
-    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
-    session.launch(kernel, packed(("int32", 3), ("ptr", pointer)))
-    check.equal(session.integers(pointer), [3] * COUNT, "what a kernel wrote there")
+    check.equal(session.integers(session.upload(ONES)), [1] * COUNT, "what was copied there and back")
 
 
 @clause("RT-18-02")
@@ -101,20 +97,22 @@ def test_an_absent_axis_of_the_sample_counts_as_one(impl, check, pp, ep):
 @pytest.mark.parametrize("function", [name for name, handles in HANDLES.items() if "mesh" in handles])
 def test_a_new_mesh_is_accepted(impl, check, function):
     """By every call that takes a mesh, and its handle is not NULL."""
-    session = opened(impl, check, ranks=2)
+    session = opened(impl, check)
     check.true(session.mesh != 0, "the mesh is not NULL", session.mesh)
     session.ask(function, **legal_call(session, function))
 
 
 @clause("RT-04.2-04")
-def test_only_as_many_ids_are_read_as_there_are_devices(impl, check):
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_only_as_many_ids_are_read_as_there_are_devices(impl, check, ranks):
     """nDevices says how long the array is; what stands behind is not looked at."""
     session = opened(impl, check)
-    known = devices(impl, check, 2)
-    beyond = [known[0], known[1], known[0], max(known) + 999]
-    created = session.ask("tessMeshCreate", context=session.context, deviceIds=beyond, nDevices=2, axes=axes_of(dp=2))
-    pointer = session.ask("tessMalloc", mesh=created["mesh"], bytes=BYTES)["devPtr"]
-    session.ask("tessFree", mesh=created["mesh"], devPtr=pointer)
+    known = devices(impl, check, ranks)
+    beyond = [*known, known[0], max(known) + 999]
+    given = {"context": session.context, "deviceIds": beyond, "nDevices": ranks}
+    mesh = session.ask("tessMeshCreate", axes=axes_of(dp=ranks), **given)["mesh"]
+    pointer = session.ask("tessMalloc", mesh=mesh, bytes=BYTES)["devPtr"]
+    session.ask("tessFree", mesh=mesh, devPtr=pointer)
 
 
 @clause("RT-04.2-04")
@@ -124,8 +122,7 @@ def test_any_devices_in_any_order_make_a_mesh(impl, check, choose):
     ids = choose(devices(impl, check, 8))
     context = check.returns(impl.runtime.tessInit())["context"]
     session = meshed(impl, check, context, ids)
-    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
-    session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
+    pointer = session.upload(ONES)
     session.all_reduce(pointer, axis="dp")
     check.equal(session.integers(pointer), [len(ids)] * COUNT, "the sum of ones along dp")
 
@@ -136,9 +133,9 @@ def test_meshes_may_share_devices(impl, check):
     session = opened(impl, check)
     other = meshed(impl, check, session.context, devices(impl, check, 1), tp=1)
     check.true(session.mesh != other.mesh, "two meshes have two handles")
-    ones, twos = elements("int32", *[1] * COUNT), elements("int32", *[2] * COUNT)
-    first, second = session.upload(ones), other.upload(twos)
-    check.equal(session.download(first, BYTES).hex(), ones.hex(), "the memory of the one")
+    twos = elements("int32", *[2] * COUNT)
+    first, second = session.upload(ONES), other.upload(twos)
+    check.equal(session.download(first, BYTES).hex(), ONES.hex(), "the memory of the one")
     check.equal(other.download(second, BYTES).hex(), twos.hex(), "the memory of the other")
 
 
@@ -165,10 +162,8 @@ def test_destroying_a_mesh_leaves_others_alone(impl, check):
 
 @clause("RT-04.2-05")
 def test_destroying_a_mesh_lets_queued_work_finish(impl, check):
-    """A launch and a copy back to the host are done when tessMeshDestroy returns (AMB-RT-50)."""
+    """A copy on the device and one back to the host are done when tessMeshDestroy returns (AMB-RT-50)."""
     session = opened(impl, check)
-    kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
-    session.launch(kernel, packed(("int32", 43), ("ptr", pointer)))
-    session.copy(target, pointer, BYTES, D2H)
+    target = session.round_trip(elements("int32", *[43] * COUNT))
     session.destroy_mesh()
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [43] * COUNT, "what was copied to the host")

@@ -241,9 +241,10 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
         ("tessBroadcast", {"root": 0}),
     ],
 )
-def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, check, function, others):
-    """Each of the four, on two ranks; under a deterministic policy they run."""
-    session = opened(impl, check, 2)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, check, ranks, function, others):
+    """Each of the four; under a deterministic policy they run."""
+    session = opened(impl, check, ranks)
     session.set_policy(LOOSE)
     check.returns(reducing(session, function, **others), "the collective succeeds before")
     trusting(session, enforce_determinism=True)

@@ -16,7 +16,7 @@ from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, 
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
-from tessera_conformance.chapters.runtime.kit.stream_fixture import SIZE, program_runner
+from tessera_conformance.chapters.runtime.kit.stream_fixture import by_launches
 from tessera_conformance.marks import clause, feature
 
 MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
@@ -131,13 +131,13 @@ def test_collectives_of_a_stream_are_matched_in_the_order_of_each_rank(impl, che
 @clause("RT-11-08")
 def test_ranks_that_agree_complete_their_collective_under_seeded_schedules(impl, check, block, untimed):
     """Two collectives and a launch between them, each rank issuing for itself."""
-    under_seeds(program_runner(impl, check), issued_twice, 421, block, untimed, ranks=2)
+    under_seeds(by_launches(impl, check), issued_twice, 421, block, untimed, ranks=2)
 
 
 def issued_twice(stream) -> int:
     """The sum of ones on two ranks, a digit, the sum of that on two ranks, a digit."""
     pointer = stream.full(1)
-    asked = WHOLE | {"count": SIZE // 4}
+    asked = WHOLE | {"count": stream.extent}
     for rank in (1, 0):
         issue(stream, rank, pointer, asked)
     stream.digit(1, pointer)
@@ -268,14 +268,14 @@ def test_an_error_is_not_reported_by_other_streams(impl, check, status):
 @clause("RT-07-08", "RT-07-09")
 def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
     """A mismatch, then a violation, then an agreement, whichever rank arrives first."""
-    under_seeds(program_runner(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
+    under_seeds(by_launches(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
 
 
 def three_rounds(stream) -> list[str]:
     """The status of the synchronization after each collective."""
     pointer, found = stream.full(1), []
     for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
-        asked = WHOLE | AGREED | {"count": SIZE // 4}
+        asked = WHOLE | AGREED | {"count": stream.extent}
         issue(stream, 0, pointer, asked)
         issue(stream, 1, pointer, asked | difference)
         answer = stream.attempt("tessStreamSynchronize", stream=stream.stream)

@@ -1,7 +1,8 @@
 """The sample program of the runtime specification, section 18, from initialization to teardown.
 
-Eight devices, tp = 2 and dp = 4, ep left at zero; a fused attention with B, H, L and D as parameters and a scale,
-launched with grid 256 and block 128 under the deterministic flag. The attention scores are q k' times scale.
+Eight devices, tp = 2 and dp = 4, ep left at zero, or the same on one device; a fused attention with B, H, L and D as
+parameters and a scale, launched with grid 256 and block 128 under the deterministic flag. The attention scores are
+q k' times scale.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ IN_THE_LANGUAGE = """module model {
 }
 """
 
+MESHES = {8: {"tp": 2, "pp": 1, "dp": 4, "ep": 0}, 1: {"tp": 1, "pp": 1, "dp": 1, "ep": 0}}
+"""The axes of the sample's mesh, and those of the same program on one device (AMB-RT-120)."""
+
 SHAPES = [(1, 1, 1, 1), (1, 2, 4, 8), (2, 1, 5, 3)]
 """B, H, L and D."""
 
@@ -43,17 +47,17 @@ SHAPES = [(1, 1, 1, 1), (1, 2, 4, 8), (2, 1, 5, 3)]
 class Sample:
     """The sample program in its steps; every call is checked for TESS_OK."""
 
-    def __init__(self, impl: Implementation, check: Check, shape: tuple[int, ...]) -> None:
+    def __init__(self, impl: Implementation, check: Check, shape: tuple[int, ...], ranks: int = 8) -> None:
         """From tessInit to the kernel."""
         self.shape = shape
         context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
-        axes = axes_of(tp=2, pp=1, dp=4, ep=0)
-        ids = devices(impl, check, 8)
-        created = impl.runtime.tessMeshCreate(context=context, deviceIds=ids, nDevices=8, axes=axes)
+        axes = axes_of(**MESHES[ranks])
+        ids = devices(impl, check, ranks)
+        created = impl.runtime.tessMeshCreate(context=context, deviceIds=ids, nDevices=ranks, axes=axes)
         mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
         made = impl.runtime.tessStreamCreate(mesh=mesh, priority=0)
         stream = check.returns(made, "tessStreamCreate succeeds")["stream"]
-        self.session = MeshSession(impl, check, context, mesh, stream, 8)
+        self.session = MeshSession(impl, check, context, mesh, stream, ranks)
         size = 4 * shape[0] * shape[1] * shape[2] * shape[3]
         self.tensors = {name: self.session.allocate(size + len(GUARD)) for name in "QKVO"}
         image = compiled(impl, check, SAMPLE)
@@ -89,10 +93,11 @@ class Sample:
 
 @clause("RT-18-01", "RT-18-04")
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-def test_the_sample_program_runs(impl, check, shape):
+@pytest.mark.parametrize("ranks", MESHES)
+def test_the_sample_program_runs(impl, check, ranks, shape):
     """Every call gives TESS_OK, also in a second run after the teardown of the first."""
     for _ in range(2):
-        sample = Sample(impl, check, shape)
+        sample = Sample(impl, check, shape, ranks)
         for name, value in zip("QKVO", (0.5, 0.25, 3.0, -1.0), strict=True):
             sample.fill(name, value)
         sample.run()
@@ -101,9 +106,10 @@ def test_the_sample_program_runs(impl, check, shape):
 
 @clause("RT-18-01", "RT-18-04")
 @pytest.mark.parametrize("shape", [(1, 2, 4, 8), (2, 1, 8, 2)], ids=["1x2x4x8", "2x1x8x2"])
-def test_the_sample_program_computes(impl, check, shape):
+@pytest.mark.parametrize("ranks", MESHES)
+def test_the_sample_program_computes(impl, check, ranks, shape):
     """Attention to rows that are all alike is such a row: what rank 0 has then are threes."""
-    sample = Sample(impl, check, shape)
+    sample = Sample(impl, check, shape, ranks)
     for name, value in zip("QKVO", (0.5, 0.25, 3.0, -1.0), strict=True):
         sample.fill(name, value)
     sample.run()

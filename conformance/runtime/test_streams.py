@@ -6,21 +6,41 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.marks import clause
 
+TAKE_A_STREAM = ("tessLaunch", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))
 
 
 @clause("RT-04.3-11")
 @pytest.mark.parametrize("priority", PRIORITIES)
-def test_a_new_stream_accepts_work_of_every_kind(impl, check, priority):
-    """Copies, launches, collectives and events, whatever its priority (AMB-RT-63)."""
+def test_a_new_stream_accepts_work(impl, check, priority):
+    """Copies to, on and from the device, and events, whatever its priority (AMB-RT-63)."""
     session = opened(impl, check).another_stream(priority)
     check.true(session.stream != 0, "the stream is not NULL", session.stream)
-    for function in ("tessMemcpyAsync", "tessLaunch", "tessAllReduce", "tessBroadcast", "tessEventRecord"):
-        session.ask(function, **legal_call(session, function))
+    data = elements("int32", *range(COUNT))
+    source, target = session.upload(data), session.allocate(BYTES)
+    session.copy(target, source, BYTES, D2D)
+    session.record(session.event())
+    check.equal(session.download(target, BYTES).hex(), data.hex(), "what copies on it brought")
+
+
+@clause("RT-04.3-11")
+@pytest.mark.parametrize(
+    "function", ["tessLaunch", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"]
+)
+def test_a_new_stream_accepts_work_of_every_kind(impl, check, function):
+    """Launches and collectives, and what they were given is as they leave it."""
+    session = opened(impl, check).another_stream()
+    session.ask(function, **legal_call(session, function))
     session.synchronize()
+
+
+@clause("RT-04.3-11")
+def test_a_new_stream_runs_what_is_launched_on_it(impl, check):
+    """What the kernel wrote is read back."""
+    session = opened(impl, check).another_stream()
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     session.launch(kernel, packed(("int32", 9), ("ptr", pointer)))
     check.equal(session.integers(pointer), [9] * COUNT, "what a kernel on it wrote")
@@ -31,12 +51,11 @@ def test_a_new_stream_accepts_work_of_every_kind(impl, check, priority):
 def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
     """Each has a handle of its own, and takes its own work (AMB-RT-37)."""
     session = opened(impl, check, ranks=ranks)
-    kernel = session.kernel("fill")
     streams = [session.another_stream() for _ in range(16)]
     check.equal(len({each.stream for each in (session, *streams)}), 17, "the number of handles")
     pointers = [each.allocate(BYTES) for each in streams]
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
-        each.launch(kernel, packed(("int32", value), ("ptr", pointer)))
+        each.write(pointer, elements("int32", *[value] * COUNT))
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
         check.equal(each.integers(pointer), [value] * COUNT, f"the work of stream {value}")
 
@@ -50,7 +69,7 @@ def test_an_idle_stream_can_be_destroyed(impl, check, worked):
     pointer = session.upload(data)
     for each in [session.another_stream() for _ in range(3)]:
         if worked:
-            each.launch(each.kernel("digit"), packed(("int32", 0), ("ptr", each.upload(data))))
+            each.copy(each.allocate(BYTES), each.upload(data), BYTES, D2D)
             each.synchronize()
         check.equal(each.ask("tessStreamDestroy", stream=each.stream), {}, "no outputs")
     check.equal(session.download(pointer, BYTES).hex(), data.hex(), "what another stream copies")
@@ -58,12 +77,10 @@ def test_an_idle_stream_can_be_destroyed(impl, check, worked):
 
 @clause("RT-04.3-12")
 def test_destroying_a_stream_lets_queued_work_finish(impl, check):
-    """A launch and a copy back to the host are done when tessStreamDestroy returns (AMB-RT-50)."""
+    """A copy on the device and one back to the host are done when tessStreamDestroy returns (AMB-RT-50)."""
     session = opened(impl, check)
-    kernel, pointer, target = session.kernel("fill"), session.allocate(BYTES), session.host(bytes(BYTES))
     other = session.another_stream()
-    other.launch(kernel, packed(("int32", 45), ("ptr", pointer)))
-    other.copy(target, pointer, BYTES, D2H)
+    target = other.round_trip(elements("int32", *[45] * COUNT))
     other.ask("tessStreamDestroy", stream=other.stream)
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [45] * COUNT, "what was copied to the host")
 
@@ -113,9 +130,9 @@ def test_an_event_can_be_destroyed(impl, check, life):
 def test_destroying_an_event_leaves_others_alone(impl, check):
     """Another event, recorded on the same stream, still orders two streams."""
     session = opened(impl, check)
-    kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
+    source, pointer = session.upload(elements("int32", *[6] * COUNT)), session.allocate(BYTES)
     first, second = (session.event() for _ in range(2))
-    session.launch(kernel, packed(("int32", 6), ("ptr", pointer)))
+    session.copy(pointer, source, BYTES, D2D)
     session.record(first)
     session.record(second)
     session.synchronize()

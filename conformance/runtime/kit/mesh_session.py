@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.observations import Observation, Rejected, Unsupported
 from tessera_conformance.session import Implementation
 
 from .encoding import values_of
@@ -153,6 +153,13 @@ class MeshSession:
         self.synchronize()
         return self.host_bytes(target, count)
 
+    def round_trip(self, data: bytes) -> int:
+        """Queue copies of these bytes to the device, there and back; gives the host memory to which they come."""
+        source, pointer, target = self.upload(data), self.allocate(len(data)), self.host(bytes(len(data)))
+        self.copy(pointer, source, len(data), D2D)
+        self.copy(target, pointer, len(data), D2H)
+        return target
+
     def integers(self, pointer: int, count: int = COUNT) -> list[float]:
         """The int32 elements of a tensor (of rank 0) when everything queued on the stream is done."""
         return values_of("int32", self.download(pointer, 4 * count))
@@ -208,9 +215,22 @@ CONFIGURATION: Mapping[str, Any] = {"grid": [1, 1, 1], "block": [0, 0, 0], "shme
 """tessLaunchConfig with every field at its default."""
 
 
+def machine(impl: Implementation, check: Check) -> list[int] | None:
+    """The ids of the devices of the machine; None where it does not tell them."""
+    answer = impl.runtime.tessxDevices()
+    if isinstance(answer, Unsupported):
+        return None
+    return [each["id"] for each in check.returns(answer, "tessxDevices succeeds")["devices"]]
+
+
 def devices(impl: Implementation, check: Check, count: int) -> list[int]:
-    """The ids of the first devices of the machine, which has at least so many: the sample needs eight (AMB-RT-120)."""
-    known = [each["id"] for each in check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"]]
+    """The ids of the first devices of the machine, which is presumed to have so many (AMB-RT-120).
+
+    Of a machine that does not tell them they are those of the sample, from 0 on.
+    """
+    known = machine(impl, check)
+    if known is None:
+        return list(range(count))
     check.given(len(known) >= count, f"the machine has {count} devices", len(known))
     return known[:count]
 
@@ -230,6 +250,8 @@ def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int],
     """A mesh of these devices with a stream in a context."""
     axes = axes_of(**(sizes or {"dp": len(ids)}))
     created = impl.runtime.tessMeshCreate(context=context, deviceIds=list(ids), axes=axes)
+    if len(ids) > 1 and isinstance(created, Rejected):
+        check.given(machine(impl, check) is not None, f"the machine has {len(ids)} devices", created.code)
     mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
     stream = check.returns(impl.runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
     return MeshSession(impl, check, context, mesh, stream, len(ids))

@@ -1,24 +1,184 @@
-"""Streams with kernels whose effects show the order of work, and programs on them (runtime specification, 6 and 12).
+"""Tensors in which the order of work shows, and programs on them (runtime specification, 2, 6 and 12).
 
-A program takes a `StreamFixture`, queues work and returns plain values. A `ProgramRunner` runs programs in one
-context, each on a mesh of its own. Running them under many schedules is in `schedules`.
+A program takes a `StreamFixture`, queues work and returns plain values. The same program runs by copies alone, or by
+launches: `CopiedTensors` and `LaunchedTensors` append digits to a number, each in its way. A `ProgramRunner` runs
+programs in one context, each on a mesh of its own. Running them under many schedules is in `schedules`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 from tessera_conformance.check import Check
 from tessera_conformance.session import Implementation
 
 from .encoding import elements, packed, values_of
-from .mesh_session import MeshSession, compiled, devices, meshed
+from .mesh_session import D2D, MeshSession, compiled, devices, meshed
 
-EXTENT = 2
-"""The elements of a tensor of the fixture's kernels."""
-SIZE = 4 * EXTENT
+
+@dataclass(frozen=True)
+class StreamFixture(MeshSession, ABC):
+    """A stream of a new mesh. A tensor holds a number; work appends digits to it, so that its order shows."""
+
+    extent: ClassVar[int]
+    """The int32 elements of a tensor."""
+
+    @staticmethod
+    @abstractmethod
+    def tensor(value: int) -> bytes:
+        """The bytes of a tensor that holds a number."""
+
+    @staticmethod
+    @abstractmethod
+    def number_of(data: bytes) -> int:
+        """The number that these bytes of a tensor hold; -1 where they are none."""
+
+    @abstractmethod
+    def digit(self, value: int, pointer: int) -> None:
+        """Queue: append a digit."""
+
+    @abstractmethod
+    def move(self, source: int, target: int) -> None:
+        """Queue: a tensor becomes what another is."""
+
+    @abstractmethod
+    def follow(self, source: int, target: int) -> None:
+        """Queue: append what a tensor holds, a digit, to another."""
+
+    @abstractmethod
+    def beside(self, session: MeshSession) -> StreamFixture:
+        """The stream of another session of the context, whose tensors are of the same kind."""
+
+    def hold_up(self) -> None:
+        """Queue: work that takes a while and changes no tensor, so that what does not wait for it comes too early."""
+
+    def zeros(self) -> int:
+        """A tensor of zero, which everything queued from now on may use."""
+        return self.full(0)
+
+    def full(self, value: int) -> int:
+        """A tensor of one number, which everything queued from now on may use."""
+        pointer = self.upload(self.tensor(value))
+        self.synchronize()
+        return pointer
+
+    def copy_tensor(self, dst: int, src: int, kind: int) -> None:
+        """Queue: a copy of a tensor."""
+        self.copy(dst, src, 4 * self.extent, kind)
+
+    def sum_of_ranks(self, pointer: int) -> None:
+        """Queue: an all-reduce over dp."""
+        self.all_reduce(pointer, self.extent)
+
+    def host_tensor(self, value: int = 0) -> int:
+        """Host memory for a tensor, with one number."""
+        return self.host(self.tensor(value))
+
+    def host_number(self, pointer: int) -> int:
+        """The number that host memory holds."""
+        return self.number_of(self.host_bytes(pointer, 4 * self.extent))
+
+    def number(self, pointer: int) -> int:
+        """The number that a tensor holds, on rank 0, when the stream is done."""
+        return self.number_of(self.download(pointer, 4 * self.extent))
+
+    def numbers(self, pointer: int) -> list[int]:
+        """What a tensor holds on each rank, once all work is done; needs the feature rank-memory."""
+        return [self.number_of(self.peek(rank, pointer, 4 * self.extent)) for rank in range(self.ranks)]
+
+
+# By copies
+
+PLACES = 10
+"""The decimal digits that a copied tensor has room for, the last of them first."""
+PLACE = 32
+"""The bytes of a digit: int32 elements that are all equal."""
+LONG_COPY = 4 << 20
+LONG_COPIES = 6
+"""What a stream is held up by."""
+
+
+@dataclass(frozen=True)
+class CopiedTensors(StreamFixture):
+    """A digit is appended by three copies on the device: the others into a spare tensor, the digit, all of it back."""
+
+    extent = PLACES * PLACE // 4
+    table: int = 0
+    """Device memory with the digits 0 to 9, one behind the other."""
+    spare: int = 0
+    """A tensor that this stream alone uses."""
+    long: int = 0
+    """Device memory of two long copies."""
+
+    @classmethod
+    def of(cls, session: MeshSession, long: bool) -> Self:
+        """The stream of a session, which holds others up by long copies, or cannot."""
+        table = session.upload(b"".join(elements("int32", *[digit] * (PLACE // 4)) for digit in range(10)))
+        room = doubled(session, 2 * LONG_COPY) if long else 0
+        session.synchronize()
+        return cls(**vars(session), table=table, spare=session.allocate(4 * cls.extent), long=room)
+
+    def another_stream(self, priority: int = 0) -> Self:
+        """The same with a new stream of the mesh."""
+        return replace(super().another_stream(priority), spare=self.allocate(4 * self.extent))
+
+    def beside(self, session: MeshSession) -> CopiedTensors:
+        """The stream of another session, with tables of its own."""
+        return CopiedTensors.of(session, bool(self.long))
+
+    @staticmethod
+    def tensor(value: int) -> bytes:
+        """The number stands in the place of the last digit, whatever its size."""
+        return elements("int32", *[value] * (PLACE // 4)) + bytes((PLACES - 1) * PLACE)
+
+    @staticmethod
+    def number_of(data: bytes) -> int:
+        """Each place counts ten times as much as the one before it."""
+        total = 0
+        for place in range(PLACES):
+            held = {int(value) for value in values_of("int32", data[place * PLACE : (place + 1) * PLACE])}
+            if len(held) != 1:
+                return -1
+            total += held.pop() * 10**place
+        return total
+
+    def digit(self, value: int, pointer: int) -> None:
+        """Queue: append a digit."""
+        self._append(self.table + value * PLACE, pointer)
+
+    def move(self, source: int, target: int) -> None:
+        """Queue: a copy of a tensor."""
+        self.copy_tensor(target, source, D2D)
+
+    def follow(self, source: int, target: int) -> None:
+        """Queue: append what a tensor holds, a digit, to another."""
+        self._append(source, target)
+
+    def _append(self, digit: int, pointer: int) -> None:
+        self.copy(self.spare + PLACE, pointer, (PLACES - 1) * PLACE, D2D)
+        self.copy(self.spare, digit, PLACE, D2D)
+        self.copy_tensor(pointer, self.spare, D2D)
+
+    def hold_up(self) -> None:
+        """Queue: some long copies on the device."""
+        for _ in range(LONG_COPIES if self.long else 0):
+            self.copy(self.long, self.long + LONG_COPY, LONG_COPY, D2D)
+
+
+def doubled(session: MeshSession, size: int) -> int:
+    """Device memory of so many bytes, a power of two; copies on the device that fill it are queued."""
+    pointer, written = session.allocate(size), 1 << 16
+    session.write(pointer, bytes(written))
+    while written < size:
+        session.copy(pointer + written, pointer, written, D2D)
+        written *= 2
+    return pointer
+
+
+# By launches
 
 STREAM_KERNELS = """module streams {
   kernel digit(v: int32, x: tensor<2xint32>) { x = x * 10 + v; }
@@ -26,24 +186,29 @@ STREAM_KERNELS = """module streams {
   kernel follow(x: tensor<2xint32>, y: tensor<2xint32>) { y = y * 10 + x; }
 }
 """
-"""`digit` appends a decimal digit and `follow` what another tensor holds, so that the order of launches shows."""
 
 
 @dataclass(frozen=True)
-class StreamFixture(MeshSession):
-    """A stream of a new mesh, with kernels on small tensors of int32, all of whose elements are equal."""
+class LaunchedTensors(StreamFixture):
+    """Small tensors of int32, all of whose elements are the number; each step is one launch."""
 
+    extent = 2
     kernels: Mapping[str, int] = field(default_factory=dict)
 
-    def zeros(self) -> int:
-        """A tensor of zeros, which everything queued from now on may use."""
-        return self.full(0)
+    def beside(self, session: MeshSession) -> LaunchedTensors:
+        """The stream of another session, with the same kernels."""
+        return LaunchedTensors(**vars(session), kernels=self.kernels)
 
-    def full(self, value: int) -> int:
-        """A tensor of one value, which everything queued from now on may use."""
-        pointer = self.upload(elements("int32", *[value] * EXTENT))
-        self.synchronize()
-        return pointer
+    @staticmethod
+    def tensor(value: int) -> bytes:
+        """The number in every element."""
+        return elements("int32", value, value)
+
+    @staticmethod
+    def number_of(data: bytes) -> int:
+        """What every element is."""
+        held = {int(value) for value in values_of("int32", data)}
+        return held.pop() if len(held) == 1 else -1
 
     def digit(self, value: int, pointer: int) -> None:
         """Queue: append a digit."""
@@ -57,68 +222,47 @@ class StreamFixture(MeshSession):
         """Queue: append what a tensor holds, a digit, to another."""
         self.launch(self.kernels["follow"], packed(("ptr", source), ("ptr", target)))
 
-    def copy_tensor(self, dst: int, src: int, kind: int) -> None:
-        """Queue: a copy of a tensor."""
-        self.copy(dst, src, SIZE, kind)
 
-    def sum_of_ranks(self, pointer: int) -> None:
-        """Queue: an all-reduce over dp."""
-        self.all_reduce(pointer, EXTENT)
-
-    def host_tensor(self, value: int = 0) -> int:
-        """Host memory for a tensor, with one value."""
-        return self.host(elements("int32", *[value] * EXTENT))
-
-    def host_number(self, pointer: int) -> int:
-        """What host memory holds in every element; -1 where they differ."""
-        return _number(self.host_bytes(pointer, SIZE))
-
-    def number(self, pointer: int) -> int:
-        """What a tensor holds in every element, on rank 0, when the stream is done; -1 where they differ."""
-        return _number(self.download(pointer, SIZE))
-
-    def numbers(self, pointer: int) -> list[int]:
-        """What a tensor holds on each rank, once all work is done; needs the feature rank-memory."""
-        return [_number(self.peek(rank, pointer, SIZE)) for rank in range(self.ranks)]
-
-
-def _number(data: bytes) -> int:
-    found = {int(value) for value in values_of("int32", data)}
-    return found.pop() if len(found) == 1 else -1
-
-
-def with_kernels(session: MeshSession, kernels: Mapping[str, int]) -> StreamFixture:
-    """The stream of a session, with kernels of its context."""
-    return StreamFixture(**vars(session), kernels=kernels)
-
-
-Program: TypeAlias = Callable[[StreamFixture], Any]
-"""Queues work, waits for it and returns plain values."""
+Program: TypeAlias = Callable[[Any], Any]
+"""Takes a `StreamFixture`, queues work, waits for it and returns plain values."""
 
 
 @dataclass(frozen=True)
 class ProgramRunner:
-    """A context with the kernels of `STREAM_KERNELS`, in which programs run, each on a mesh of its own."""
+    """A context in which programs run, each on a mesh of its own: by the launches of its kernels, or by copies."""
 
     impl: Implementation
     check: Check
     context: int
-    kernels: Mapping[str, int]
+    kernels: Mapping[str, int] | None = None
+    long: bool = False
 
     def run(self, program: Program, ranks: int = 1) -> Any:
         """What a program returns."""
         session = meshed(self.impl, self.check, self.context, devices(self.impl, self.check, ranks))
-        result = program(with_kernels(session, self.kernels))
+        result = program(self.on(session))
         session.destroy_mesh()
         return result
 
+    def on(self, session: MeshSession) -> StreamFixture:
+        """The stream of a session, with tensors."""
+        if self.kernels is None:
+            return CopiedTensors.of(session, self.long)
+        return LaunchedTensors(**vars(session), kernels=self.kernels)
 
-def program_runner(impl: Implementation, check: Check) -> ProgramRunner:
-    """A new context, its kernels loaded."""
+
+def by_copies(impl: Implementation, check: Check, long: bool = True) -> ProgramRunner:
+    """A new context whose programs need nothing but streams, events, memory and copies; `long` where they hold up."""
+    context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
+    return ProgramRunner(impl, check, context, long=long)
+
+
+def by_launches(impl: Implementation, check: Check) -> ProgramRunner:
+    """A new context, and the kernels of `STREAM_KERNELS` in it."""
     image = compiled(impl, check, STREAM_KERNELS)
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     loaded = check.returns(impl.runtime.tessModuleLoad(context=context, image=image), "tessModuleLoad succeeds")
     names = ("digit", "move", "follow")
-    found = [impl.runtime.tessKernelGet(module=loaded["module"], name=name) for name in names]
-    kernels = [check.returns(each, "tessKernelGet succeeds")["kernel"] for each in found]
+    answers = [impl.runtime.tessKernelGet(module=loaded["module"], name=name) for name in names]
+    kernels = [check.returns(answer, "tessKernelGet succeeds")["kernel"] for answer in answers]
     return ProgramRunner(impl, check, context, dict(zip(names, kernels, strict=True)))

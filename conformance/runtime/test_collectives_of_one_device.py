@@ -1,0 +1,94 @@
+"""Collectives on a mesh of one device, with the functions of the text alone (runtime specification, 4.6).
+
+A group of one rank has what that rank brings: every collective is legal, along every axis, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.kit.collectives import (
+    AXES,
+    DTYPE_OPERATORS,
+    FUNCTIONS,
+    GUARD,
+    asking,
+    contributions,
+    done,
+    parts_of,
+)
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+from tessera_conformance.marks import clause
+from tessera_conformance.tensors import Tensor
+
+REDUCED = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}
+OF_EVERY_DTYPE = [
+    pytest.param(dtype, op, marks=clause(REDUCED[op]), id=name) for name, (dtype, op) in DTYPE_OPERATORS.items()
+]
+CLAUSES = {
+    "all_reduce": "RT-04.6-08",
+    "reduce_scatter": "RT-04.6-11",
+    "all_gather": "RT-04.6-12",
+    "broadcast": "RT-04.6-13",
+}
+EVERY = [pytest.param(each, marks=clause(CLAUSES[each]), id=each) for each in FUNCTIONS]
+COUNT = 7
+
+
+def brought(dtype: str) -> Tensor:
+    """What the rank brings."""
+    return contributions(dtype, COUNT, 1, seed=970)[0]
+
+
+def kept(session: MeshSession, collective: str, begun: Tensor, **others: object) -> None:
+    """A collective on this tensor succeeds, and leaves it and what stands behind it as they are."""
+    pointer = session.upload(begun.data + GUARD)
+    done(session, collective, pointer, COUNT, begun.dtype, **others)
+    data = session.download(pointer, len(begun.data) + len(GUARD))
+    session.check.bits(Tensor(begun.dtype, begun.shape, data[: len(begun.data)]), begun, "what the rank has")
+    session.check.equal(data[len(begun.data) :].hex(), GUARD.hex(), "what stands behind the buffer")
+
+
+@clause("RT-04.6-15")
+@pytest.mark.parametrize(("dtype", "op"), OF_EVERY_DTYPE)
+def test_an_all_reduce_of_one_is_what_it_brings(impl, check, dtype, op):
+    """Of every dtype, with every operator that it has."""
+    kept(opened(impl, check), "all_reduce", brought(dtype), op=op, axis="dp")
+
+
+@clause("RT-04.6-15")
+@pytest.mark.parametrize("dtype", DTYPE_IDS)
+@pytest.mark.parametrize("collective", EVERY[2:])
+def test_what_one_rank_moves_is_what_it_brings(impl, check, collective, dtype):
+    """Gathered or broadcast, of every dtype."""
+    kept(opened(impl, check), collective, brought(dtype), **parts_of(collective))
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("collective", EVERY[:3])
+def test_every_axis_of_one_device_has_one_rank(impl, check, collective, axis):
+    """The whole is the share, whether the axis was named or is absent (AMB-RT-01, AMB-RT-04)."""
+    kept(opened(impl, check, tp=1), collective, brought("int32"), **parts_of(collective, axis))
+
+
+@pytest.mark.parametrize("collective", EVERY)
+def test_a_collective_of_one_keeps_its_place_in_its_stream(impl, check, collective):
+    """Behind a copy that writes the buffer, and before one that takes it away (AMB-RT-58)."""
+    session, begun = opened(impl, check), brought("int32")
+    source, target = session.upload(begun.data), session.allocate(len(begun.data))
+    pointer = session.upload(bytes(len(begun.data)))
+    session.copy(pointer, source, len(begun.data), D2D)
+    done(session, collective, pointer, COUNT, "int32", **parts_of(collective))
+    session.copy(target, pointer, len(begun.data), D2D)
+    session.write(pointer, bytes(len(begun.data)))
+    found = session.download(target, len(begun.data))
+    check.bits(Tensor("int32", begun.shape, found), begun, "what was taken away")
+
+
+@pytest.mark.parametrize("collective", EVERY)
+def test_a_collective_of_nothing_changes_nothing(impl, check, collective):
+    """It succeeds (AMB-RT-40)."""
+    session = opened(impl, check)
+    pointer = session.upload(GUARD)
+    check.returns(asking(session, collective, pointer, 0, "int32", **parts_of(collective)), "it succeeds")
+    check.equal(session.download(pointer, len(GUARD)).hex(), GUARD.hex(), "the memory")
