@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("address-spaces")
 
 SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
 

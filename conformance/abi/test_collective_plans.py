@@ -8,6 +8,8 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import compiled
 from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
 from tessera_conformance.marks import clause, feature
 
+pytestmark = feature("image-inspection")
+
 ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
 SUM = 'op="sum", '
 

@@ -11,7 +11,9 @@ from tessera_conformance.chapters.abi.kit.c_names import (
     MEMORY_KINDS,
     STATUSES,
 )
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("c-abi")
 
 CONSTANTS = {
     **{name: (f"RT-04.1-{place:02}", place - 3) for place, name in enumerate(STATUSES, 3)},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("dtype-ids")
 
 IDS = {
     "fp8_e4m3": 1,

@@ -9,7 +9,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, KERNELS, compiled, opened
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 NAMES = ["k", "flash_attention_fused", "Q", "_leading", "with_2_digits", "z9", "a" * 63, "_Z3fooi", "operator_new"]
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -39,6 +39,7 @@ def kernels_of(impl, check, source):
 # Names
 
 
+@feature("image-inspection")
 @clause("RT-10.3-01", "RT-10.3-02")
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name if len(name) < 40 else "long")
 def test_a_kernel_keeps_its_name(impl, check, name):
@@ -47,6 +48,7 @@ def test_a_kernel_keeps_its_name(impl, check, name):
     check.equal(found["name"], name, "the public name")
 
 
+@feature("image-inspection")
 @clause("RT-10.3-01")
 def test_every_public_name_is_a_c_identifier(impl, check):
     """Letters, digits and underscores, no digit first."""
@@ -54,6 +56,7 @@ def test_every_public_name_is_a_c_identifier(impl, check):
         check.true(IDENTIFIER.fullmatch(each["name"]) is not None, "a C identifier", each["name"])
 
 
+@feature("image-inspection")
 @clause("RT-10.3-02")
 def test_kernels_of_several_modules_are_not_qualified(impl, check):
     """The names do not carry the module that the kernels are declared in."""
@@ -73,6 +76,7 @@ def test_a_keyword_of_c_is_no_name_of_a_kernel(impl, check, name):
 # Results
 
 
+@feature("image-inspection")
 @clause("RT-10.2-01")
 def test_a_kernel_returns_nothing(impl, check):
     """No entry of the kernel table has a result."""

@@ -11,7 +11,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, compiled, opened, refused
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -48,6 +48,7 @@ def module_of(session: MeshSession, names: Sequence[str]) -> int:
     return module
 
 
+@feature("image-inspection")
 @clause("RT-10.3-01", "RT-10.3-02", "RT-08.1-07")
 def test_the_kernel_table_has_names_of_any_length(impl, check):
     """From one character to 63, whole and in order."""

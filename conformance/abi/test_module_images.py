@@ -13,6 +13,8 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devi
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
 
+pytestmark = feature("image-inspection")
+
 ONE = "module m { kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; } }"
 THREE = """module m {
   kernel first(x: tensor<8xfp32>) { x = x + x; }

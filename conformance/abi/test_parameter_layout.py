@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, layout_of, signature
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import SIZES, Place, by_the_rule
+
+pytestmark = feature("parameter-layout")
 
 TYPES = [pytest.param(type_, size, id=type_) for type_, size in SIZES.items()]
 DTYPES = {name: size for name, size in SIZES.items() if name != "ptr"}

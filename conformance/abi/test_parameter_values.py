@@ -8,9 +8,11 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import SIZES, arguments_of, by_the_rule, padding_of, without_padding
 from tessera_conformance.vectors.cases import golden, judge
+
+pytestmark = feature("parameter-layout")
 
 SAMPLE_VALUES = [0x1000, 0x2000, 0x3000, 0x4000, 2, 3, 4, 5, 1.0]
 SAMPLE_BUFFER = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.level_programs import WARPS
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
-from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
+from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, foreign_targets, loading
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -78,13 +77,6 @@ def test_a_damaged_module_of_another_version_is_damaged(impl, check):
 
 
 # Targets
-
-
-def foreign_targets(session: MeshSession) -> list[str]:
-    """Targets that no device of the machine runs: of the other vendor where there are such (AMB-RT-125)."""
-    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
-    vendors = {each[:2] for each in own}
-    return [each for each in WARPS if each[:2] not in vendors] or [each for each in WARPS if each not in own]
 
 
 @clause("RT-19.A-05", "RT-07-06")

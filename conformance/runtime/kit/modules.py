@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tessera_conformance.chapters.ir.kit.level_programs import WARPS
 from tessera_conformance.observations import Observation
 
 from .encoding import packed
@@ -29,3 +30,10 @@ def filled(session: MeshSession, kernel: int, value: int) -> list[float]:
 def loading(session: MeshSession, image: str) -> Observation:
     """What tessModuleLoad answers to an image."""
     return session.attempt("tessModuleLoad", context=session.context, image=image)
+
+
+def foreign_targets(session: MeshSession) -> list[str]:
+    """Targets that no device of the machine runs: of the other vendor where there are such (AMB-RT-125)."""
+    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    vendors = {each[:2] for each in own}
+    return [each for each in WARPS if each[:2] not in vendors] or [each for each in WARPS if each not in own]

@@ -1,0 +1,189 @@
+"""Runtimes that read the buffer of a launch by another rule (runtime specification, 9 and 10.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime.calls import modules
+
+from ...runtime.violators.changes import BuildsOnce
+
+SCALARS, ARGUMENTS = modules.scalars_of, modules.argument_bytes
+Found = tuple[Mapping[str, int], Mapping[str, Array]]
+LONGEST = 4096
+
+
+class Slot(NamedTuple):
+    """An argument: its type, and how many bytes it has by the rule."""
+
+    type: str
+    size: int
+
+
+Rule = Callable[[Sequence[Slot]], Sequence[int]]
+"""Where arguments are looked for."""
+
+
+def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lambda slot: slot.size) -> Rule:
+    """One behind the other, by another alignment or another width."""
+
+    def places(slots: Sequence[Slot]) -> list[int]:
+        found, end = [], 0
+        for slot in slots:
+            found.append(-(-end // alignment(slot)) * alignment(slot))
+            end = found[-1] + width(slot)
+        return found
+
+    return places
+
+
+def natural(slot: Slot) -> int:
+    """The alignment of the rule."""
+    return min(slot.size, 8)
+
+
+RIGHT = aligned(natural)
+
+
+def sorted_by(key: Callable[[Slot], Any]) -> Rule:
+    """In another order than they are declared in."""
+
+    def places(slots: Sequence[Slot]) -> list[int]:
+        order = sorted(range(len(slots)), key=lambda place: key(slots[place]))
+        laid = dict(zip(order, RIGHT([slots[place] for place in order]), strict=True))
+        return [laid[place] for place in range(len(slots))]
+
+    return places
+
+
+def last_over_the_one_before(slots: Sequence[Slot]) -> Sequence[int]:
+    """Of many arguments the last is read where the one before lies."""
+    places = list(RIGHT(slots))
+    return [*places[:-1], places[-2]] if len(slots) > 6 else places
+
+
+def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
+    """Arguments that are looked for at other places."""
+
+    def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
+        layout = entry.layout
+        slots = [Slot(each.type, size) for each, size in zip(entry.parameters, layout.sizes, strict=True)]
+        wide, right = buffer.ljust(LONGEST, b"\0"), bytearray(buffer)
+        for at, offset, size in zip(rule(slots), layout.offsets, layout.sizes, strict=True):
+            right[offset : offset + size] = wide[at : at + size]
+        return SCALARS(entry, bytes(right))
+
+    return replaced(clause, description, BuildsOnce, (modules, "scalars_of", scalars_of), name=name)
+
+
+def most_significant_first(entry: KernelEntry, buffer: bytes) -> Found:
+    """Read every scalar with its highest byte first."""
+    pointers, scalars = SCALARS(entry, buffer)
+    turned = {
+        name: Array.from_bits(each.dtype, (), buffer[offset : offset + size][::-1])
+        for (name, each), (offset, size) in zip(scalars.items(), _places(entry), strict=True)
+    }
+    return pointers, turned
+
+
+def _places(entry: KernelEntry) -> list[tuple[int, int]]:
+    layout = entry.layout
+    rows = zip(entry.parameters, layout.offsets, layout.sizes, strict=True)
+    return [(offset, size) for each, offset, size in rows if each.type != "ptr"]
+
+
+def sized(clause: str, name: str, description: str, legal: Callable[[int, int], bool]) -> Violation:
+    """Launches that take other sizes: `legal` says so of a size and of where the last argument ends."""
+
+    def argument_bytes(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
+        if not legal(size, kernel.entry.layout.end_of_last_argument):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"argSize is {size}")
+        return ARGUMENTS(kernel, buffer, size, stream)
+
+    return replaced(clause, description, BuildsOnce, (modules, "argument_bytes", argument_bytes), name=name)
+
+
+def short_buffers(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
+    """A buffer that ends too early, with zeros for what is missing."""
+    end = kernel.entry.layout.end_of_last_argument
+    if size >= end or not isinstance(buffer, bytes):
+        return ARGUMENTS(kernel, buffer, size, stream)
+    return ARGUMENTS(kernel, buffer[:size].ljust(end, b"\0"), end, stream)
+
+
+def words(slot: Slot) -> int:
+    """Four bytes at least."""
+    return min(max(slot.size, 4), 8)
+
+
+PLACES = [
+    reading(
+        "RT-10.1-01", "read_over_each_other", "reads the last of many over the one before", last_over_the_one_before
+    ),
+    reading("RT-10.1-03", "read_packed", "looks for arguments without padding", aligned(lambda slot: 1)),
+    reading("RT-10.1-03", "read_as_words", "looks for every argument at a multiple of 8", aligned(lambda slot: 8)),
+    reading(
+        "RT-10.1-03", "read_at_four", "looks for 8 bytes at multiples of 4", aligned(lambda slot: min(slot.size, 4))
+    ),
+    reading("RT-09-06", "read_narrow_at_four", "looks for narrow scalars at multiples of 4", aligned(words)),
+    reading(
+        "RT-09-06",
+        "read_at_two",
+        "looks for scalars at multiples of 2 at most",
+        aligned(lambda slot: min(slot.size, 2)),
+    ),
+    reading(
+        "RT-10.1-05",
+        "read_wide_pointers",
+        "leaves 16 bytes for a pointer",
+        aligned(natural, lambda slot: 16 if slot.type == "ptr" else slot.size),
+    ),
+    reading(
+        "RT-10.1-06",
+        "read_wide_ints",
+        "leaves 8 bytes for an int",
+        aligned(natural, lambda slot: 8 if slot.type == "int32" else slot.size),
+    ),
+    reading(
+        "RT-10.1-07",
+        "read_wide_floats",
+        "leaves 8 bytes for a float",
+        aligned(natural, lambda slot: 8 if slot.type == "fp32" else slot.size),
+    ),
+    reading(
+        "RT-10.1-13", "read_pointers_first", "looks for pointers first", sorted_by(lambda slot: slot.type != "ptr")
+    ),
+    reading("RT-10.1-13", "read_largest_first", "looks for large arguments first", sorted_by(lambda slot: -slot.size)),
+]
+
+BYTES = [
+    replaced(
+        "RT-10.1-02",
+        "reads the highest byte of a scalar first",
+        BuildsOnce,
+        (modules, "scalars_of", most_significant_first),
+        name="read_big_endian",
+    ),
+    sized("RT-10.1-04", "launched_unrounded", "takes no byte behind the last argument", lambda size, end: size == end),
+    sized(
+        "RT-10.1-04",
+        "launched_by_sixteen",
+        "takes sizes that are multiples of 16 alone",
+        lambda size, _: size % 16 == 0,
+    ),
+    sized(
+        "RT-10.1-11", "launched_with_a_count", "wants a word behind the arguments", lambda size, end: size >= end + 8
+    ),
+    replaced(
+        "RT-10.1-04",
+        "launches with a buffer that ends too early",
+        BuildsOnce,
+        (modules, "argument_bytes", short_buffers),
+        name="launched_short",
+    ),
+]

@@ -1,0 +1,88 @@
+"""Runtimes that make something else of an image than what it holds (runtime specification, 2, 8.1, 10.3, 16)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import violates
+
+from ...runtime.violators.changes import ARCH_MISMATCH, INVALID, BuildsOnce, Call, Given, answering, restating
+from ...runtime.violators.module_versions import loading
+from .kernel_buffers import reading, sorted_by
+
+
+def names_of(adapter: Any, module: int) -> list[str]:
+    """The names of a module's kernels, in its order."""
+    loaded = dict(adapter.runtime.handles.live("module"))[module]
+    return [each.name for each in loaded.fatbin.metadata.kernels]
+
+
+def first_alone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Find the first kernel of a module and no other."""
+    if given["name"] not in names_of(adapter, given["module"])[:1]:
+        raise Refusal(INVALID, "call", "tessKernelGet: no such kernel")
+    return call(**given)
+
+
+def first_for_all(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Give the first kernel for every name that is there."""
+    names = names_of(adapter, given["module"])
+    return call(**given | ({"name": names[0]} if given["name"] in names else {}))
+
+
+def without_marks(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Find a kernel by its name with a module before it or a mark too."""
+    name = given["name"]
+    return call(**given | {"name": name.split(".")[-1].split("::")[-1].lstrip("@") if isinstance(name, str) else name})
+
+
+def in_any_case(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Find a kernel by its name in capitals too."""
+    names = {name.upper(): name for name in names_of(adapter, given["module"])}
+    name = given["name"]
+    return call(**given | {"name": names.get(name, name)})
+
+
+KERNELS = [
+    answering("RT-02-01", "first_kernel_alone", "finds one kernel of a module", "tessKernelGet", first_alone),
+    answering("RT-08.1-07", "first_for_all", "gives the first kernel for every name", "tessKernelGet", first_for_all),
+    answering("RT-10.3-02", "with_marks", "finds kernels by qualified names", "tessKernelGet", without_marks),
+    answering("RT-02-01", "in_any_case", "finds kernels in capitals", "tessKernelGet", in_any_case),
+    reading("RT-08.1-08", "layout_pointers_first", "takes pointers first", sorted_by(lambda slot: slot.type != "ptr")),
+    loading("RT-08.1-02", "loads_newer_minors", "loads newer minors", lambda module, own: module[0] == own[0]),
+    loading("RT-16-01", "pair_turned", "takes the pair the other way round", lambda module, own: module[1] == own[0]),
+    loading("RT-02-04", "loads_every_version", "loads modules of every version", lambda module, own: True),
+]
+
+_LAST: list[str] = []
+
+
+@violates("RT-08.1-01", "loads what was compiled last, whatever the image")
+class LastCompiled(BuildsOnce):
+    """Keeps the last image beside the file."""
+
+    def abi_compile(self, **given: Any) -> dict[str, Any]:
+        """The image, which is kept."""
+        found = super().abi_compile(**given)
+        _LAST[:] = [found["image"]]
+        return found
+
+    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The module of the last image."""
+        if isinstance(image, str) and _LAST and image != _LAST[0]:
+            image, size = _LAST[0], len(_LAST[0]) // 2
+        return super().runtime_tessModuleLoad(image=image, size=size, **given)
+
+
+TARGETS = [
+    restating(
+        clause,
+        f"foreign_images_are_{name}",
+        f"takes an image for other devices as {name}",
+        "tessModuleLoad",
+        ARCH_MISMATCH,
+        status,
+    )
+    for clause, name, status in (("RT-08.1-03", "loaded", ""), ("RT-02-03", "damaged", INVALID))
+]
