@@ -10,7 +10,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.collectives import asking, filled, gathered, held, judge_reduced
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause, feature, judges
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.counter import counted
@@ -23,6 +23,9 @@ GOLDEN = {
     "bool": "bool/max",
 }
 """Of each dtype the vector of `collectives/all_reduce`."""
+
+BEHIND = bytes([0x12, 0x34]) * 8
+"""Bytes behind the last element, which a wider dtype would change."""
 
 EACH = pytest.mark.parametrize(
     "dtype",
@@ -47,12 +50,27 @@ def test_a_sum_over_equal_ranks_is_that_of_the_dtype(impl, check, dtype, ranks):
     """The id of the table, numbers that all ranks hold alike: a power of two of them, which is exact."""
     session = gathered(impl, check, dp=ranks)
     x = numbers(dtype)
-    pointer = session.upload(x.data)
+    pointer = session.upload(x.data + BEHIND)
     op = MAX if dtype == "bool" else SUM
     answer = asking(session, "all_reduce", pointer, x.shape[0], DTYPE_IDS[dtype], op=op, axis="dp")
     check.returns(answer, f"an all-reduce of dtype {DTYPE_IDS[dtype]}")
-    found = Tensor(dtype, x.shape, session.download(pointer, len(x.data)))
+    data = session.download(pointer, len(x.data + BEHIND))
+    check.equal(data[len(x.data) :].hex(), BEHIND.hex(), "the bytes behind the last element")
+    found = Tensor(dtype, x.shape, data[: len(x.data)])
     judge_reduced(impl, check, found, [x] * ranks, op, f"the sum of {ranks} ranks, as {dtype}")
+
+
+@EACH
+@judges("acceptance")
+def test_an_id_of_the_table_is_taken(impl, check, dtype):
+    """Among one rank, as one device has it: the collective succeeds, and the buffer stays as it is (AMB-RT-03)."""
+    session = gathered(impl, check, dp=1)
+    x = numbers(dtype)
+    pointer = session.upload(x.data + BEHIND)
+    op = MAX if dtype == "bool" else SUM
+    answer = asking(session, "all_reduce", pointer, x.shape[0], DTYPE_IDS[dtype], op=op, axis="dp")
+    check.accepts(answer, f"an all-reduce of dtype {DTYPE_IDS[dtype]}")
+    check.equal(session.download(pointer, len(x.data + BEHIND)).hex(), (x.data + BEHIND).hex(), "the buffer")
 
 
 @EACH

@@ -6,6 +6,7 @@ method beyond the functions of the specification: a wrong offset shows in what t
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -171,3 +172,25 @@ def test_the_sample_is_launched_with_0x38_bytes(impl, check):
     found = [session.download(pointer, 16).hex() for pointer in pointers]
     wanted = [struct.pack("<4i", *row).hex() for row in ([2] * 4, [3] * 4, [4, 4, 5, 5])]
     check.equal(found, [*wanted, struct.pack("<4f", *[0.5] * 4).hex()], "Q, K, V and O")
+
+
+class Arguments(ctypes.Structure):
+    """The structure of the specification's example, as the C compilers of this machine lay it out."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in "QKVO"),
+        *((name, ctypes.c_int) for name in "BHLD"),
+        ("scale", ctypes.c_float),
+    )
+
+
+@clause("RT-18-03")
+def test_the_sample_structure_of_c_is_a_buffer(impl, check):
+    """`struct { void *Q, *K, *V, *O; int B, H, L, D; float scale; }` is launched as it lies in memory (AMB-RT-54)."""
+    session = opened(impl, check)
+    kernel = session.kernel("flash", SAMPLE)
+    pointers = [session.upload(bytes(16)) for _ in "QKVO"]
+    session.launch(kernel, bytes(Arguments(*pointers, -6, 7, -8, 9, 0.25)), argSize=ctypes.sizeof(Arguments))
+    found = [session.download(pointer, 16).hex() for pointer in pointers]
+    wanted = [struct.pack("<4i", *row).hex() for row in ([-6] * 4, [7] * 4, [-8, -8, 9, 9])]
+    check.equal(found, [*wanted, struct.pack("<4f", *[0.25] * 4).hex()], "Q, K, V and O")

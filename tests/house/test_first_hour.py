@@ -70,8 +70,8 @@ def test_the_commands_of_the_page_are_those_that_the_skeletons_name() -> None:
 
 def test_the_core_methods_are_those_without_a_feature() -> None:
     methods = core_methods(interface(), load_registry(clauses_directory()))
-    assert {"language.parse", "language.execute"} <= set(methods["language_ir"])
-    assert {"tessInit", "tessMemcpyAsync", "abi.parameter_layout"} <= set(methods["runtime_abi"])
-    assert not {"numerics.evaluate", "tessxPeek", "language.execute_ranks"} & {
+    assert {"language.parse", "language.verify"} <= set(methods["language_ir"])
+    assert {"tessInit", "tessMemcpyAsync", "tessModuleLoad"} <= set(methods["runtime_abi"])
+    assert not {"numerics.evaluate", "tessxPeek", "language.execute", "abi.compile", "abi.parameter_layout"} & {
         name for names in methods.values() for name in names
     }

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check, CheckFailed
-from tessera_conformance.observations import Fault, Rejected, Returned, Unsupported
+from tessera_conformance.observations import Fault, Rejected, Returned
+from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable
 from tessera_conformance.transports.compiler import CommandCompiler, CompilingTransport, ImplementationCompiler
@@ -101,9 +102,14 @@ def test_its_options_come_in_a_file(tmp_path):
     assert (name, json.loads(told)) == ("program.mlir", options)
 
 
-def test_options_that_it_cannot_be_told_are_unsupported(tmp_path):
-    observation = compiled(with_command(tmp_path), "abc", targets=["sm_90"])
-    assert observation == Unsupported("abi.compile with targets: no {options} in --compiler")
+def test_options_that_it_cannot_be_told_say_nothing_of_the_implementation(tmp_path):
+    with pytest.raises(Inapplicable, match="compiles with targets, and --compiler has no place"):
+        compiled(with_command(tmp_path), "abc", targets=["sm_90"])
+
+
+def test_an_implementation_with_a_compiler_claims_it(tmp_path):
+    hello = with_command(tmp_path).open()
+    assert isinstance(hello, Hello) and hello.has("module-compiler")
 
 
 def test_its_refusals_are_rejections(tmp_path):

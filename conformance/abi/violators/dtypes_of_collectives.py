@@ -12,7 +12,7 @@ IDS = {each.abi_id: each for each in DTYPES.values() if each.abi_id is not None}
 
 
 def taken_for(clause: str, dtype: str, other: str) -> Violation:
-    """A dtype whose elements are combined as those of another one of its width."""
+    """A dtype whose elements are combined as those of another one."""
     table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
     description = f"combines elements of {dtype} as {other}"
     substitution = (collective_arguments, "BY_ID", table)
@@ -34,5 +34,17 @@ TAKEN = [
         "int64": "fp64",
         "complex64": "fp64",
         "complex128": "complex64",
+    }.items()
+]
+
+WIDER = [
+    taken_for(f"RT-19.B-{DTYPES[dtype].abi_id:02}", dtype, other)
+    for dtype, other in {
+        "fp8_e5m2": "fp16",
+        "bf16": "fp32",
+        "fp32": "fp64",
+        "int8": "int16",
+        "int32": "int64",
+        "complex64": "complex128",
     }.items()
 ]

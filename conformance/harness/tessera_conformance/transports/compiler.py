@@ -24,6 +24,7 @@ from tessera_conformance.transports.rpc import signal_name
 __all__ = ["CommandCompiler", "CompilingTransport", "ImplementationCompiler"]
 
 REFERENCE = "reference"
+FEATURE = "module-compiler"
 COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"
 PLACES = re.compile(r"\{(input|output|options)\}")
 DIAGNOSTIC = re.compile(r"^(?:.*\b)?error\[(\w+)\]: *(.*)$", re.M)
@@ -103,11 +104,12 @@ class CommandCompiler:
         """The image that the program wrote, or why it refused.
 
         Raises:
+            Inapplicable: the request says more than the source, and the command has no place for it.
             TransportFault: it crashed, hung or wrote nothing.
         """
         options = {name: value for name, value in params.items() if name != "source"}
         if options and not self._takes_options:
-            return {"unsupported": {"feature": f"abi.compile with {', '.join(options)}: no {{options}} in --compiler"}}
+            raise Inapplicable(f"compiles with {', '.join(options)}, and --compiler has no place {{options}} for it")
         suffix = ".tsr" if params.get("at", "dsl") == "dsl" else ".mlir"
         with tempfile.TemporaryDirectory(prefix="tessera-compile-") as folder:
             files = {name: Path(folder) / each for name, each in self._names(suffix).items()}
@@ -175,8 +177,11 @@ class CompilingTransport:
         self._targets: list[str] | None = None
 
     def start(self, deadline: float) -> Any:
-        """Start the implementation; the compiler starts when first asked."""
-        return self._transport.start(deadline)
+        """Start the implementation, which then claims a compiler; the compiler starts when first asked."""
+        hello = self._transport.start(deadline)
+        if not isinstance(hello, dict) or not isinstance(hello.get("capabilities", {}), dict):
+            return hello
+        return hello | {"capabilities": {**hello.get("capabilities", {}), FEATURE: "enforced"}}
 
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
         """Compile, or pass the call on.
