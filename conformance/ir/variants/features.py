@@ -18,6 +18,7 @@ LEVELS = frozenset(
     | {f"{what}-{level}" for what in ("lower", "execute") for level in ("schedule", "tile", "target")}
     | {f"{level}-ir-text" for level in ("schedule", "tile", "target")}
 )
+PROGRAMS = frozenset({"execution", "lowering", "module-compiler"})
 RANKS = frozenset(
     {"mesh-collectives", "mesh-execution", "mesh-selection", "per-rank-issue", "rank-memory", "subgroups"}
 )
@@ -83,11 +84,32 @@ def without(absent: frozenset[str], name: str, method: Callable[..., Any]) -> Ca
 WHOLE = ("abi/*", "collectives/*", "ir/*", "runtime/*")
 
 
-@varies("LANG-01-01", "has no feature beyond the core", *WHOLE)
+@varies("LANG-01-01", "runs programs and has no other feature beyond the core", *WHOLE)
 class CoreAlone(Without):
-    """No feature."""
+    """Programs are compiled and executed; nothing else."""
+
+    absent = EVERY - PROGRAMS
+
+
+@varies("LANG-02.3-01", "parses and verifies programs, and does not run them", "ir/*")
+class ParserAlone(Without):
+    """A front end."""
 
     absent = EVERY
+
+
+@varies("AMB-RT-101", "has the functions of the document and tells nothing else", "abi/[!h]*", "runtime/[!w]*")
+class FunctionsAlone(Without):
+    """Images are made elsewhere."""
+
+    absent = EVERY - {"module-compiler"}
+
+
+@varies("AMB-RT-21", "has no compiler", "abi/[!h]*", "runtime/[!w]*")
+class NoCompiler(Without):
+    """Nothing makes images for it."""
+
+    absent = frozenset({"module-compiler"})
 
 
 @varies("LANG-12-04", "has Graph IR alone", "ir/*", "abi/*", "runtime/[!w]*")
