@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.commands.core_methods import core_methods
 from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
 from tessera_conformance.interface import interface
-from tessera_conformance.interface.core_methods import core_methods
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.reports.journal import read

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tessera_conformance.commands.interface import made_files, wrong_clauses
 from tessera_conformance.interface import interface
-from tessera_conformance.interface.generated import made_files, wrong_clauses
 from tessera_conformance.interface.types import Enumeration
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry

@@ -27,7 +27,7 @@ COMMANDS = {
     "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
     "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
     "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
-    "interface": ("interface.generated", "check or renew what is made from the interface.toml files"),
+    "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
 }
 """Each command with its module and its help; the module's `configure_NAME` declares the arguments and the handler."""
 

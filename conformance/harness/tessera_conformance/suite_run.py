@@ -134,7 +134,7 @@ class SuiteRun:
         exchange = judged_exchange(case.exchanges, error)
         if not isinstance(error, Unanswered) or exchange is None or not isinstance(self.hello, Hello):
             return ""
-        feature = feature_of(exchange.method)
+        feature = feature_of(exchange.method, exchange.params)
         return feature if feature and not self.hello.has(feature) else ""
 
     def problems(self) -> list[str]:

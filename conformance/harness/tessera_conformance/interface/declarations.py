@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tessera_conformance.interface.types import (
@@ -123,10 +124,13 @@ def interface() -> Interface:
     return read_files([SESSION, *rooms("interface.toml").values()])
 
 
-def feature_of(method: str) -> str:
-    """Return the feature that a method of the protocol needs, by its name in a request; "" if it needs none."""
+def feature_of(method: str, params: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return the feature that a request needs, by the name of its method; "" if it needs none.
+
+    `{at}` in a declared feature is the level of IR that the request asks about, `graph` where it names none.
+    """
     declared = interface().methods.get(method)
-    return declared.feature if declared else ""
+    return declared.feature.format(at=params.get("at", "graph")) if declared else ""
 
 
 def read_files(paths: list[Path]) -> Interface:

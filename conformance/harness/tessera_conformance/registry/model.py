@@ -201,8 +201,8 @@ class Registry:
         """
         clauses = {clause.feature for clause in self.clauses.values()}
         interpretations = {row.feature for row in self.interpretations.values() if row.feature}
-        methods = {method.feature for method in interface().methods.values() if method.feature}
-        return sorted((clauses | interpretations | methods) - {"core"})
+        methods = {method.feature for method in interface().methods.values() if "{" not in method.feature}
+        return sorted((clauses | interpretations | methods) - {"core", ""})
 
     def clause(self, clause_id: str) -> Clause:
         """The clause of that id; raises `UnknownClause`, which suggests the nearest ids."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_conformance.interface.core_methods import page_with_core_methods
+from tessera_conformance.commands.core_methods import page_with_core_methods
 from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.json_schema import schema_text
 from tessera_conformance.interface.page import page_with_tables
