@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.cli import main
-from tessera_conformance.interface import InterfaceError, generated
+from tessera_conformance.commands import interface as command
+from tessera_conformance.interface import InterfaceError
 from tessera_conformance.interface.declarations import read_files
 from tessera_conformance.interface.types import (
     Builtin,
@@ -106,7 +107,7 @@ def test_the_command_refuses_a_clause_that_the_registry_does_not_have(
     method = '[runtime.{}]\ncall = "() -> ()"\nclauses = ["{}"]\n'
     methods = method.format("tessOne", "RT-04.1-16") + method.format("tessTwo", "RT-04.1-99")
     path.write_text(f'[areas.runtime]\ntitle = "x"\n{methods}', encoding="utf-8")
-    monkeypatch.setattr(generated, "interface", lambda: read_files([path]))
+    monkeypatch.setattr(command, "interface", lambda: read_files([path]))
     assert main(["interface"]) == 1
     told = capsys.readouterr().out
     assert told.count("error: ") == 1

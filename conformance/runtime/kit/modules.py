@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tessera_conformance.chapters.ir.kit.level_programs import WARPS
 from tessera_conformance.observations import Observation
 
+from ...ir.kit.level_programs import WARPS
 from .encoding import packed
 from .mesh_session import BYTES, MeshSession
 
