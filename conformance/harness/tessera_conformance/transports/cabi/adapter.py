@@ -20,6 +20,8 @@ __all__ = ["CabiAdapter"]
 
 HEADER = "c-abi"
 """The feature of a header that can be read."""
+HOST_MEMORY = "host-memory"
+"""The feature of what stands here for every library."""
 
 
 class CabiAdapter:
@@ -92,7 +94,7 @@ class CabiAdapter:
             if feature and "{" not in feature:
                 by_feature.setdefault(feature, []).append(name.replace(".", "_", 1))
         whole = [feature for feature, names in by_feature.items() if all(name in self._methods for name in names)]
-        return sorted({*whole, *([HEADER] if self._header is not None else [])})
+        return sorted({*whole, HOST_MEMORY, *([HEADER] if self._header is not None else [])})
 
     def _said(self) -> Mapping[str, Any]:
         if not self._library.has("tessxHello"):
