@@ -176,7 +176,7 @@ def test_the_hello_follows_from_the_functions(steady):
     hello = steady.open()
     assert isinstance(hello, Hello)
     assert (hello.name, hello.version, hello.documents) == ("libsteady", "7.1", ("runtime_abi",))
-    features = ("device-list", "host-memory", "last-error", "rank-memory", "zero-sizes")
+    features = ("device-list", "host-memory", "last-error", "module-compiler", "rank-memory", "zero-sizes")
     assert hello.capabilities == dict.fromkeys(features, "enforced")
 
 
