@@ -7,23 +7,33 @@ from pathlib import Path
 
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, load_registry
-from tessera_conformance.registry.model import NamedProfile
+from tessera_conformance.registry.model import NamedProfile, Product
 
 PAGE = Path(__file__).parent / "profiles.md"
 
 INTRODUCTION = """# Profiles
 
-An implementation claims documents and, of what is optional, features. Most features are beyond the core: who lacks one
-leaves nothing out. Some core MUST clauses, though, cannot be judged without a feature: what ranks hold is seen only
-where the memory of single ranks can be read, and Tile IR only where a compiler shows it. These features make up the
-**named profiles**. An implementation claims a profile by claiming all of its features.
+Nobody builds all five documents at once. This page has the profiles by product, one of which fits what you build, and
+the profiles by feature, which say what a claim leaves out. It is written by `python docs/draw_profiles.py` from
+`conformance/clauses/profiles.toml`.
+
+## By product
+
+A product's cases are those that ask only its methods and need only its features. A product is **whole** where its cases
+pass, but for those of other numerics levels and those that follow [another reading](verdicts.md). The end of a complete
+run names the products that are whole, and those of which at least half the cases pass: these are within reach.
+"""
+
+FEATURES = """## By feature
+
+An implementation claims documents and, of what is optional, features. Most features are beyond the core: leaving one out
+costs nothing. Some core MUST clauses, though, cannot be judged without a feature: what ranks hold shows only where the
+memory of single ranks can be read, and Tile IR only where a compiler shows it. These features make up the **profiles by
+feature**. An implementation claims one by claiming all of its features.
 
 Core stays core. Where a profile is not claimed its clauses are unsupported, the claim is *partial* at best, and it says
 how many of which profile are missing; a claim of *success* names the profiles that it covers. [Verdicts](verdicts.md)
-has examples.
-
-This page is written by `python docs/draw_profiles.py` from `conformance/clauses/profiles.toml`. That the table is
-neither too long nor too short is a test: the reference without any feature leaves exactly these clauses unjudged.
+has examples. A test holds the table exact: the reference without any feature leaves just these clauses unjudged.
 """
 
 
@@ -31,9 +41,17 @@ def page() -> str:
     """The whole page."""
     registry = load_registry(clauses_directory())
     rows = [row(profile) for profile in registry.profiles]
+    products = [
+        "| product | what it is | what it needs | documents | features |",
+        "|---|---|---|---|---|",
+        *(product_row(product) for product in registry.products),
+        "",
+    ]
     head = ["| profile | document | what it is | features | core MUST clauses |", "|---|---|---|---|---|"]
     parts = [
         INTRODUCTION,
+        "\n".join(products),
+        FEATURES,
         "\n".join([*head, *rows, ""]),
         *(listing(profile, registry) for profile in registry.profiles),
     ]
@@ -47,9 +65,15 @@ def row(profile: NamedProfile) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def product_row(product: Product) -> str:
+    """One line of the table of products."""
+    names = (", ".join(f"`{name}`" for name in part) for part in (product.documents, product.features))
+    return f"| {' | '.join((f'`{product.id}`', product.summary, product.needs, *names))} |"
+
+
 def listing(profile: NamedProfile, registry: Registry) -> str:
     """The clauses of a profile with their summaries."""
-    return "\n".join([f"## {profile.id}\n", *described(profile, registry), ""])
+    return "\n".join([f"### {profile.id}\n", *described(profile, registry), ""])
 
 
 def described(profile: NamedProfile, registry: Registry) -> Iterator[str]:

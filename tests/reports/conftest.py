@@ -104,6 +104,7 @@ def line(case: str, verdict: str = "pass", clauses: Sequence[str] = ("RT-10.1-01
         "cause": {"unsupported": "feature", "inapplicable": "document"}.get(verdict, ""),
         "interpretation": "",
         "leans": [],
+        "methods": ["language.execute"],
         "checks": [check()] if verdict == "pass" else [],
         "exchanges": [exchange({"returned": {"size": 24}})],
         "run": {"seconds": 0.01},
@@ -185,9 +186,10 @@ def build(tmp_path: Path) -> Build:
         header: Mapping[str, Any] | None = None,
         musts: Mapping[str, Any] = MUSTS,
         profiles: Mapping[str, Any] = PROFILES,
+        products: Mapping[str, Any] = PROFILES,
         **selection: Any,
     ) -> Report:
-        writer = started(tmp_path / name, lines, planned, header, selection, musts, profiles)
+        writer = started(tmp_path / name, lines, planned, header, selection, musts, profiles, products)
         return writer.finish(problems, {"seconds": 41.25})
 
     return make
@@ -201,13 +203,14 @@ def started(
     selection: Mapping[str, Any] | None = None,
     musts: Mapping[str, Any] = MUSTS,
     profiles: Mapping[str, Any] = PROFILES,
+    products: Mapping[str, Any] = PROFILES,
 ) -> JournalWriter:
     """A report as a run leaves it that has not ended yet."""
     head = copy.deepcopy(HEADER) | dict(header or {})
     head["selection"] |= selection or {}
     writer = JournalWriter(directory / "report.jsonl")
     writer.header(head)
-    writer.plan([*(one["case"] for one in lines), *planned], musts, profiles)
+    writer.plan([*(one["case"] for one in lines), *planned], musts, profiles, products)
     for one in lines:
         writer.observation(one)
     return writer

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.reports.claim import ProductResult, product_results
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.reports.summary import terminal_summary
 
@@ -138,3 +139,52 @@ def test_an_edited_plan_is_detected(claim):
     assert edited != text
     path.write_text(edited, encoding="utf-8")
     assert "edited" in (read(path).problem or "")
+
+
+PRODUCT = {"cases": ["ir/"], "without": ["ir/x"], "features": ["a"], "methods": ["language.*"], "single_device": False}
+UNMET = {"verdict": "inapplicable", "cause": "presumption"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "single_device", "result"),
+    [
+        ({}, False, ProductResult(passed=1)),
+        ({"case": "ir/x/1"}, False, ProductResult()),
+        ({"case": "runtime/1"}, False, ProductResult()),
+        ({"needs": ["a"]}, False, ProductResult(passed=1)),
+        ({"needs": ["a", "b"]}, False, ProductResult()),
+        ({"methods": ["language.parse", "abi.compile"]}, False, ProductResult()),
+        ({"methods": []}, False, ProductResult(passed=1)),
+        ({"verdict": "crash"}, False, ProductResult(failed=1)),
+        ({"verdict": "fail", "disposition": "other_reading"}, False, ProductResult(excused=1)),
+        ({"verdict": "pass", "disposition": "unexpected_pass"}, False, ProductResult(failed=1)),
+        ({"verdict": "unsupported", "cause": "feature"}, False, ProductResult(missing=1)),
+        ({"verdict": "inapplicable", "cause": "blocked"}, True, ProductResult(missing=1)),
+        ({"verdict": "inapplicable", "cause": "level"}, False, ProductResult()),
+        (UNMET, False, ProductResult(missing=1)),
+        (UNMET, True, ProductResult()),
+    ],
+)
+def test_a_case_counts_for_a_product_by_its_id_its_needs_and_what_it_asked(observation, changes, single_device, result):
+    plan = {"products": {"p": PRODUCT | {"single_device": single_device}}}
+    line = observation(**{"case": "ir/1", **changes})
+    assert product_results(plan, [line]) == {"p": result}
+
+
+def test_a_product_is_whole_where_something_passed_and_nothing_failed_or_is_missing():
+    assert ProductResult(passed=3, excused=1).whole
+    for result in (ProductResult(excused=1), ProductResult(passed=3, failed=1), ProductResult(passed=3, missing=1)):
+        assert not result.whole
+
+
+def test_the_end_of_a_run_names_whole_products_and_those_within_reach(build, observation, registry):
+    products = {
+        "whole": PRODUCT,
+        "near": PRODUCT | {"cases": ["ir/", "abi/"]},
+        "far": PRODUCT | {"cases": ["abi/"]},
+    }
+    lines = [observation("ir/1"), observation("ir/2"), observation("abi/1", "fail"), observation("abi/2", "crash")]
+    text = told(build(lines, products=products), registry)
+    assert "profiles whole: whole (2 cases) near within reach: 2 of 4 cases pass, 2 fail" in text
+    assert "far" not in text
+    assert "profiles whole" not in told(build(lines, products=products, complete=False), registry)

@@ -80,7 +80,7 @@ class ReportKeeper:
         with _writing():
             self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
             self._writer.header(header)
-            self._writer.plan(cases, self._run.musts(), self._run.profiles())
+            self._writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file of the suite whose tests were not collected is a gap that the plan cannot show."""

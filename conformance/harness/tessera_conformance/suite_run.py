@@ -176,6 +176,21 @@ class SuiteRun:
             if not {row.document, *(self.registry.clauses[name].document for name in row.clauses)}.isdisjoint(documents)
         }
 
+    def products(self) -> dict[str, dict[str, Any]]:
+        """Return what says of a case that it is one of a product's, by product of the documents that are claimed."""
+        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
+        return {
+            row.id: {
+                "cases": list(row.cases),
+                "without": list(row.without),
+                "features": list(row.features),
+                "methods": list(row.methods),
+                "single_device": row.single_device,
+            }
+            for row in self.registry.products
+            if {*row.documents} <= {*documents}
+        }
+
     def header(self, complete: bool) -> dict[str, Any]:
         """The report's header line."""
         lock = (clauses_directory() / "clauses.lock").read_bytes()
@@ -255,6 +270,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "cause": judgement.cause,
         "interpretation": judgement.interpretation,
         "leans": list(case.leans),
+        "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
     }
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}

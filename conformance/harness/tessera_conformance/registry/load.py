@@ -25,6 +25,7 @@ from tessera_conformance.registry.model import (
     Document,
     Interpretation,
     NamedProfile,
+    Product,
     Registry,
 )
 from tessera_conformance.registry.schema import schema_violations
@@ -86,9 +87,11 @@ class _Reader:
         for row in self._content(INTERPRETATIONS).get("interpretation", ()):
             self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
         enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
-        profiles = tuple(NamedProfile(**_with_tuples(row)) for row in self._content(PROFILES).get("profile", ()))
+        table = self._content(PROFILES)
+        profiles = tuple(NamedProfile(**_with_tuples(row)) for row in table.get("profile", ()))
+        products = tuple(Product(**_with_tuples(row)) for row in table.get("product", ()))
         constructs = tuple(Construct(**_with_tuples(row)) for row in self._content(CONSTRUCTS).get("construct", ()))
-        registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs)
+        registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs, products)
         return Reading(registry, tuple(self.problems))
 
     def _content(self, file: str) -> Mapping[str, Any]:

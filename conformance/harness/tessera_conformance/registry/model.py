@@ -168,6 +168,31 @@ class NamedProfile:
 
 
 @dataclass(frozen=True)
+class Product:
+    """A kind of implementation that people build, such as a parser, with the cases that judge just it.
+
+    Its cases are those whose ids begin with one of `cases` and with none of `without`, that need no feature but its
+    own, and that asked no method but its own. `methods` are those of the protocol that it has, `area.*` all of an area.
+    A presumption that does not hold is no loss to a product with a `single_device`.
+    """
+
+    id: str
+    summary: str
+    needs: str
+    documents: tuple[str, ...]
+    methods: tuple[str, ...]
+    cases: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    single_device: bool = False
+
+    @property
+    def file(self) -> str:
+        """The registry's file that holds the row."""
+        return PROFILES
+
+
+@dataclass(frozen=True)
 class Construct:
     """Something that many cases use on the way to what they judge, and the case that judges it alone.
 
@@ -192,6 +217,7 @@ class Registry:
     profiles: tuple[NamedProfile, ...] = ()
     constructs: tuple[Construct, ...] = ()
     """The simplest first: the control case of one uses no construct after it."""
+    products: tuple[Product, ...] = ()
 
     @cached_property
     def features(self) -> Sequence[str]:

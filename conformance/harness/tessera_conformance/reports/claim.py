@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tessera_conformance.registry.judged import carries
@@ -108,6 +109,64 @@ def _profile_with(plan: Line, document: str, features: set[str]) -> str:
 
 def _is_claimed(states: Line, feature: str) -> bool:
     return bool(states.get(feature, "unsupported") != "unsupported")
+
+
+@dataclass(frozen=True)
+class ProductResult:
+    """How the cases of a product came out.
+
+    `excused` follow another reading or a known deviation; `missing` are unsupported, blocked, or presume what is not
+    there; cases of other numerics levels are in neither.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    excused: int = 0
+    missing: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """True if something passed and nothing failed or is missing."""
+        return self.passed > 0 and not self.failed and not self.missing
+
+    @property
+    def cases(self) -> int:
+        """The cases that the run's level judges."""
+        return self.passed + self.failed + self.excused + self.missing
+
+
+def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, ProductResult]:
+    """Return the result of each product of the claimed documents."""
+    products = plan.get("products", {})
+    counts: dict[str, Counter[str]] = {name: Counter() for name in products}
+    for line in observations:
+        for name, row in products.items():
+            if _is_of_product(line, row):
+                counts[name][_for_product(line, row["single_device"])] += 1
+    return {name: ProductResult(*(count[each] for each in _PRODUCT_STATES)) for name, count in counts.items()}
+
+
+def _is_of_product(line: Line, product: Line) -> bool:
+    """True if a case is one of a product's: by its id, the features that it needs and the methods that it asked."""
+    if not line["case"].startswith(tuple(product["cases"])) or line["case"].startswith(tuple(product["without"])):
+        return False
+    asked = ({method, f"{method.partition('.')[0]}.*"} for method in line["methods"])
+    methods = product["methods"]
+    return {*line["needs"]} <= {*product["features"]} and not any(names.isdisjoint(methods) for names in asked)
+
+
+_PRODUCT_STATES = ("passed", "failed", "excused", "missing")
+
+
+def _for_product(line: Line, single_device: bool) -> str:
+    if counts_against(line):
+        return "failed"
+    if line["verdict"] == "pass":
+        return "passed"
+    if line["disposition"] != "none":
+        return "excused"
+    no_loss = ("level", "profile", "question", *(["presumption"] if single_device else []))
+    return "" if line["cause"] in no_loss else "missing"
 
 
 def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:

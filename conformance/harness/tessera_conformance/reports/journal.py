@@ -39,7 +39,7 @@ FILE_NAME = "report.jsonl"
 MOST_UNPACKED = 1 << 30
 """Bytes that a compressed report may have inside."""
 
-NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}}
+NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}, "products": {}}
 """What is known of a report that was cut off before its plan."""
 
 
@@ -105,9 +105,16 @@ class JournalWriter:
         self._header = {"record": "header", "format": FORMAT, **line}
         self._append(self._header)
 
-    def plan(self, cases: Iterable[str], musts: Line | None = None, profiles: Line | None = None) -> None:
-        """The second line: every case that is to be observed, and the MUST clauses of which it is to tell."""
-        self._plan = {"record": "plan", "cases": sorted(cases), "musts": musts or {}, "profiles": profiles or {}}
+    def plan(
+        self,
+        cases: Iterable[str],
+        musts: Line | None = None,
+        profiles: Line | None = None,
+        products: Line | None = None,
+    ) -> None:
+        """The second line: every case that is to be observed, the MUST clauses to judge, the profiles and products."""
+        told = {"musts": musts or {}, "profiles": profiles or {}, "products": products or {}}
+        self._plan = {"record": "plan", "cases": sorted(cases), **told}
         self._append(self._plan)
 
     def observation(self, line: Line) -> None:
@@ -293,6 +300,7 @@ def _not_run(case: str) -> Line:
         "cause": "",
         "interpretation": "",
         "leans": [],
+        "methods": [],
         "checks": [],
         "exchanges": [],
         "run": {},

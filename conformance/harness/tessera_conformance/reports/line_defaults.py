@@ -19,6 +19,7 @@ DEFAULTS: Mapping[str, Any] = {
     "cause": "",
     "interpretation": "",
     "leans": [],
+    "methods": [],
 }
 """By field, the value that is not written."""
 EVIDENCE = ("digests", "all")

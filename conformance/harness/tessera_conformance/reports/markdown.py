@@ -72,7 +72,7 @@ def _header(report: Report) -> str:
 
 def _claim(report: Report, registry: Registry) -> str:
     lines = [f"## Claim: {wording.claim_title(report)}", f"{text(wording.claim_reason(report, registry))}."]
-    scope = wording.scope(report)
+    scope = [*wording.scope(report), *wording.products(report)]
     if scope:
         lines.append("\n".join(f"- {text(one)}" for one in scope))
     problems = wording.problems_of(report, registry)

@@ -43,7 +43,7 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
     writer.header(header | {"selection": selection, "run": _run(parts)})
     plans = [part.plan for part in parts]
     cases = [case for plan in plans for case in plan["cases"]]
-    writer.plan(cases, plans[0]["musts"], plans[0]["profiles"])
+    writer.plan(cases, plans[0]["musts"], plans[0]["profiles"], plans[0]["products"])
     for part in parts:
         for line in part.observations:
             writer.observation(line)

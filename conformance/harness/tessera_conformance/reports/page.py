@@ -99,7 +99,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "claim": report.claim,
         "badge": wording.claim_title(report),
         "reason": wording.claim_reason(report, registry),
-        "scope": wording.scope(report),
+        "scope": [*wording.scope(report), *wording.products(report)],
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
         "facts": _facts(report),

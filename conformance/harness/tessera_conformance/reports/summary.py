@@ -41,6 +41,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("readings", _readings(report)),
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
+        *_row("profiles", wording.products(report)),
         *_row("selection", wording.chosen_parts(report)),
         *_row("scope", wording.scope(report)),
         *_row("images", wording.images(report)),

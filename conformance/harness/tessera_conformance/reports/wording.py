@@ -15,9 +15,11 @@ from tessera_conformance.reports.claim import (
     OUTCOMES,
     Line,
     Outcome,
+    ProductResult,
     claimed_profiles,
     left_out_by_level,
     missing_musts,
+    product_results,
 )
 from tessera_conformance.reports.clause_results import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.reports.journal import Report
@@ -280,6 +282,26 @@ def verdict_counts(report: Report) -> list[tuple[str, str]]:
     """Each verdict that some case has, with the number of its cases."""
     counts = Counter(line["verdict"] for line in report.observed)
     return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
+
+
+def products(report: Report) -> list[str]:
+    """Return the products that are whole, and those of which at least half the cases pass, with their counts."""
+    if not report.header["selection"]["complete"]:
+        return []
+    results = product_results(report.plan, report.observed)
+    whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if result.whole]
+    near = [
+        f"{name} within reach: {_reached(result)}"
+        for name, result in results.items()
+        if not result.whole and 2 * result.passed >= result.cases > 0
+    ]
+    return [*([f"whole: {', '.join(whole)}"] if whole else []), *near]
+
+
+def _reached(result: ProductResult) -> str:
+    parts = [f"{count(number)} {word}" for number, word in ((result.failed, "fail"), (result.missing, "missing"))]
+    shown = [part for part in parts if not part.startswith("0 ")]
+    return f"{count(result.passed)} of {cases(result.cases)} pass, {', '.join(shown)}"
 
 
 def not_judged(report: Report) -> list[str]:

@@ -160,7 +160,7 @@ def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[
     """Whether the clauses and profiles that the plan counts are those of the registry for these claims."""
     run = SuiteRun(DirectTransport(_Reported, "report"), registry)
     run.hello = hello  # nobody is asked again
-    for name, expected in (("musts", run.musts()), ("profiles", run.profiles())):
+    for name, expected in (("musts", run.musts()), ("profiles", run.profiles()), ("products", run.products())):
         if report.plan.get(name, {}) != expected:
             yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
 
