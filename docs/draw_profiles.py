@@ -26,8 +26,8 @@ run names the products that are whole, and those of which at least half the case
 
 FEATURES = """## By feature
 
-An implementation claims documents and, of what is optional, features. Most features are beyond the core: leaving one out
-costs nothing. Some core MUST clauses, though, cannot be judged without a feature: what ranks hold shows only where the
+An implementation claims documents and, of what is optional, features. Most features are beyond the core: leaving one
+out costs nothing. Some core MUST clauses, though, cannot be judged without a feature: ranks show only where the
 memory of single ranks can be read, and Tile IR only where a compiler shows it. These features make up the **profiles by
 feature**. An implementation claims one by claiming all of its features.
 

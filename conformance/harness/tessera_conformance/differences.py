@@ -1,7 +1,8 @@
-"""Where two tensors first differ, in bits and in units in the last place."""
+"""Where two tensors first differ, in bits and in units in the last place, and in which ways."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,21 @@ import numpy as np
 from tessera_conformance.oracle import formats
 from tessera_conformance.oracle.exact import NAN, finite, is_infinite
 from tessera_conformance.tensors import ElementFormat, Tensor
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Elements that differ in one way, and the first of them: several defects may show in one tensor."""
+
+    kind: str
+    elements: int
+    index: tuple[int, ...]
+    expected_bits: str
+    actual_bits: str
+
+    def sentence(self) -> str:
+        """In words."""
+        return f"{self.elements} {self.kind}, first {list(self.index)}: {self.actual_bits} for {self.expected_bits}"
 
 
 @dataclass(frozen=True)
@@ -24,6 +40,8 @@ class Difference:
     ulp: int | None = None
     elements: int = 0
     of: int = 0
+    kinds: tuple[Kind, ...] = ()
+    """The ways in which elements differ, in the order of their first elements, where there are several."""
 
     def sentence(self) -> str:
         """In words, as in the terminal summary."""
@@ -33,8 +51,11 @@ class Difference:
         place = list(self.index)
         return (
             f"element {place}: {self.actual_bits}, expected {self.expected_bits}{ulp}"
-            f"  ({self.elements} of {self.of} elements differ)"
+            f"  ({self.elements} of {self.of} elements differ{self._in_kinds()})"
         )
+
+    def _in_kinds(self) -> str:
+        return ": " + "; ".join(kind.sentence() for kind in self.kinds) if self.kinds else ""
 
 
 def first_difference(actual: Any, expected: Tensor) -> Difference | None:
@@ -61,7 +82,45 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
         ulp=_ulp_distance(int(found[word]), int(wanted[word]), layout),
         elements=int(np.count_nonzero(elements)),
         of=expected.size,
+        kinds=_kinds(actual, expected, differs),
     )
+
+
+def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
+    """The ways in which words differ, where there are several; integers differ in one way."""
+    layout = expected.format
+    if not layout.is_float:
+        return ()
+    places = np.flatnonzero(differs)
+    found, wanted = actual.words()[places], expected.words()[places]
+    kinds = []
+    left = np.ones(len(places), dtype=bool)
+    for name, mask in _masks(found, wanted, layout):
+        mask = mask & left
+        left &= ~mask
+        if mask.any():
+            first = int(np.flatnonzero(mask)[0])
+            index = tuple(expected.index_of(int(places[first]) // layout.words))
+            elements = len(np.unique(places[mask] // layout.words))
+            bits = (_hexadecimal(int(words[first]), layout) for words in (wanted, found))
+            kinds.append((first, Kind(name, elements, index, *bits)))
+    return tuple(kind for _, kind in sorted(kinds)) if len(kinds) > 1 else ()
+
+
+def _masks(found: Any, wanted: Any, layout: ElementFormat) -> Iterator[tuple[str, Any]]:
+    """Yield each way in which a float may differ and where it does; the first that fits counts."""
+    sign = 1 << (layout.exponent_bits + layout.fraction_bits)
+    infinity = ((1 << layout.exponent_bits) - 1) << layout.fraction_bits
+    one, other = found & found.dtype.type(sign - 1), wanted & wanted.dtype.type(sign - 1)
+    yield "where NaN is expected", _are_nan(wanted, layout)
+    yield "NaN where a number is expected", _are_nan(found, layout)
+    if layout.has_infinity:
+        yield "of infinities", (one == infinity) | (other == infinity)
+    yield "of the sign of zero", (one == 0) & (other == 0)
+    yield "where a subnormal or zero is expected", other < (1 << layout.fraction_bits)
+    near = (found ^ wanted < sign) & (np.maximum(one, other) - np.minimum(one, other) == 1)
+    yield "off by 1 ULP", near
+    yield "off by several ULP", np.ones(found.shape, dtype=bool)
 
 
 def values_of(tensor: Tensor) -> list[Fraction | None]:

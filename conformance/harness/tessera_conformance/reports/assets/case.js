@@ -94,6 +94,10 @@ function judged(check) {
     rows.push(["found bits", marked(difference.actual_bits, difference.expected_bits)]);
     if (difference.ulp !== null) rows.push(["distance", `${difference.ulp} ULP`]);
     rows.push(["differ", `${grouped(difference.elements)} of ${plural(difference.of, "element")}`]);
+    for (const kind of difference.kinds ?? []) {
+      const first = `first [${kind.index.join(", ")}]: ${kind.actual_bits} for ${kind.expected_bits}`;
+      rows.push([kind.kind, `${plural(kind.elements, "element")}, ${first}`]);
+    }
   } else if (difference) {
     rows.push(["difference", difference.reason]);
   }

@@ -1,0 +1,68 @@
+"""Where tensors differ, and in which ways: three defects in one tensor are told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tessera_conformance.differences import first_difference
+from tessera_conformance.tensors import Tensor
+
+
+def fp32(*words: int) -> Tensor:
+    return Tensor("fp32", (len(words),), np.array(words, dtype="<u4").tobytes())
+
+
+NAN, INFINITY, LARGEST, ONE, TINY, ZERO, MINUS_ZERO = (
+    *(0x7FC00000, 0x7F800000, 0x7F7FFFFF, 0x3F800000, 0x00000001, 0x00000000, 0x80000000),
+)
+
+
+def test_each_way_of_being_wrong_is_counted_with_its_first_element():
+    expected = fp32(ONE, NAN, INFINITY, TINY, ZERO, ONE, ONE, NAN)
+    actual = fp32(ONE, MINUS_ZERO, LARGEST, ZERO, MINUS_ZERO, ONE + 1, ONE + 9, ONE)
+    difference = first_difference(actual, expected)
+    assert difference is not None
+    assert (difference.elements, difference.of) == (7, 8)
+    assert [(kind.kind, kind.elements, kind.index) for kind in difference.kinds] == [
+        ("where NaN is expected", 2, (1,)),
+        ("of infinities", 1, (2,)),
+        ("where a subnormal or zero is expected", 1, (3,)),
+        ("of the sign of zero", 1, (4,)),
+        ("off by 1 ULP", 1, (5,)),
+        ("off by several ULP", 1, (6,)),
+    ]
+    assert "7 of 8 elements differ: 2 where NaN is expected, first [1]: 0x80000000 for 0x7fc00000; " in (
+        difference.sentence()
+    )
+
+
+def test_one_way_of_being_wrong_needs_no_list():
+    difference = first_difference(fp32(ONE + 1, ONE + 1), fp32(ONE, ONE))
+    assert difference is not None
+    assert difference.kinds == ()
+    assert difference.sentence().endswith("(2 of 2 elements differ)")
+
+
+def test_neighbours_of_other_signs_are_not_one_ulp_apart():
+    difference = first_difference(fp32(ONE + 1, 0xBF800001), fp32(ONE, ONE))
+    assert difference is not None
+    assert [kind.kind for kind in difference.kinds] == ["off by 1 ULP", "off by several ULP"]
+
+
+def test_a_format_without_infinity_and_complex_elements():
+    largest, nan = 0x7E, 0x7F
+    expected = Tensor("fp8_e4m3", (3,), bytes([nan, largest, 1]))
+    difference = first_difference(Tensor("fp8_e4m3", (3,), bytes([largest, nan, 0])), expected)
+    assert difference is not None
+    assert [kind.kind for kind in difference.kinds] == [
+        "where NaN is expected",
+        "NaN where a number is expected",
+        "where a subnormal or zero is expected",
+    ]
+    parts = np.array([ONE, ZERO, ONE, ZERO], dtype="<u4")
+    changed = parts.copy()
+    changed[[0, 1]] = [ONE + 1, MINUS_ZERO]
+    both = (Tensor("complex64", (2,), words.tobytes()) for words in (changed, parts))
+    difference = first_difference(*both)
+    assert difference is not None
+    assert (difference.elements, [kind.index for kind in difference.kinds]) == (1, [(0,), (0,)])
