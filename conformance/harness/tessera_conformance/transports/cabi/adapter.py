@@ -11,6 +11,7 @@ from typing import Any
 from tessera_conformance.adapter import MalformedAnswer
 from tessera_conformance.interface.c_declarations import c_functions
 from tessera_conformance.transports.cabi.carriers import CMethod, decoded, stopped
+from tessera_conformance.transports.cabi.clean_up import LiveObjects
 from tessera_conformance.transports.cabi.description import laid_over
 from tessera_conformance.transports.cabi.header import constants
 from tessera_conformance.transports.cabi.host_memory import HostMemory
@@ -32,7 +33,7 @@ class CabiAdapter:
         self._description = dict(description)
         self._devices = self._description.pop("devices", None)
         self._memory = HostMemory()
-        self._contexts: dict[int, None] = {}
+        self._live = LiveObjects()
         self._methods: dict[str, Callable[..., Any]] = {
             method.replace(".", "_", 1): CMethod(library, function)
             for method, function in c_functions().items()
@@ -52,8 +53,7 @@ class CabiAdapter:
         if self._header is not None:
             methods["abi_header"] = lambda **_: {"text": self._header}
             methods["abi_constants"] = lambda **_: {"constants": constants(self._header or "")}
-        self._watch("runtime_tessInit", lambda given, result: self._contexts.update({result["context"]: None}))
-        self._watch("runtime_tessShutdown", lambda given, result: self._contexts.pop(given["context"], None))
+        methods.update(self._live.watched(methods))
         self._watch("runtime_tessHostAlloc", lambda given, result: self._memory.add(result["hostPtr"], given["bytes"]))
         self._watch("runtime_tessHostFree", lambda given, result: self._memory.remove(given["hostPtr"]))
 
@@ -84,7 +84,17 @@ class CabiAdapter:
             "documents": ["runtime_abi"],
             "capabilities": dict.fromkeys(self._features(), "enforced"),
         }
-        return laid_over(laid_over(derived, self._said()), self._description)
+        hello = laid_over(laid_over(derived, self._said()), self._description)
+        self._remove_methods_without_claim(hello.get("capabilities"))
+        return hello
+
+    def _remove_methods_without_claim(self, capabilities: Any) -> None:
+        """Answer no method of a feature that the library or the description says to be unsupported."""
+        for method, function in c_functions().items():
+            feature, name = function.method.feature, method.replace(".", "_", 1)
+            if isinstance(capabilities, dict) and capabilities.get(feature) == "unsupported" and name in self._methods:
+                del self._methods[name]
+                vars(self).pop(name, None)
 
     def _features(self) -> list[str]:
         """The features all of whose methods are there."""
@@ -105,15 +115,18 @@ class CabiAdapter:
         return decoded("tessxHello", text)
 
     def session_reset(self, **_: Any) -> dict[str, Any]:
-        """`tessxReset`, or else tessShutdown of every context that lives; host memory is freed. Raises `Refusal`."""
+        """Nothing, once `tessxReset`, or else the end of all that lives, has succeeded; host memory is freed last.
+
+        Raises:
+            Refusal: it could not be done. Nothing was freed, since queued work may use it, and no case may follow.
+        """
         if self._library.has("tessxReset"):
             status = self._library.call("tessxReset", ())
             if status != 0:
                 raise stopped(self._library, "tessxReset", status)
-        elif self._library.has("tessShutdown"):
-            for context in reversed(self._contexts):
-                self._library.call("tessShutdown", (self._library.ffi.cast("void*", context),))
-        self._contexts.clear()
+            self._live.forget()
+        else:
+            self._live.end(self._methods)
         self._memory.forget()
         return {}
 

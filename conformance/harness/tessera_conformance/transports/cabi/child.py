@@ -126,6 +126,7 @@ def _serve_case(
     """Answer the reset that is due, then requests up to the next one, whose id is told to the first process."""
     adapter = _FreshAdapter(_adapter(options, files))
     if due is not None:
+        adapter.hello()  # what it says to be unsupported is not answered
         answer = {"jsonrpc": "2.0", "id": due, "result": {"returned": {}}}
         responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
         responses.flush()

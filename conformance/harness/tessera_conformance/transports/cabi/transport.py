@@ -15,6 +15,8 @@ from tessera_conformance.transports.rpc import ProcessTransport
 
 __all__ = ["CabiTransport"]
 
+RESET_DEADLINE = 3.0
+"""Seconds for the clean-up after a case: where it takes longer, it costs less to start the process anew."""
 CHILD = "tessera_conformance.transports.cabi.child"
 
 
@@ -42,8 +44,12 @@ class CabiTransport(ProcessTransport):
         return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
+        resets = method == "session.reset"
         try:
-            return super()._exchange_message(method, params, deadline)
+            return super()._exchange_message(method, params, min(deadline, RESET_DEADLINE) if resets else deadline)
         except TransportFault as stop:
-            stop.fault = replace(stop.fault, detail=stop.fault.detail + call_record.described(self._record))
+            where = stop.fault.detail + call_record.described(self._record)
+            if resets and stop.fault.kind == "hang":  # such as work that waits for ever; it says nothing of a case
+                return {"rejected": {"code": "TESS_ERR_TIMEOUT", "phase": "call", "message": where}}
+            stop.fault = replace(stop.fault, detail=where)
             raise
