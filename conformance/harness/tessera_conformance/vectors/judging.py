@@ -22,6 +22,7 @@ from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
 from tessera_conformance.vectors.operation_calls import Step, run_steps
+from tessera_conformance.vectors.readings import recognize
 from tessera_conformance.verdicts import LEVELS
 
 STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
@@ -104,6 +105,7 @@ def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, foun
     flushes = impl.arithmetic.flushes or not deterministic
     one_answer = not _is_float(vector) or (deterministic and _has_one_answer(vector))
     question = Question(result.name, result.inputs, result.arguments)
+    recognize(check, oracle.function, result.inputs, oracle.arguments, found, expected)
     if one_answer:
         rounded = result.name in ROUNDED_ONCE and _is_float(vector)
         why = f"{impl.level}: {'one rounding' if rounded else 'one right answer'}"

@@ -1,0 +1,92 @@
+"""Other corner values, below the level strict: NaN beside numbers, equal zeros, casts of what lies beyond a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import varies
+from tessera_reference.graph import cast as casts
+from tessera_reference.graph import reductions
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.rounding import Overflow, cast
+from tessera_reference.numerics.trees import fold
+
+from .levels import OtherBits
+from .substitutes import Substitution
+
+EXTREMES = ("ir/reductions/*", "ir/long-reductions/*", "ir/nan-inputs/*")
+CASTS = ("ir/casts/*", "ir/nan-inputs/*")
+
+
+def _extreme(combine: Callable[[Any, Any], Any]) -> Any:
+    def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
+        with np.errstate(all="ignore"):
+            values = fold(x.values, axis % x.rank, combine)
+        return Array(x.dtype, np.expand_dims(values, axis % x.rank) if keepdims else values)
+
+    return staticmethod(compute)
+
+
+def _place(find: Callable[[Any], Any]) -> Any:
+    def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
+        with np.errstate(all="ignore"):
+            places = np.asarray(find(np.moveaxis(x.values, axis, -1)), np.int32)
+        return Array(DTYPES["int32"], np.expand_dims(places, axis % x.rank) if keepdims else places)
+
+    return staticmethod(compute)
+
+
+def _beside_nan(x: Any) -> Any:
+    """The place of the first largest number."""
+    least = np.where(np.isnan(x).all(-1, keepdims=True), x, -np.inf)
+    return np.argmax(np.where(np.isnan(x), least, x) if x.dtype.kind == "f" else x, -1)
+
+
+@varies("AMB-LANG-134", "has the largest and the smallest number beside a NaN", *EXTREMES)
+class NaNIgnored(OtherBits):
+    """The extremes of numbers alone."""
+
+    def others(self) -> Sequence[Substitution]:
+        """Three reductions."""
+        return [
+            (reductions.ArgMax, "compute", _place(_beside_nan)),
+            (reductions.Max, "compute", _extreme(lambda a, b: np.where(np.isnan(a) | (b > a), b, a))),
+            (reductions.Min, "compute", _extreme(lambda a, b: np.where(np.isnan(a) | (b < a), b, a))),
+        ]
+
+
+@varies("AMB-LANG-134", "finds -0 as large as +0", *EXTREMES)
+class EqualZeros(OtherBits):
+    """The place of the first zero."""
+
+    def others(self) -> Sequence[Substitution]:
+        """One reduction."""
+        return [(reductions.ArgMax, "compute", _place(lambda x: np.argmax(x, -1)))]
+
+
+@varies("AMB-LANG-105", "overflows to infinity or NaN where no mode is named", *CASTS)
+class Overflowing(OtherBits):
+    """The default of `overflow` is the other mode."""
+
+    def others(self) -> Sequence[Substitution]:
+        """The default."""
+        return [(casts.Cast.__init__, "__defaults__", ("nonfinite",))]
+
+
+def _nearest(x: Array, target: DType, overflow: Overflow = "saturate") -> Array:
+    if x.dtype.kind == "float" and target.kind == "int":
+        x = Array(x.dtype, np.rint(x.values))
+    return cast(x, target, overflow)
+
+
+@varies("AMB-LANG-105", "rounds to the nearest integer", *CASTS)
+class Nearest(OtherBits):
+    """Halves go to the even integer."""
+
+    def others(self) -> Sequence[Substitution]:
+        """The cast."""
+        return [(casts, "cast", _nearest)]
