@@ -214,3 +214,34 @@ def test_exit_in_an_adapter_is_no_success(tmp_path: Path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "ended before its report" in done.stderr
+
+
+def test_a_reset_that_does_not_end_is_no_fault():
+    """The implementation is started anew, so that nothing of the case stays."""
+    import time
+
+    session = session_with(lambda params: {"outputs": [ONE]}, deadline=0.1, reset=lambda: time.sleep(5))
+    params = {"source": "", "function": "f", "inputs": {}}
+    assert isinstance(session.call("language.execute", params), Returned)
+    started = time.monotonic()
+    assert session.reset() is None
+    assert time.monotonic() - started < 3
+    assert isinstance(session.call("language.execute", params), Returned)
+
+
+def test_after_a_fault_no_case_is_asked_of_what_was_replayed():
+    """Handles of the process before may have broken it."""
+    made = []
+
+    def answer(params):
+        made.append(params)
+        return raising(RuntimeError("gone"))(params) if len(made) == 1 else {"outputs": [ONE]}
+
+    resets = []
+    session = session_with(answer, reset=lambda: resets.append(1) or {})
+    params = {"source": "", "function": "f", "inputs": {}}
+    fault = session.call("language.execute", params)
+    assert isinstance(fault, Fault)
+    assert fault.reproducible is False
+    assert session.reset() is None
+    assert resets == []

@@ -56,6 +56,24 @@ class Machine:
         raise AssertionError("is not asked")
 
 
+class UnsupportingMachine(Machine):
+    """Supports no image, and says so where `function` is asked."""
+
+    function, code = "tessModuleLoad", "TESS_ERR_UNSUPPORTED"
+
+    def runtime_tessModuleLoad(self, **params: Any) -> dict[str, Any]:  # noqa: N802
+        return self._refused("tessModuleLoad") or {"module": 1}
+
+    def runtime_tessKernelGet(self, **params: Any) -> dict[str, Any]:  # noqa: N802
+        return self._refused("tessKernelGet") or {"kernel": 1}
+
+    def _refused(self, function: str) -> None:
+        from tessera_conformance.adapter import Refusal
+
+        if function == self.function:
+            raise Refusal(self.code, "call", "no")
+
+
 class CountingCompiler:
     """Compiles to the letters of the targets, and nothing called `bad`; `asked` has the requests."""
 
@@ -190,3 +208,26 @@ def test_a_case_that_says_nothing_is_inapplicable_unless_something_was_wrong():
     with pytest.raises(CheckFailed):
         check.equal(1, 2, "a number")
     assert after_running(reason, check.records, None).verdict == "fail"
+
+
+LOAD = ("runtime.tessModuleLoad", {"context": 1, "image": "00"})
+GET = ("runtime.tessKernelGet", {"module": 1, "name": "k"})
+
+
+@pytest.mark.parametrize(("function", "asked"), [("tessModuleLoad", LOAD), ("tessKernelGet", GET)])
+def test_an_image_of_the_reference_that_a_runtime_does_not_support_says_nothing_of_it(monkeypatch, function, asked):
+    """Another status does, and so does an image of its own compiler."""
+    monkeypatch.setattr(UnsupportingMachine, "function", function)
+    machine = DirectTransport(UnsupportingMachine, "acme")
+
+    def session(label: str) -> Session:
+        compiler = DirectTransport(CountingCompiler, label)
+        return Session(CompilingTransport(machine, ImplementationCompiler(label, lambda: compiler)))
+
+    with pytest.raises(Inapplicable, match=f"{function} does not support this image"):
+        session("reference").call(*asked)
+    own = session("py:acme:make").call(*asked)
+    assert isinstance(own, Rejected)
+    monkeypatch.setattr(UnsupportingMachine, "code", "TESS_ERR_INVALID_VALUE")
+    other = session("reference").call(*asked)
+    assert isinstance(other, Rejected)

@@ -109,16 +109,20 @@ class Session:
     def reset(self) -> Fault | None:
         """Forget the calls made so far and bring the implementation back to its first state.
 
-        One that refuses, or cannot, is stopped, and started anew for the next call: nothing of this case stays.
+        One that refuses, or does not within the deadline, is stopped, and started anew for the next call: nothing of
+        this case stays. So is one that went wrong: its calls were replayed with handles of the process before.
         """
+        went_wrong = any(isinstance(exchange.observation, Fault) for exchange in self.exchanges)
         self.exchanges = []
         if not self._running:
             return None
-        observation = self._observe("session.reset", {})
-        if isinstance(observation, Returned | Fault) or observation == Unsupported("session.reset"):
-            return observation if isinstance(observation, Fault) else None
-        self.transport.stop()
-        self._running = False
+        if not went_wrong:
+            observation = self._observe("session.reset", {})
+            if isinstance(observation, Fault):
+                return None if observation.kind == "hang" else observation
+            if isinstance(observation, Returned) or observation == Unsupported("session.reset"):
+                return None
+        self.close()
         return None
 
     def close(self) -> None:

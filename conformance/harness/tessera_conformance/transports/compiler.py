@@ -2,7 +2,7 @@
 
 A command with `{input}` and `{output}`, or an implementation of which nothing is asked but `abi.compile`. A request is
 compiled once. Images of the reference's compiler say nothing of the implementation: a case that judges a compiler or an
-image is inapplicable then, unless the vendor names a compiler.
+image is inapplicable then, unless the vendor names a compiler. So is one whose image the runtime does not support.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ __all__ = ["CommandCompiler", "CompilingTransport", "ImplementationCompiler"]
 REFERENCE = "reference"
 FEATURE = "module-compiler"
 COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"
+LOADING = ("runtime.tessModuleLoad", "runtime.tessKernelGet")
+"""Where a runtime says that its devices cannot do what is in an image: nothing of its own compiler's images."""
+PATIENCE = 60.0
+"""Seconds for the reference's compiler, whatever the deadline of the calls of the implementation."""
 PLACES = re.compile(r"\{(input|output|options)\}")
 DIAGNOSTIC = re.compile(r"^(?:.*\b)?error\[(\w+)\]: *(.*)$", re.M)
 LONGEST_MESSAGE = 2000
@@ -193,7 +197,12 @@ class CompilingTransport:
         if method == INSPECT and self._foreign:
             raise Inapplicable(f"judges an image, and images are made by the reference's compiler: {self._remedy()}")
         if method != COMPILE:
-            return self._transport.call(method, params, deadline)
+            answer = self._transport.call(method, params, deadline)
+            if self._foreign and method in LOADING and _refuses_as_unsupported(answer):
+                raise Inapplicable(
+                    f"{method} does not support this image of the reference's compiler: {self._remedy()}"
+                )
+            return answer
         outcome = self._compiled(dict(params), deadline)
         if self._foreign and "returned" not in outcome:
             raise Inapplicable(f"the reference's compiler makes no image: {_said(outcome)}: {self._remedy()}")
@@ -210,7 +219,8 @@ class CompilingTransport:
             params["targets"] = targets
         key = json.dumps(params, sort_keys=True)
         if key not in self._outcomes:
-            self._outcomes[key] = self._compiler.compile(params, deadline)
+            patience = max(deadline, PATIENCE) if self._foreign else deadline
+            self._outcomes[key] = self._compiler.compile(params, patience)
         return self._outcomes[key]
 
     def _device_targets(self, deadline: float) -> list[str]:
@@ -223,6 +233,11 @@ class CompilingTransport:
 
     def _remedy(self) -> str:
         return f"name the compiler of {self.label} with --compiler to judge it"
+
+
+def _refuses_as_unsupported(outcome: Any) -> bool:
+    rejected = outcome.get("rejected") if isinstance(outcome, dict) else None
+    return isinstance(rejected, dict) and rejected.get("code") == "TESS_ERR_UNSUPPORTED"
 
 
 def _said(outcome: Any) -> str:
