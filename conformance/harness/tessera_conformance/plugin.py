@@ -33,7 +33,7 @@ from tessera_conformance.terminal.interruptions import interrupt_once
 from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
 from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import locate
+from tessera_conformance.transports.locate import door_of, locate
 from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
             registry,
             profile=options.profile,
             level=options.level,
-            door=options.door,
+            door=door_of(options.impl, options.door),
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),

@@ -10,7 +10,7 @@ from tessera_conformance.check import CheckFailed, CheckRecord, OtherReading, Pr
 from tessera_conformance.observations import Fault, describe
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause
-from tessera_conformance.transports import Inapplicable
+from tessera_conformance.transports import Inapplicable, Lacking
 
 Verdict = Literal[
     "pass", "fail", "crash", "hang", "protocol_error", "harness_error", "unsupported", "inapplicable", "not_run"
@@ -99,13 +99,15 @@ def after_running(
             return Judgement("inapplicable", str(error), "presumption")
         case Inapplicable() if fault is None and not wrong:
             return Judgement("inapplicable", str(error), "question")
+        case Lacking() if fault is None and not wrong:
+            return Judgement("unsupported", str(error), "feature")
         case Unanswered(observation=Fault() as unanswered):
             return Judgement(unanswered.kind, unanswered.detail)
         case Unanswered() if unclaimed:
             return Judgement("unsupported", f"the implementation does not claim the feature {unclaimed}", "feature")
         case Unanswered(observation=observation):
             return Judgement("fail", f"claimed, but the implementation {describe(observation)}")
-        case Inapplicable() | Presumption():
+        case Inapplicable() | Lacking() | Presumption():
             pass
         case BaseException():
             return Judgement("harness_error", f"{type(error).__name__}: {error}")

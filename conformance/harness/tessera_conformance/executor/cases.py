@@ -16,6 +16,7 @@ from tessera_conformance.executor.units import Lost, units_of
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.report_plugin import LOST, PLANNED, PROCESS_DIED
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
+from tessera_conformance.transports.locate import door_of
 
 MODULE = "tessera_conformance.executor.case_process"
 REFUSED = {
@@ -114,7 +115,7 @@ def settings_of(config: pytest.Config) -> dict[str, Any]:
         "compiler": option.compiler,
         "profile": option.profile,
         "level": option.level,
-        "door": option.door,
+        "door": door_of(option.impl, option.door),
         "evidence": option.evidence,
         "deadline": option.deadline,
         "start-deadline": option.start_deadline,

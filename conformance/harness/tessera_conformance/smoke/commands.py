@@ -13,7 +13,7 @@ from tessera_conformance.session import Implementation, Session
 from tessera_conformance.smoke.questions import Question, questions
 from tessera_conformance.suite_run import strange_claims
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import COMPILERS, FORMS, locate
+from tessera_conformance.transports.locate import COMPILERS, FORMS, door_of, locate
 from tessera_conformance.verdicts import DOORS, after_running
 
 SOUND, UNSOUND, UNUSABLE = 0, 1, 2
@@ -48,7 +48,7 @@ def smoke(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return UNUSABLE
     try:
-        return _smoke(session, arguments.door)
+        return _smoke(session, door_of(named[0], arguments.door))
     except (ImplementationUnavailable, RegistryError) as error:
         print(error, file=sys.stderr)
         return UNUSABLE

@@ -27,6 +27,10 @@ class Inapplicable(Exception):
     """The answer to a call would say nothing of the implementation; says why, and what would make it say something."""
 
 
+class Lacking(Exception):
+    """A kernel library lacks an operation, a dtype or an attribute that the case asks for; the case is unsupported."""
+
+
 @runtime_checkable
 class Transport(Protocol):
     """One way to reach an implementation. A stopped or faulted transport can be started again."""

@@ -1,4 +1,4 @@
-"""From the texts of `--impl` and `--compiler` to a transport: `reference`, `py:`, `rpc:`, `hostio:` or `cabi:`."""
+"""From the texts of `--impl` and `--compiler` to a transport: `reference`, `py:`, `ops:`, `rpc:`, `hostio:` or `cabi:`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from types import ModuleType
 from typing import cast
 
 from tessera_conformance.adapter import Adapter
@@ -26,8 +27,12 @@ from tessera_conformance.transports.rpc import RpcTransport
 
 COMPILES = "tessxCompile"
 """The function of a library that makes images itself."""
+TABLES = "ops:"
+"""The form of a table of operations."""
 REFERENCE = "py:tessera_reference.adapter:make"
-FORMS = "reference, py:module:factory, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+FORMS = (
+    "reference, py:module:factory, ops:module:table, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+)
 COMPILERS = (
     "what makes the module images: a command such as 'tessc {input} -o {output}', reference, py:module:factory or "
     "rpc:command (default: IMPL itself; for a C library without one, reference)"
@@ -62,6 +67,8 @@ def _located(implementation: str) -> Transport:
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
     if form == "py":
         return DirectTransport(_factory(rest, implementation), implementation)
+    if form == "ops":
+        return DirectTransport(_table(rest, implementation), implementation)
     if form == "rpc":
         return RpcTransport(rest)
     if form == "hostio":
@@ -82,28 +89,41 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
         return PassingAdapter(locate(implementation, compiler))
     if form == "hostio":
         return HostIoAdapter(HostIoTransport(rest))
+    if form == "ops":
+        return _table(rest, implementation)()
     if form != "py":
         raise ImplementationUnavailable(
-            implementation, "not a Python adapter", "use reference, py:module:factory or cabi:/path/lib.so"
+            implementation, "not a Python adapter", "use reference, py:module:factory, ops:module:table or cabi:/path/lib.so"
         )
     return _factory(rest, implementation)()
+
+
+def door_of(implementation: str, door: str) -> str:
+    """The way in that a run takes: a table of operations has no programs, whatever `--door` says."""
+    return "operations" if implementation.startswith(TABLES) else door
+
+
+def _table(place: str, implementation: str) -> Callable[[], Adapter]:
+    from tessera_conformance.operations.table_adapter import BadTable, adapter_of
+
+    module_name, _, name = place.partition(":")
+    if not module_name or not name:
+        raise ImplementationUnavailable(implementation, "module or table is missing", "use ops:module:table")
+    module = _module(module_name, implementation)
+    try:
+        adapter = adapter_of(module, name)
+    except BadTable as problem:
+        raise ImplementationUnavailable(
+            implementation, str(problem), "`tessera-conformance new-adapter --kind=operations` writes a table"
+        ) from None
+    return lambda: adapter
 
 
 def _factory(place: str, implementation: str) -> Callable[[], Adapter]:
     module_name, _, factory_name = place.partition(":")
     if not module_name or not factory_name:
         raise ImplementationUnavailable(implementation, "module or factory is missing", "use py:module:factory")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        frames = "".join(traceback.format_exception(error)[-3:]).strip()
-        raise ImplementationUnavailable(
-            implementation,
-            f"importing {module_name} failed\n{frames}",
-            f"run `python -c 'import {module_name}'` in this directory until it works",
-        ) from None
+    module = _module(module_name, implementation)
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         raise ImplementationUnavailable(
@@ -112,3 +132,18 @@ def _factory(place: str, implementation: str) -> Callable[[], Adapter]:
             "name a function or class that returns the adapter when called without arguments",
         )
     return cast(Callable[[], Adapter], factory)
+
+
+def _module(module_name: str, implementation: str) -> ModuleType:
+    """A module of the vendor's, found from the current folder too."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(module_name)
+    except Exception as error:
+        frames = "".join(traceback.format_exception(error)[-3:]).strip()
+        raise ImplementationUnavailable(
+            implementation,
+            f"importing {module_name} failed\n{frames}",
+            f"run `python -c 'import {module_name}'` in this directory until it works",
+        ) from None

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera_conformance.check import Check
+from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.functions import OPERATIONS
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports import Lacking
 from tessera_conformance.vectors import allowances
 from tessera_conformance.vectors.allowances import Result
 from tessera_conformance.vectors.answers import outputs_of
@@ -88,13 +90,13 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
 
 
 def _operation(impl: Implementation, check: Check, step: Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The results of one operation, tensors as the protocol has it."""
-    value = check.returns(
-        impl.numerics.evaluate(
-            operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
-        )
+    """The results of one operation, tensors as the protocol has it. Raises `Lacking` where it is not supported."""
+    observation = impl.numerics.evaluate(
+        operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
     )
-    outputs: Sequence[Tensor] = value["outputs"]
+    if isinstance(observation, Unsupported):
+        raise Lacking(f"the implementation lacks {observation.feature}")
+    outputs: Sequence[Tensor] = check.returns(observation)["outputs"]
     return outputs
 
 
