@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import ModuleType
 from typing import Any
 
 from conformance.adapters.collective_requests import COMBINING, Request, all_reduce_of, request_of, send_recv_of
 from conformance.adapters.exchange import hello_of_engine, rank_array, rank_outputs
 from conformance.adapters.orders import declared
 
+from tessera_conformance.adapter import NotSupported
+from tessera_conformance.operations.table_adapter import adapter_of
 from tessera_conformance.tensors import Tensor
 
 FEATURES = ("all-to-all", "subgroups")
 
 
 class EngineAdapter(ABC):
-    """An engine in one version, over so many ranks at most; `name` is that of the library where it is another."""
+    """An engine in one version, over so many ranks at most; `name` is that of the library where it is another.
 
-    def __init__(self, engine: str, version: str, ranks: int, name: str = "") -> None:
+    `operations` is the module with the library's table of operations, if it has one.
+    """
+
+    def __init__(
+        self, engine: str, version: str, ranks: int, name: str = "", operations: ModuleType | None = None
+    ) -> None:
         self.engine, self.version, self.ranks, self.name = engine, version, ranks, name
+        self.operations = adapter_of(operations, "TABLE") if operations else None
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims."""
         return hello_of_engine(self.engine, self.version, FEATURES, self.name)
+
+    def numerics_evaluate(self, **question: Any) -> dict[str, Any]:
+        """One operation of the library's table."""
+        if self.operations is None:
+            raise NotSupported("numerics.evaluate")
+        return self.operations.numerics_evaluate(**question)
 
     def numerics_declared(self, *, operation: str, **question: Any) -> dict[str, Any]:
         """The order of a sum over ranks, as it was found."""

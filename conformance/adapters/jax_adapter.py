@@ -1,4 +1,4 @@
-"""JAX on the CPU behind the protocol: `--impl=py:conformance.adapters.jax_adapter:make`.
+"""JAX on the CPU: operations as `ops:conformance.adapters.jax_adapter:TABLE`, collectives as `py:...:make`.
 
 Operations are compiled, as JAX programs are; collectives run over eight virtual devices.
 """
@@ -6,7 +6,9 @@ Operations are compiled, as JAX programs are; collectives run over eight virtual
 from __future__ import annotations
 
 import os
-from functools import cache
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 RANKS = 8
@@ -20,44 +22,50 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from conformance.adapters.collective_requests import Request  # noqa: E402
 from conformance.adapters.engine_adapter import EngineAdapter  # noqa: E402
-from conformance.adapters.exchange import (  # noqa: E402
-    UNARY,
-    array_of,
-    refuse_trees,
-    result_type,
-    tensor_of,
-)
 from conformance.adapters.jax_collectives import carried_out  # noqa: E402
+from jax import lax  # noqa: E402
 
 from tessera_conformance.adapter import NotSupported  # noqa: E402
-from tessera_conformance.tensors import Tensor  # noqa: E402
+from tessera_conformance.operations import calls  # noqa: E402
 
+NAME, VERSION = "jax", jax.__version__
 jax.config.update("jax_enable_x64", True)
 
-REDUCTIONS = {"sum": jnp.sum, "prod": jnp.prod, "mean": jnp.mean, "max": jnp.max, "min": jnp.min}
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is compiled for the attributes, dtypes and shapes that it is called with."""
+
+    @wraps(function)
+    def called(*arrays: Any, **attributes: Any) -> Any:
+        return _compiled(function, _frozen(attributes))(*arrays)
+
+    return called
+
+
+@cache
+def _compiled(function: Callable[..., Any], attributes: Any) -> Any:
+    return jax.jit(lambda *arrays: function(*arrays, **{name: _thawed(value) for name, value in attributes}))
+
+
+def _frozen(value: Any) -> Any:
+    """Attributes that can be looked up: lists as tuples."""
+    if isinstance(value, dict):
+        return tuple((name, _frozen(each)) for name, each in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    return list(map(_thawed, value)) if isinstance(value, tuple) else value
+
+
+TABLE = calls("jax", {"jax": jax, "jnp": jnp, "lax": lax, "np": np}, compiled)
 
 
 class JaxAdapter(EngineAdapter):
-    """Single operations, as XLA compiles them for the CPU, and collectives."""
+    """Collectives over virtual devices, and the operations of the table."""
 
     def __init__(self) -> None:
-        super().__init__("jax", jax.__version__, RANKS)
-
-    def numerics_evaluate(
-        self, *, operation: str, inputs: list[Tensor], attributes: dict[str, Any], level: str = "fast", **rest: Any
-    ) -> dict[str, Any]:
-        """One operation; what is not in this file is unsupported."""
-        refuse_trees(attributes)
-        arrays = [array_of(tensor) for tensor in inputs]
-        if operation == "matmul" and len(arrays) == 2:
-            out = np.dtype(result_type(attributes, inputs[0].dtype)).name
-            return {"outputs": [tensor_of(_matmul(out)(*arrays))]}
-        if operation in REDUCTIONS:
-            compiled = _reduction(operation, attributes["axis"], attributes.get("keepdims", False))
-            return {"outputs": [tensor_of(compiled(arrays[0]))]}
-        if operation in (*UNARY, "pow"):
-            return {"outputs": [tensor_of(_elementary(operation)(*arrays))]}
-        raise NotSupported(f"numerics.evaluate {operation}")
+        super().__init__("jax", jax.__version__, RANKS, operations=sys.modules[__name__])
 
     def require(self, request: Request, dtype: str) -> None:
         """The virtual devices; its ppermute sends what a rank has to one other at most."""
@@ -72,21 +80,6 @@ class JaxAdapter(EngineAdapter):
     def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
         """A `psum`, `pmax`, `pmin` or another collective over as many virtual devices as there are inputs."""
         return carried_out(request, arrays)
-
-
-@cache
-def _matmul(out: str) -> Any:
-    return jax.jit(lambda a, b: jnp.matmul(a, b, preferred_element_type=out))
-
-
-@cache
-def _reduction(operation: str, axis: int, keepdims: bool) -> Any:
-    return jax.jit(lambda x: REDUCTIONS[operation](x, axis=axis, keepdims=keepdims))
-
-
-@cache
-def _elementary(operation: str) -> Any:
-    return jax.jit(jnp.power if operation == "pow" else getattr(jnp, operation))
 
 
 def make() -> JaxAdapter:

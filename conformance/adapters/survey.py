@@ -29,7 +29,7 @@ from tessera_conformance.transports.locate import locate
 
 IMPLEMENTATIONS = {
     "reference": ("tessera_reference", "reference"),
-    "numpy": ("numpy", "py:conformance.adapters.numpy_adapter:make"),
+    "numpy": ("numpy", "ops:conformance.adapters.numpy_adapter:TABLE"),
     "jax": ("jax", "py:conformance.adapters.jax_adapter:make"),
     "torch": ("torch", "py:conformance.adapters.torch_adapter:make"),
 }

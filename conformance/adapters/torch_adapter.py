@@ -1,47 +1,80 @@
-"""PyTorch on the CPU behind the protocol: `--impl=py:conformance.adapters.torch_adapter:make`.
+"""PyTorch on the CPU: operations as `ops:conformance.adapters.torch_adapter:TABLE`, collectives as `py:...:make`.
 
-Collectives are gloo's, between eight processes.
+Operations run on one thread. Collectives are gloo's, between eight processes.
 """
 
 from __future__ import annotations
 
-from functools import cache
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
 import torch
 from conformance.adapters.collective_requests import COMBINING, Request, kind_of
 from conformance.adapters.engine_adapter import EngineAdapter
-from conformance.adapters.exchange import (
-    NUMPY_TYPES,
-    UNARY,
-    array_of,
-    refuse_trees,
-    result_type,
-    tensor_of,
-)
-from conformance.adapters.gloo_ranks import RANKS, GlooRanks, given, taken
+from conformance.adapters.gloo_ranks import RANKS, GlooRanks
+from torch.nn import functional
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.operations import calls
+from tessera_conformance.operations.arrays import numpy_type
+from tessera_conformance.operations.names import DTYPES
 
-REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
+NAME, VERSION = "torch", torch.__version__
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+
+TORCH_TYPES = {numpy_type(name): getattr(torch, row["torch"]) for name, row in DTYPES.items() if "torch" in row}
+NUMPY_TYPES = {kind: dtype for dtype, kind in TORCH_TYPES.items()}
+WORDS = {1: (np.uint8, torch.uint8), 2: (np.int16, torch.int16)}
+LACKING = ("not implemented for", "Unsupported dtype", "not supported for")
+"""In the message of an error: PyTorch has no kernel of this dtype."""
+
+
+def given(array: Any) -> torch.Tensor:
+    """A tensor of an array's elements; what numpy does not know itself travels as words."""
+    if array.dtype.kind != "V":
+        return torch.from_numpy(array)
+    numpy_words, _ = WORDS[array.dtype.itemsize]
+    return torch.from_numpy(array.view(numpy_words)).view(TORCH_TYPES[array.dtype])
+
+
+def taken(tensor: torch.Tensor) -> Any:
+    """The array of a tensor's elements."""
+    whole = tensor.contiguous()
+    dtype = NUMPY_TYPES[whole.dtype]
+    if dtype.kind != "V":
+        return whole.resolve_conj().numpy()
+    return whole.view(WORDS[dtype.itemsize][1]).numpy().view(dtype)
+
+
+def on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors as one of arrays."""
+
+    @wraps(function)
+    def called(*arrays: Any, **attributes: Any) -> Any:
+        named = {name: TORCH_TYPES[v] if isinstance(v, np.dtype) else v for name, v in attributes.items()}
+        try:
+            result = function(*map(given, arrays), **named)
+        except RuntimeError as error:
+            if any(words in str(error) for words in LACKING):
+                raise NotImplementedError(str(error)) from None
+            raise
+        return tuple(map(taken, result)) if isinstance(result, tuple) else taken(result)
+
+    return called
+
+
+TABLE = calls("torch", {"torch": torch, "F": functional, "np": np}, on_arrays)
 
 
 class TorchAdapter(EngineAdapter):
-    """Single operations, as PyTorch computes them on one thread, and collectives of gloo."""
+    """Collectives of gloo, and the operations of the table."""
 
     def __init__(self) -> None:
-        super().__init__("gloo", torch.__version__, RANKS, name="torch")
-        torch.set_num_threads(1)
-
-    def numerics_evaluate(
-        self, *, operation: str, inputs: list[Tensor], attributes: dict[str, Any], level: str = "fast", **rest: Any
-    ) -> dict[str, Any]:
-        """One operation; what is not in this file is unsupported."""
-        refuse_trees(attributes)
-        arrays = [given(array_of(tensor)) for tensor in inputs]
-        return {"outputs": [tensor_of(taken(_evaluated(operation, arrays, attributes, inputs[0].dtype)))]}
+        super().__init__("gloo", torch.__version__, RANKS, name="torch", operations=sys.modules[__name__])
 
     def require(self, request: Request, dtype: str) -> None:
         """The dtypes that gloo combines."""
@@ -52,18 +85,6 @@ class TorchAdapter(EngineAdapter):
     def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
         """By gloo, over as many ranks as there are inputs."""
         return list(_ranks().carry_out(request, arrays))
-
-
-def _evaluated(operation: str, arrays: list[Any], attributes: dict[str, Any], dtype: str) -> Any:
-    if operation == "matmul" and len(arrays) == 2:
-        if np.dtype(result_type(attributes, dtype)) != np.dtype(NUMPY_TYPES[dtype]):
-            raise NotSupported("matmul with another result type")
-        return torch.matmul(*arrays)
-    if operation in REDUCTIONS:
-        return REDUCTIONS[operation](arrays[0], dim=attributes["axis"], keepdim=attributes.get("keepdims", False))
-    if operation in (*UNARY, "erf", "rsqrt", "reciprocal", "pow"):
-        return getattr(torch, operation)(*arrays)
-    raise NotSupported(f"numerics.evaluate {operation}")
 
 
 @cache

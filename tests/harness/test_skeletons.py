@@ -120,7 +120,7 @@ def test_what_it_lacks_is_no_pass(
     case = "ir/softmax/golden/fp32/small" if kind == "operations" else "ir/keywords/a-reserved-word-names-no-value/if"
     (item,) = [item for item in suite.items if item.stash[CASE].id == case]
     try:
-        assert judge(run, item).verdict == "fail"
+        assert judge(run, item).verdict == ("unsupported" if kind == "operations" else "fail")
     finally:
         run.session.close()
 

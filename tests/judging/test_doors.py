@@ -93,7 +93,7 @@ def test_a_wrong_operation_fails_its_vectors(libraries: ModuleType) -> None:
 def test_an_operation_that_is_lacking_is_no_pass(libraries: ModuleType) -> None:
     vectors = [vector for vector in PROGRAMS if vector.topic in ("ir/softmax", "ir/reductions")]
     found = verdicts(libraries.FewKernels, "operations", vectors)
-    assert {verdict for case, verdict in found.items() if case.startswith("ir/softmax/")} == {"fail"}
+    assert {verdict for case, verdict in found.items() if case.startswith("ir/softmax/")} == {"unsupported"}
     assert {verdict for case, verdict in found.items() if "/sum/" in case} == {"pass"}
 
 

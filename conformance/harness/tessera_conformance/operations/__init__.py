@@ -1,4 +1,4 @@
-"""A kernel library as a table of callables: `--impl=ops:MODULE:TABLE`, and the names of operations in other libraries."""
+"""A kernel library as a table of callables, `--impl=ops:MODULE:TABLE`; the names of operations in other libraries."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise NotSupported(f"{dtype} without ml_dtypes: pip install ml_dtypes") from None
-    return np.dtype(getattr(ml_dtypes, name.removeprefix(NARROW)))
+    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name.removeprefix(NARROW)))
+    return narrow
 
 
 def array_of(tensor: Tensor) -> Array:

@@ -50,7 +50,7 @@ class Operation:
 
 
 def _evaluated(rule: str, scope: Mapping[str, Any]) -> Any:
-    return eval(rule, dict(scope))  # noqa: S307  # rules are those of names.toml
+    return eval(rule, dict(scope))  # rules are those of names.toml
 
 
 def _read() -> tuple[Mapping[str, Operation], Mapping[str, Mapping[str, str]]]:
@@ -86,11 +86,12 @@ def calls(library: str, scope: Mapping[str, Any], wrap: Callable[[Any], Any] | N
 
 
 def _function(operation: Operation, call: str, scope: Mapping[str, Any]) -> Callable[..., Any]:
-    """`sum(x, *, axis, keepdims)` of "np.sum(x, axis=axis, keepdims=keepdims)": it takes the attributes that it uses."""
+    """The function of a call; it takes the attributes that the call uses."""
     used = {node.id for node in ast.walk(ast.parse(call, mode="eval")) if isinstance(node, ast.Name)}
     attributes = [name for name in operation.attributes if name in used]
-    parameters = ", ".join([*operation.operands, *(["*"] if attributes and not operation.is_variadic else []), *attributes])
-    function: Callable[..., Any] = eval(f"lambda {parameters}: {call}", dict(scope))  # noqa: S307
+    mark = ["*"] if attributes and not operation.is_variadic else []
+    parameters = ", ".join([*operation.operands, *mark, *attributes])
+    function: Callable[..., Any] = eval(f"lambda {parameters}: {call}", dict(scope))
     function.__name__ = function.__qualname__ = operation.name
     return function
 

@@ -70,8 +70,9 @@ class TableAdapter:
     def features(self) -> Sequence[str]:
         """What is claimed: what follows from the operations that are there, less what the module lacks."""
         brought = [OPERATIONS[name].feature for name in self.table]
-        features = {"operation-access", *brought, *(each for name in ("core", *brought) for each in FEATURES.get(name, ()))}
-        if "matmul" in self.table and "out" in parameters_of(self.table["matmul"]):
+        implied = [feature for name in ("core", *brought) for feature in FEATURES.get(name, ())]
+        features = {"operation-access", *brought, *implied}
+        if "matmul" in self.table and parameters_of(self.table["matmul"]) & {"out", "**"}:
             features.add("matmul-out")
         return sorted(features - {"core", *getattr(self.module, "LACKS", ())})
 
@@ -170,7 +171,7 @@ def arguments_of(
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
-    """The names by which a callable takes attributes, `**` for any; none of a ufunc, whose keywords mean other things."""
+    """The names by which a callable takes attributes, `**` for any; none of a ufunc, whose keywords mean others."""
     if isinstance(function, np.ufunc):
         return frozenset()
     try:

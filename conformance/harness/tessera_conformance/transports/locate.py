@@ -1,4 +1,4 @@
-"""From the texts of `--impl` and `--compiler` to a transport: `reference`, `py:`, `ops:`, `rpc:`, `hostio:` or `cabi:`."""
+"""From the texts of `--impl` and `--compiler` to a transport: `reference` or one of `FORMS`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ TABLES = "ops:"
 """The form of a table of operations."""
 REFERENCE = "py:tessera_reference.adapter:make"
 FORMS = (
-    "reference, py:module:factory, ops:module:table, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or hostio:tcp:HOST:PORT"
+    "reference, py:module:factory, ops:module:table, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or "
+    "hostio:tcp:HOST:PORT"
 )
 COMPILERS = (
     "what makes the module images: a command such as 'tessc {input} -o {output}', reference, py:module:factory or "
@@ -93,7 +94,9 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
         return _table(rest, implementation)()
     if form != "py":
         raise ImplementationUnavailable(
-            implementation, "not a Python adapter", "use reference, py:module:factory, ops:module:table or cabi:/path/lib.so"
+            implementation,
+            "not a Python adapter",
+            "use reference, py:module:factory, ops:module:table or cabi:/path/lib.so",
         )
     return _factory(rest, implementation)()
 
