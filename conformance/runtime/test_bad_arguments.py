@@ -13,7 +13,9 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, axes_of, devices, opened, refused
+from tessera_conformance.chapters.runtime.kit.readings import wrong_argument, wrong_axes, wrong_configuration
 from tessera_conformance.marks import clause
+from tessera_conformance.observations import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
@@ -35,7 +37,9 @@ def pairs(table: dict[str, Any]) -> list[Any]:
 def refuse(session: MeshSession, function: str, change: dict[str, Any], *statuses: str) -> None:
     """A legal call with this change is refused, at once and for good; without it, it is accepted."""
     arguments = legal_call(session, function)
-    refused(session.check, session.attempt(function, **(arguments | change)), *statuses)
+    answer = session.attempt(function, **(arguments | change))
+    wrong_argument(session.check, function, change, answer)
+    refused(session.check, answer, *statuses)
     session.synchronize()
     session.ask(function, **arguments)
 
@@ -69,7 +73,9 @@ def test_without_a_context_or_mesh_nothing_is_initialized(impl, check, function,
     """NULL for a context or mesh is refused, whatever else is given (AMB-RT-38)."""
     session = opened(impl, check)
     arguments = legal_call(session, function)
-    refused(check, session.attempt(function, **(arguments | {name: 0})), NOT_INITIALIZED, INVALID)
+    answer = session.attempt(function, **(arguments | {name: 0}))
+    wrong_argument(check, function, {name: 0}, answer)
+    refused(check, answer, NOT_INITIALIZED, INVALID)
 
 
 @clause("RT-19.A-01", "RT-07-03")
@@ -89,7 +95,7 @@ def test_an_out_parameter_that_is_null_is_refused(impl, check, function, name):
 NUMBERS = {
     "tessMeshCreate": {"nDevices": [0, -1, LOWEST_INT]},
     "tessHostAlloc": {"kind": [0, 2, -1, 7, LARGEST_INT]},
-    "tessMemcpyAsync": {"kind": [3, -1, 7, LOWEST_INT, LARGEST_INT]},
+    "tessMemcpyAsync": {"kind": [3, 99, -1, 7, LOWEST_INT, LARGEST_INT]},
     "tessModuleLoad": {"size": [0, 1]},
     "tessLaunch": {"argSize": [0, 1, 8, 15]},
     "tessAllReduce": {
@@ -109,12 +115,18 @@ NUMBERS = {
 
 
 @clause("RT-19.A-01", "RT-07-03")
-@pytest.mark.parametrize(("function", "name"), pairs(NUMBERS))
-def test_a_value_out_of_range_is_refused(impl, check, function, name):
+@pytest.mark.parametrize(
+    ("function", "name", "value"),
+    [
+        pytest.param(function, name, value, id=f"{function}-{name}-{value if value != '' else 'empty'}")
+        for function, row in NUMBERS.items()
+        for name, values in row.items()
+        for value in values
+    ],
+)
+def test_a_value_out_of_range_is_refused(impl, check, function, name, value):
     """Beside each range, far from it, and at the ends of the type."""
-    session = opened(impl, check)
-    for value in NUMBERS[function][name]:
-        refuse(session, function, {name: value}, INVALID)
+    refuse(opened(impl, check), function, {name: value}, INVALID)
 
 
 DEVICES = {
@@ -163,8 +175,10 @@ def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, ranks, sizes
     session = opened(impl, check, ranks)
     axes = dict(zip(("tp", "pp", "dp", "ep"), sizes, strict=True))
     arguments = {"context": session.context, "deviceIds": devices(impl, check, ranks)}
-    refused(check, session.attempt("tessMeshCreate", axes=axes, **arguments), INVALID)
-    session.ask("tessMeshCreate", axes={"tp": 1, "pp": ranks, "dp": 1, "ep": 0}, **arguments)
+    answer = session.attempt("tessMeshCreate", axes=axes, **arguments)
+    wrong_axes(check, sizes, answer)
+    refused(check, answer, INVALID)
+    session.ask("tessMeshCreate", axes=axes_of(pp=ranks), **arguments)
 
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
@@ -187,7 +201,9 @@ def test_a_launch_configuration_that_is_wrong_is_refused(impl, check, change):
     """By tessLaunch itself, and nothing is left for the synchronization (AMB-RT-08, AMB-RT-10, AMB-RT-61)."""
     session = opened(impl, check)
     legal = legal_call(session, "tessLaunch")
-    refused(check, session.attempt("tessLaunch", **(legal | {"cfg": legal["cfg"] | change})), INVALID)
+    answer = session.attempt("tessLaunch", **(legal | {"cfg": legal["cfg"] | change}))
+    wrong_configuration(session, change, answer)
+    refused(check, answer, INVALID)
     session.synchronize()
     session.ask("tessLaunch", **legal)
 
@@ -209,7 +225,11 @@ def test_a_mesh_and_the_stream_of_another_are_refused(impl, check, function):
     """A stream spans the ranks of its own mesh, and a call on it names that mesh (AMB-RT-123)."""
     session = opened(impl, check)
     other = session.ask("tessMeshCreate", **legal_call(session, "tessMeshCreate"))["mesh"]
-    refuse(session, function, {"mesh": other}, INVALID)
+    answer = session.attempt(function, **(legal_call(session, function) | {"mesh": other}))
+    check.reading("AMB-RT-123", "the mesh or the stream counts", isinstance(answer, Returned))
+    refused(check, answer, INVALID)
+    session.synchronize()
+    session.ask(function, **legal_call(session, function))
 
 
 @clause("RT-19.A-01", "RT-07-03")
@@ -221,7 +241,9 @@ def test_a_refused_call_is_not_reported_again(impl, check, function):
     wrong = next((name for name in (*POINTERS.get(function, ()), *HANDLES[function]) if name != "stream"), "stream")
     missing = 0 if wrong in (*ADDRESSES, *HANDLES[function]) else None
     for _ in range(3):
-        refused(check, session.attempt(function, **(legal | {wrong: missing})), INVALID, NOT_INITIALIZED)
+        answer = session.attempt(function, **(legal | {wrong: missing}))
+        wrong_argument(check, function, {wrong: missing}, answer)
+        refused(check, answer, INVALID, NOT_INITIALIZED)
     session.synchronize()
 
 

@@ -104,7 +104,7 @@ def test_sums_have_the_same_bits_under_seeded_schedules(impl, check, block, unti
         first = first or found[0]
         for rank, each in enumerate(found):
             check.bits(each, first, f"what rank {rank} has under seed {seed}")
-        session.destroy_mesh()
+        session.close_mesh()
     assert first is not None, "there are seeds"
     judge_reduced(impl, check, first, inputs, SUM, "the sum over the ranks")
 
@@ -193,7 +193,7 @@ def test_collectives_of_several_streams_do_not_mix_under_seeded_schedules(impl, 
         session = meshed(impl, check, context, devices_of(impl, check, 2))
         found, wanted = a_mixture(session, 3)
         check.equal(found, wanted, f"what the ranks hold under seed {seed}")
-        session.destroy_mesh()
+        session.close_mesh()
 
 
 @feature("rank-memory")

@@ -21,6 +21,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
 )
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, MAX, MIN, SUM, opened
+from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_argument
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 
@@ -174,7 +175,10 @@ def test_an_axis_of_one_changes_nothing(impl, check, collective, axis):
     session = gathered(impl, check, tp=1, dp=2, ep=0)
     inputs = contributions("fp32", 7, 2, seed=920)
     pointer = filled(session, inputs)
-    done(session, collective, pointer, 7, "fp32", **parts_of(collective, axis))
+    answer = asking(session, collective, pointer, 7, "fp32", **parts_of(collective, axis))
+    absent = axis == "ep" and rejected(answer, "TESS_ERR_INVALID_VALUE")
+    check.reading("AMB-RT-03", "an absent axis is an error", absent)
+    check.returns(answer, f"{collective} succeeds")
     for rank, each in enumerate(held(session, pointer, inputs)):
         check.bits(each, inputs[rank], f"what rank {rank} has")
 
@@ -205,6 +209,7 @@ def test_an_unknown_dtype_is_refused(impl, check, collective, number):
     """Ids are 1 to 13 (AMB-RT-59)."""
     session = opened(impl, check)
     answer = asking(session, collective, session.upload(bytes(64)), 4, number, **parts_of(collective))
+    wrong_argument(check, FUNCTIONS[collective], {"dtype": number}, answer)
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     session.synchronize()
 

@@ -6,8 +6,10 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.readings import ended_with_contents, rejected
 from tessera_conformance.marks import clause
+from tessera_conformance.observations import Returned
 
 TAKE_A_CONTEXT = [name for name, handles in HANDLES.items() if "context" in handles]
 LEFT = (
@@ -26,6 +28,7 @@ PARTS = ("major", "minor", "patch")
 def test_a_new_context_is_accepted(impl, check, function):
     """By every call that takes a context, and beside other contexts."""
     others = [check.returns(impl.runtime.tessInit())["context"] for _ in range(2)]
+    check.reading("AMB-RT-71", "second call returns the same context", others[0] == others[1])
     session = opened(impl, check)
     check.true(0 not in (*others, session.context), "no context is NULL")
     session.ask(function, **legal_call(session, function))
@@ -37,10 +40,11 @@ def test_a_new_context_is_accepted(impl, check, function):
 def test_contexts_are_independent(impl, check):
     """tessInit may be called again, and the end of one context is not that of another (AMB-RT-71)."""
     first, second = opened(impl, check), opened(impl, check)
+    check.reading("AMB-RT-71", "second call returns the same context", first.context == second.context)
     check.true(first.context != second.context, "two contexts have two handles")
     data = elements("int32", *range(COUNT))
     pointer = second.upload(data)
-    first.ask("tessShutdown", context=first.context)
+    ended_with_contents(first, "tessShutdown", context=first.context)
     check.equal(second.download(pointer, BYTES).hex(), data.hex(), "the memory of the other context")
     third = opened(impl, check)
     check.equal(third.download(third.upload(data), BYTES).hex(), data.hex(), "the memory of a later context")
@@ -68,7 +72,7 @@ def test_shutting_down_ends_what_belongs_to_the_context(impl, check, function):
     session.another_stream(priority=3)
     session.ask(function, **legal_call(session, function))
     session.synchronize()
-    session.ask("tessShutdown", context=session.context)
+    ended_with_contents(session, "tessShutdown", context=session.context)
 
 
 @clause("RT-04.1-20")
@@ -89,7 +93,10 @@ def test_shutting_down_lets_queued_work_finish(impl, check):
     """A copy on the device and one back to the host are done when tessShutdown returns (AMB-RT-50)."""
     session = opened(impl, check)
     target = session.round_trip(elements("int32", *[41] * COUNT))
-    session.ask("tessShutdown", context=session.context)
+    answer = session.attempt("tessShutdown", context=session.context)
+    refusal = rejected(answer, "TESS_ERR_INVALID_VALUE")
+    check.reading("AMB-RT-50", "TESS_ERR_INVALID_VALUE while busy", refusal)
+    check.returns(answer, "tessShutdown succeeds")
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [41] * COUNT, "what was copied to the host")
 
 
@@ -99,13 +106,15 @@ def test_shutting_down_gives_the_memory_back(impl, check):
     for _ in range(4):
         session = opened(impl, check)
         session.allocate(session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2)
-        session.ask("tessShutdown", context=session.context)
+        ended_with_contents(session, "tessShutdown", context=session.context)
 
 
 @clause("RT-04.1-21")
 def test_the_version_has_three_numbers(impl, check):
     """None is negative, and a context changes nothing (AMB-RT-39)."""
-    before = check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds before tessInit")
+    answer = impl.runtime.tessGetVersion()
+    check.reading("AMB-RT-39", "NOT_INITIALIZED before tessInit", rejected(answer, "TESS_ERR_NOT_INITIALIZED"))
+    before = check.returns(answer, "tessGetVersion succeeds before tessInit")
     check.equal(sorted(before), sorted(PARTS), "the numbers")
     check.true(all(number >= 0 for number in before.values()), "none is negative", before)
     context = check.returns(impl.runtime.tessInit())["context"]
@@ -116,10 +125,21 @@ def test_the_version_has_three_numbers(impl, check):
 
 @clause("RT-04.1-21")
 def test_each_number_of_the_version_is_written(impl, check):
-    """A call without one of the three outputs is refused, a call with all of them is not (AMB-RT-39)."""
-    for missing in ([part] for part in PARTS):
-        refused(check, impl.runtime.tessGetVersion(null=missing), "TESS_ERR_INVALID_VALUE")
-    check.equal(sorted(check.returns(impl.runtime.tessGetVersion())), sorted(PARTS), "the numbers")
+    """They are the same in every call of a context."""
+    check.returns(impl.runtime.tessInit(), "tessInit succeeds")
+    found = [check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds") for _ in range(2)]
+    check.equal(sorted(found[0]), sorted(PARTS), "the numbers")
+    check.equal(found[1], found[0], "the numbers of the second call")
+
+
+@clause("RT-04.1-21")
+@pytest.mark.parametrize("missing", PARTS)
+def test_a_version_that_goes_nowhere_is_refused(impl, check, missing):
+    """A call without one of the three outputs is refused (AMB-RT-39)."""
+    check.returns(impl.runtime.tessInit(), "tessInit succeeds")
+    answer = impl.runtime.tessGetVersion(null=[missing])
+    check.reading("AMB-RT-39", "a NULL output is passed over", isinstance(answer, Returned))
+    refused(check, answer, "TESS_ERR_INVALID_VALUE")
 
 
 @clause("RT-04.1-21")
@@ -127,7 +147,11 @@ def test_the_version_is_that_of_the_binary_interface(impl, check):
     """A module written for this major and minor loads: the two are the ABI pair (AMB-RT-32)."""
     session = opened(impl, check)
     version = session.ask("tessGetVersion")
-    session.load(abi_version=[version["major"], version["minor"]])
+    image = compiled(impl, check, abi_version=[version["major"], version["minor"]])
+    answer = session.attempt("tessModuleLoad", context=session.context, image=image)
+    other = rejected(answer, "TESS_ERR_ABI_VERSION_MISMATCH")
+    check.reading("AMB-RT-32", "the two versions are unrelated", other)
+    check.returns(answer, "a module of this version loads")
 
 
 @clause("RT-19.A-03")
@@ -139,6 +163,8 @@ def test_the_version_is_that_of_the_binary_interface(impl, check):
 def test_before_tessinit_nothing_is_initialized(impl, check, function, arguments):
     """Functions that take no context need one all the same (AMB-RT-07)."""
     call = getattr(impl.runtime, function)
-    check.status(call(**arguments), "TESS_ERR_NOT_INITIALIZED")
+    answer = call(**arguments)
+    check.reading("AMB-RT-07", "they work at any time", isinstance(answer, Returned))
+    check.status(answer, "TESS_ERR_NOT_INITIALIZED")
     check.returns(impl.runtime.tessInit())
     check.returns(call(**arguments), f"{function} succeeds after tessInit")

@@ -167,7 +167,7 @@ def test_copies_keep_their_place_under_many_orders(impl, check, block):
         other.launch(digits(other, image), packed(("int32", 1), ("ptr", other.upload(bytes(BYTES)))))
         found, wanted = of_every_kind(session, image)
         check.equal(found, wanted, f"what each copy to the host saw under seed {seed}")
-        session.ask("tessShutdown", context=session.context)
+        session.close()
 
 
 @feature("schedule-control")
@@ -186,7 +186,7 @@ def test_copies_keep_their_place_under_every_order(impl, check):
         for each in streams:
             each.synchronize()
         found = [values_of("int32", session.host_bytes(target, 4)) for target in targets]
-        session.ask("tessShutdown", context=session.context)
+        session.close()
         return found
 
     schedules = list(explored(impl, check, run, most=2000))

@@ -235,7 +235,7 @@ def test_more_is_logged_the_higher_the_level(impl, check):
         strange = [each for each in lines if each["level"] not in levels]
         check.equal(strange, [], f"lines that {level} does not ask for")
         counts.append(len(lines))
-        session.ask("tessShutdown", context=session.context)
+        session.close()
     check.true(counts == sorted(counts) and counts[-1] > 0, "the higher the level, the more lines", counts)
 
 

@@ -19,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -59,8 +60,11 @@ def test_a_launch_that_is_refused_does_not_run(impl, check, wrong):
     check.equal(session.integers(pointer), [5] * COUNT, "the memory")
 
 
+COPIES = {"kind": {"kind": 3}, "far kind": {"kind": 99}, "negative kind": {"kind": -1}, "source": {"src": 0}}
+
+
 @clause("RT-07-02")
-@pytest.mark.parametrize("wrong", [{"kind": 3}, {"kind": -1}, {"src": 0}], ids=["kind", "negative kind", "source"])
+@pytest.mark.parametrize("wrong", COPIES.values(), ids=COPIES)
 def test_a_copy_that_is_refused_moves_nothing(impl, check, wrong):
     """The target is as it was; without the mistake it is written."""
     session = opened(impl, check)
@@ -85,7 +89,9 @@ def test_a_collective_that_is_refused_changes_nothing(impl, check, ranks, wrong)
     pointer = of_ones(session)
     arguments = {"mesh": session.mesh, "buffer": pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"], "op": SUM}
     whole = arguments | {"axis": "dp", "stream": session.stream}
-    refused(check, session.attempt("tessAllReduce", **(whole | wrong)), INVALID)
+    answer = session.attempt("tessAllReduce", **(whole | wrong))
+    wrong_argument(check, "tessAllReduce", wrong, answer)
+    refused(check, answer, INVALID)
     check.equal(session.integers(pointer), ONES, "the buffer")
     session.ask("tessAllReduce", **whole)
     check.equal(session.integers(pointer), [ranks] * COUNT, "the buffer")
@@ -111,7 +117,7 @@ def test_kernels_are_found_and_not_found_by_turns(impl, check):
     module = session.load()
     for _ in range(5):
         session.kernel_of(module, "fill")
-        refused(check, session.attempt("tessKernelGet", module=module, name="none"), INVALID)
+        no_kernel(check, session.attempt("tessKernelGet", module=module, name="none"))
 
 
 @clause("RT-07-04")

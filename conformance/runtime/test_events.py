@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
+from tessera_conformance.chapters.runtime.kit.encoding import elements
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, D2H, H2D, opened
+from tessera_conformance.chapters.runtime.kit.readings import hung, rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
+
+ONES = elements("int32", *[1] * COUNT)
 
 # Programs: two streams, and what has been found when both are done
 
@@ -225,14 +229,6 @@ def on_one_stream_beside_another(stream: StreamFixture) -> int:
     return stream.number(x)
 
 
-def of_nothing_recorded(stream: StreamFixture) -> int:
-    """A wait for an event that nothing has recorded lets the stream go on (AMB-RT-49)."""
-    x, event = stream.zeros(), stream.event()
-    stream.wait(event)
-    stream.digit(6, x)
-    return stream.number(x)
-
-
 ORDERING = {
     "handed over": (handed_over, 12),
     "there and back": (there_and_back, 1234),
@@ -307,7 +303,21 @@ def test_a_stream_of_launches_does_not_block_itself(impl, check, program, wanted
 @clause("RT-12-03")
 def test_an_event_that_nothing_recorded_holds_nothing_up(impl, check):
     """A stream that waits for it goes on (AMB-RT-49)."""
-    check.equal(by_copies(impl, check).run(of_nothing_recorded), 6, "what the stream did")
+    session = opened(impl, check)
+    source, target, event = session.upload(ONES), session.host(bytes(BYTES)), session.event()
+    session.synchronize()
+    answers = [session.attempt("tessStreamWaitEvent", stream=session.stream, event=event)]
+    refusal = rejected(answers[0], "TESS_ERR_INVALID_VALUE")
+    check.reading("AMB-RT-49", "waiting for an unrecorded event is TESS_ERR_INVALID_VALUE", refusal)
+    if not hung(*answers):
+        whole = {"dst": target, "src": source, "bytes": BYTES, "kind": D2H, "stream": session.stream}
+        answers.append(session.attempt("tessMemcpyAsync", **whole))
+    if not hung(*answers):
+        answers.append(session.attempt("tessStreamSynchronize", stream=session.stream))
+    check.reading("AMB-RT-49", "unrecorded events block", hung(*answers))
+    for answer in answers:
+        check.returns(answer, "the call succeeds")
+    check.equal(session.host_bytes(target, BYTES).hex(), ONES.hex(), "what was copied behind the wait")
 
 
 @seeded

@@ -9,6 +9,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import meshed
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 
 def on_every_rank(stream: StreamFixture) -> list[int]:
@@ -102,8 +103,8 @@ def between_meshes(own: int, others: int) -> Program:
         one.move(x, y)
         found = one.number(y)
         two.synchronize()
-        two.destroy_mesh()
-        one.destroy_mesh()
+        two.close_mesh()
+        one.close_mesh()
         return [found, 0]
 
     return program
@@ -134,7 +135,9 @@ def test_a_wait_on_a_mesh_without_common_devices_is_refused(impl, check):
     one, two, both = (meshed(impl, check, runner.context, ids) for ids in ([first], [second], [first, second]))
     event = one.event()
     one.record(event)
-    check.status(two.attempt("tessStreamWaitEvent", stream=two.stream, event=event), "TESS_ERR_INVALID_VALUE")
+    answer = two.attempt("tessStreamWaitEvent", stream=two.stream, event=event)
+    check.reading("AMB-RT-49", "a wait on a mesh that shares no device orders the two", isinstance(answer, Returned))
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
     both.wait(event)
     both.synchronize()
     stream = runner.on(two)

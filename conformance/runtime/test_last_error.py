@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, MeshSession, opened, refused
+from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument
 from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -35,7 +36,9 @@ def last_error(session: MeshSession) -> str:
 def test_the_text_names_the_function(impl, check, function, change):
     """For every argument that can be NULL."""
     session = opened(impl, check)
-    refused(check, session.attempt(function, **(legal_call(session, function) | change)), INVALID, NOT_INITIALIZED)
+    answer = session.attempt(function, **(legal_call(session, function) | change))
+    wrong_argument(check, function, change, answer)
+    refused(check, answer, INVALID, NOT_INITIALIZED)
     text = last_error(session)
     check.true(function in text, f"the text names {function}", text)
 
@@ -48,7 +51,7 @@ def test_the_text_is_that_of_the_last_failure(impl, check):
     module = session.load()
     refused(check, session.attempt("tessStreamSynchronize", stream=0), INVALID)
     first = last_error(session)
-    refused(check, session.attempt("tessKernelGet", module=module, name="none"), INVALID)
+    no_kernel(check, session.attempt("tessKernelGet", module=module, name="none"))
     second = last_error(session)
     check.true(first != second, "the second failure has a text of its own", [first, second])
     check.true("tessKernelGet" in second, "the text names tessKernelGet", second)

@@ -18,6 +18,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
+from tessera_conformance.chapters.runtime.kit.readings import wrong_configuration
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.oracle import bounds
@@ -114,7 +115,9 @@ def test_an_undefined_bit_is_refused(impl, check, bit, others):
     """Alone and beside defined ones; the launch does not run (AMB-RT-10)."""
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *range(COUNT)))
-    check.status(flagged(session, pointer, others | 1 << bit), "TESS_ERR_INVALID_VALUE")
+    answer = flagged(session, pointer, others | 1 << bit)
+    wrong_configuration(session, {"flags": others | 1 << bit}, answer)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
     check.equal(session.integers(pointer), list(range(COUNT)), "the memory")
 
 

@@ -16,7 +16,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
+from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, has_arrived
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)
 
@@ -141,8 +143,8 @@ def test_releasing_memory_lets_queued_work_finish(impl, check):
     session = opened(impl, check)
     pointer, target = session.upload(pattern(4096)), session.host(bytes(4096))
     session.copy(target, pointer, 4096, D2H)
-    session.ask("tessFree", mesh=session.mesh, devPtr=pointer)
-    check.equal(session.host_bytes(target, 4096).hex(), pattern(4096).hex(), "what was copied to the host")
+    ended_while_busy(session, "tessFree", mesh=session.mesh, devPtr=pointer)
+    has_arrived(session, target, pattern(4096))
 
 
 def pinned(session: MeshSession, size: int) -> int:
@@ -180,7 +182,9 @@ def test_pinned_host_memory_is_copied_from_and_to(impl, check, size):
 def test_only_pinned_memory_is_of_the_host(impl, check):
     """TESS_MEM_GLOBAL is refused, and needs no device to be so (AMB-RT-06)."""
     check.returns(impl.runtime.tessInit())
-    refused(check, impl.runtime.tessHostAlloc(bytes=64, kind=0), "TESS_ERR_INVALID_VALUE")
+    answer = impl.runtime.tessHostAlloc(bytes=64, kind=0)
+    check.reading("AMB-RT-06", "GLOBAL means pageable host memory", isinstance(answer, Returned))
+    refused(check, answer, "TESS_ERR_INVALID_VALUE")
     check.returns(impl.runtime.tessHostAlloc(bytes=64, kind=1), "TESS_MEM_PINNED_HOST is accepted")
 
 

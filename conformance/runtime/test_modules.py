@@ -9,6 +9,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
+from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, no_kernel, rejected
 from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -56,30 +57,25 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "nothing left": lambda image: b"",
     "one byte": lambda image: image[:1],
     "half": lambda image: image[: len(image) // 2],
-    "all but the last byte": lambda image: image[:-1],
     "first byte changed": lambda image: bytes([image[0] ^ 0x80]) + image[1:],
-    "middle byte changed": lambda image: changed(image, len(image) // 2),
-    "last byte changed": lambda image: changed(image, len(image) - 1),
     "zeros": lambda image: bytes(len(image)),
     "text": lambda image: b"module m { kernel k() { } }",
     "a foreign container": lambda image: b"\x7fELF\x02\x01\x01" + image[7:],
 }
 
 
-def changed(image: bytes, place: int) -> bytes:
-    """An image with one bit of a byte turned."""
-    return image[:place] + bytes([image[place] ^ 1]) + image[place + 1 :]
-
-
 @clause("RT-04.5-04", "RT-19.A-01", "RT-07-03")
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_an_image_that_is_cut_or_altered_is_refused(impl, check, change):
-    """By tessModuleLoad, with TESS_ERR_INVALID_VALUE (AMB-RT-43)."""
+    """By tessModuleLoad, with TESS_ERR_INVALID_VALUE (AMB-RT-43); single bytes are in `test_spoiled_images.py`."""
     session = opened(impl, check)
     image = bytes.fromhex(compiled(impl, check))
     broken = session.host(change(image) or bytes(1))
     size = len(change(image))
-    refused(check, session.attempt("tessModuleLoad", context=session.context, image=broken, size=size), INVALID)
+    answer = session.attempt("tessModuleLoad", context=session.context, image=broken, size=size)
+    corrupt = rejected(answer, "TESS_ERR_CACHE_CORRUPT")
+    check.reading("AMB-RT-43", "TESS_ERR_CACHE_CORRUPT when the hash does not fit", corrupt)
+    refused(check, answer, INVALID)
     session.synchronize()
     check.returns(loading(session, image.hex()), "the whole image loads")
 
@@ -135,7 +131,7 @@ def test_unloading_lets_queued_work_finish(impl, check):
     module, pointer, target = session.load(), session.allocate(BYTES), session.host(bytes(BYTES))
     session.launch(session.kernel_of(module, "fill"), packed(("int32", 47), ("ptr", pointer)))
     session.copy(target, pointer, BYTES, D2H)
-    session.ask("tessModuleUnload", module=module)
+    ended_while_busy(session, "tessModuleUnload", module=module)
     session.synchronize()
     check.equal(values_of("int32", session.host_bytes(target, BYTES)), [47] * COUNT, "what was copied to the host")
 
@@ -161,7 +157,8 @@ def test_no_kernel_is_found_under_another_name(impl, check, name):
     """A name that begins, ends or resembles one is another (AMB-RT-42)."""
     session = opened(impl, check)
     module = session.load()
-    refused(check, session.attempt("tessKernelGet", module=module, name=name), INVALID)
+    answer = session.attempt("tessKernelGet", module=module, name=name)
+    no_kernel(check, answer)
     session.kernel_of(module, "fill")
 
 
@@ -184,8 +181,8 @@ def test_a_module_has_its_own_kernels_only(impl, check):
     session = opened(impl, check)
     first = session.load("module m { kernel one(x: tensor<64xint32>) { x[0:64] = 1; } kernel mine() { } }")
     second = session.load("module m { kernel one(x: tensor<64xint32>) { x[0:64] = 2; } kernel yours() { } }")
-    refused(check, session.attempt("tessKernelGet", module=first, name="yours"), INVALID)
-    refused(check, session.attempt("tessKernelGet", module=second, name="mine"), INVALID)
+    no_kernel(check, session.attempt("tessKernelGet", module=first, name="yours"))
+    no_kernel(check, session.attempt("tessKernelGet", module=second, name="mine"))
     for value, module in ((1, first), (2, second)):
         pointer = session.allocate(BYTES)
         session.launch(session.kernel_of(module, "one"), packed(("ptr", pointer)))

@@ -55,7 +55,7 @@ def entries(session: MeshSession, kind: str = "binary") -> Sequence[Mapping[str,
 
 def ended(session: MeshSession) -> None:
     """End the context: what it kept in memory is gone."""
-    session.ask("tessShutdown", context=session.context)
+    session.close()
 
 
 def use(impl: Implementation, check: Check, directory: Path, image: str, **stated: Any) -> tuple[int, int]:

@@ -78,6 +78,13 @@ def collective(session: MeshSession, buffer: str, **others: Any) -> Arguments:
     return {**whole, **others, "stream": session.stream}
 
 
+def recorded(session: MeshSession) -> int:
+    """An event that the stream has recorded."""
+    event = session.event()
+    session.record(event)
+    return event
+
+
 def host_memory(session: MeshSession) -> int:
     """Memory of tessHostAlloc."""
     return int(session.ask("tessHostAlloc", bytes=BYTES, kind=PINNED_HOST)["hostPtr"])
@@ -85,7 +92,7 @@ def host_memory(session: MeshSession) -> int:
 
 CALLS: Mapping[str, Callable[[MeshSession], Arguments]] = {
     "tessInit": lambda session: {},
-    "tessShutdown": lambda session: {"context": session.context},
+    "tessShutdown": lambda session: {"context": session.ask("tessInit")["context"]},
     "tessGetVersion": lambda session: {},
     "tessMeshCreate": new_mesh,
     "tessMeshDestroy": lambda session: {"mesh": session.ask("tessMeshCreate", **new_mesh(session))["mesh"]},
@@ -94,10 +101,7 @@ CALLS: Mapping[str, Callable[[MeshSession], Arguments]] = {
     "tessEventCreate": lambda session: {},
     "tessEventDestroy": lambda session: {"event": session.ask("tessEventCreate")["event"]},
     "tessEventRecord": lambda session: {"event": session.ask("tessEventCreate")["event"], "stream": session.stream},
-    "tessStreamWaitEvent": lambda session: {
-        "stream": session.stream,
-        "event": session.ask("tessEventCreate")["event"],
-    },
+    "tessStreamWaitEvent": lambda session: {"stream": session.stream, "event": recorded(session)},
     "tessStreamSynchronize": lambda session: {"stream": session.stream},
     "tessMalloc": lambda session: {"mesh": session.mesh, "bytes": BYTES},
     "tessFree": lambda session: {"mesh": session.mesh, "devPtr": session.allocate(BYTES)},

@@ -7,7 +7,7 @@ is itself a check; calls that a case expects to be refused are made with `attemp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from tessera_conformance.check import Check
@@ -62,6 +62,8 @@ class MeshSession:
     mesh: int
     stream: int
     ranks: int = 1
+    streams: list[int] = field(default_factory=list, compare=False)
+    """Those of the mesh that cases have opened so far."""
 
     def attempt(self, function: str, **arguments: Any) -> Observation:
         """Call a function of the runtime and leave the verdict to the caller."""
@@ -74,7 +76,9 @@ class MeshSession:
 
     def another_stream(self, priority: int = 0) -> Self:
         """The same with a new stream of the mesh."""
-        return replace(self, stream=self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
+        stream = int(self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
+        self.streams.append(stream)
+        return replace(self, stream=stream)
 
     def synchronize(self) -> None:
         """Wait for the stream, which has no error to report."""
@@ -91,6 +95,19 @@ class MeshSession:
     def destroy_mesh(self) -> None:
         """Destroy the mesh, with its streams and memory."""
         self.ask("tessMeshDestroy", mesh=self.mesh)
+
+    def close_mesh(self) -> None:
+        """Synchronize and destroy the streams, then the mesh; what memory keeps alive may stay (AMB-RT-50)."""
+        for stream in self.streams:
+            self.attempt("tessStreamSynchronize", stream=stream)
+            self.attempt("tessStreamDestroy", stream=stream)
+        self.streams.clear()
+        self.attempt("tessMeshDestroy", mesh=self.mesh)
+
+    def close(self) -> None:
+        """End the context, when its mesh is closed."""
+        self.close_mesh()
+        self.ask("tessShutdown", context=self.context)
 
     # Events
 
@@ -236,8 +253,8 @@ def devices(impl: Implementation, check: Check, count: int) -> list[int]:
 
 
 def axes_of(**sizes: int) -> dict[str, int]:
-    """tessMeshAxes with some axes, the others absent."""
-    return {name: sizes.get(name, 0) for name in ("tp", "pp", "dp", "ep")}
+    """tessMeshAxes with some axes, the others of one rank."""
+    return {name: sizes.get(name, 1) for name in ("tp", "pp", "dp", "ep")}
 
 
 def opened(impl: Implementation, check: Check, ranks: int = 1, **sizes: int) -> MeshSession:
@@ -250,11 +267,13 @@ def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int],
     """A mesh of these devices with a stream in a context."""
     axes = axes_of(**(sizes or {"dp": len(ids)}))
     created = impl.runtime.tessMeshCreate(context=context, deviceIds=list(ids), axes=axes)
+    absent = isinstance(created, Rejected) and 0 in sizes.values() and created.code == "TESS_ERR_INVALID_VALUE"
+    check.reading("AMB-RT-01", "refuse 0 and call the sample wrong", absent)
     if len(ids) > 1 and isinstance(created, Rejected):
         check.given(machine(impl, check) is not None, f"the machine has {len(ids)} devices", created.code)
     mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
     stream = check.returns(impl.runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
-    return MeshSession(impl, check, context, mesh, stream, len(ids))
+    return MeshSession(impl, check, context, mesh, stream, len(ids), [stream])
 
 
 def compiled(impl: Implementation, check: Check, source: str = KERNELS, **options: Any) -> str:

@@ -241,7 +241,7 @@ class ProgramRunner:
         """What a program returns."""
         session = meshed(self.impl, self.check, self.context, devices(self.impl, self.check, ranks))
         result = program(self.on(session))
-        session.destroy_mesh()
+        session.close_mesh()
         return result
 
     def on(self, session: MeshSession) -> StreamFixture:

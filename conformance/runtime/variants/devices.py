@@ -46,3 +46,56 @@ class OtherDevices(ReferenceAdapter):
             return ids
         known = {own(each["id"]): each["id"] for each in super().runtime_tessxDevices()["devices"]}
         return [known.get(each, -1) if type(each) is int else each for each in ids]
+
+
+class FewDevices(ReferenceAdapter):
+    """The first devices of the reference are all that there are."""
+
+    count = 1
+
+    def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Those that there are."""
+        found = super().runtime_tessxDevices(**given)
+        return found | {"devices": found["devices"][: self.count]}
+
+    def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """A mesh of these."""
+        asked = list(deviceIds or ())[: given.get("nDevices")]
+        if any(type(each) is int and each >= self.count for each in asked):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessMeshCreate: there is no such device")
+        return super().runtime_tessMeshCreate(deviceIds=deviceIds, **given)
+
+
+@varies("AMB-RT-120", "has one device", *RUNTIME)
+class OneDevice(FewDevices):
+    """A machine of a single device."""
+
+
+@varies("AMB-RT-120", "has two devices", *RUNTIME)
+class TwoDevices(FewDevices):
+    """A machine of two."""
+
+    count = 2
+
+
+@varies("AMB-RT-120", "has four devices", *RUNTIME)
+class FourDevices(FewDevices):
+    """A machine of four."""
+
+    count = 4
+
+
+@varies("AMB-RT-120", "does not tell its devices, and has one", *RUNTIME)
+class UntoldDevice(FewDevices):
+    """What asks for more finds that there are none."""
+
+    def hello(self) -> dict[str, Any]:
+        """Without the feature of a list."""
+        found = super().hello()
+        kept = {name: state for name, state in found["capabilities"].items() if name != "device-list"}
+        return found | {"capabilities": kept}
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "runtime_tessxDevices":
+            raise AttributeError(name)
+        return super().__getattribute__(name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 
-from .changes import Call, Given, accepting, answering
+from .changes import accepting
 
 COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 
@@ -187,18 +187,4 @@ TAKEN = [
         lambda cfg: bool(cfg["flags"] & 16),
         lambda cfg: {"flags": cfg["flags"] & ~16},
     ),
-]
-
-
-def of_the_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Take the mesh of the stream."""
-    for handle, mesh in adapter.runtime.handles.live("mesh"):
-        if given["mesh"] and given["stream"] in mesh.streams:
-            return call(**(given | {"mesh": handle}))
-    return call(**given)
-
-
-MESHES = [
-    answering("RT-19.A-01", f"{function}_other_mesh", "does not compare mesh and stream", function, of_the_stream)
-    for function in ("tessLaunch", *COLLECTIVES)
 ]

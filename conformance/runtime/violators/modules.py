@@ -6,7 +6,6 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin.container import CHECKSUM_BYTES, checksum
 from tessera_reference.runtime.modules import LoadedModule
 
 from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, null, refusing, restating
@@ -34,19 +33,6 @@ def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return {"module": live[-1][0]} if live else call(**given)
 
 
-def checksum_mended(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Recompute the checksum before validating."""
-    try:
-        return call(**given)
-    except Refusal:
-        if not isinstance(given["image"], int):
-            raise
-        size = given["size"]
-        stored = adapter.runtime_tessxHostRead(hostPtr=given["image"], bytes=size)
-        content = bytes.fromhex(stored["data"])[: size - CHECKSUM_BYTES]
-        return call(**(given | {"image": (content + checksum(content)).hex()}))
-
-
 def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Refuse modules none of whose kernels has parameters."""
     answer = call(**given)
@@ -60,7 +46,6 @@ LOADED = [
     answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
     answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
     answering("RT-04.5-04", "null_module", "gives a module that is NULL", "tessModuleLoad", null("module")),
-    answering("RT-04.5-04", "checksum_mended", "ignores the checksum", "tessModuleLoad", checksum_mended),
     refusing(
         "RT-04.5-04",
         "no_host_memory",

@@ -1,0 +1,99 @@
+"""Memory that no machine has, and releases of what was not allocated (runtime specification, 4.4 and 19.A)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
+
+from .changes import BuildsOnce, Call, Given, accepting, answering
+
+ROUNDED_TO = 64
+
+
+def rounded(given: Given) -> dict[str, Any]:
+    """The size rounded up in 64 bits, where the largest become none; then the least that there is."""
+    return {"bytes": (given["bytes"] + ROUNDED_TO - 1) // ROUNDED_TO * ROUNDED_TO % (1 << 64) or ROUNDED_TO}
+
+
+def signed(given: Given) -> dict[str, Any]:
+    """Sizes below zero as a signed word are the least that there is."""
+    return {"bytes": ROUNDED_TO if given["bytes"] >= 1 << 63 else given["bytes"]}
+
+
+def too_large(given: Given) -> bool:
+    """Whether rounding up overflows."""
+    return bool(given["bytes"] > (1 << 64) - ROUNDED_TO)
+
+
+SIZES: list[Violation] = [
+    accepting("RT-19.A-02", "rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessMalloc", too_large, rounded),
+    accepting("RT-07-04", "signed_sizes", "takes sizes for signed", "tessMalloc", lambda given: True, signed),
+    accepting(
+        "RT-19.A-02", "host_rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessHostAlloc", too_large, rounded
+    ),
+]
+
+
+def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Release what is known, and say the same of what is not."""
+    try:
+        return call(**given)
+    except Refusal:
+        if given.get("devPtr", given.get("hostPtr")) and given.get("mesh", 1):
+            return {}
+        raise
+
+
+def whole(name: str) -> Any:
+    """Release the allocation in which an address lies."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        for each in adapter.runtime.machine.memory.live():
+            if each.address <= given[name] < each.address + each.bytes:
+                return call(**(given | {name: each.address}))
+        return call(**given)
+
+    return answer
+
+
+RELEASED: list[Violation] = [
+    answering("RT-07-02", "frees_anything", "reports that it has freed what it never gave", "tessFree", always),
+    answering("RT-19.A-01", "frees_any_host_memory", "frees what it never gave", "tessHostFree", always),
+    answering("RT-19.A-01", "frees_by_any_address", "frees by any address within", "tessFree", whole("devPtr")),
+    answering(
+        "RT-19.A-01", "frees_host_by_any_address", "frees by any address within", "tessHostFree", whole("hostPtr")
+    ),
+]
+
+
+@violates("RT-04.4-14", "gives memory out twice that was released twice")
+class ReleasedTwice(BuildsOnce):
+    """A list of what is free, from which allocations of the same size are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free: list[int] = []
+        self.sizes: dict[int, int] = {}
+
+    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The last that was released, if it has the size."""
+        if self.free and not given.get("null") and self.sizes[self.free[-1]] == given["bytes"]:
+            return {"devPtr": self.free.pop()}
+        answer = super().runtime_tessMalloc(**given)
+        self.sizes[answer["devPtr"]] = given["bytes"]
+        return answer
+
+    def runtime_tessFree(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Keep it for the next."""
+        if given["devPtr"] not in self.sizes or not given["mesh"]:
+            return super().runtime_tessFree(**given)
+        self.free.append(given["devPtr"])
+        return {}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget all."""
+        self.free.clear()
+        self.sizes.clear()
+        return super().session_reset()

@@ -1,0 +1,60 @@
+"""Images with some bytes changed (runtime specification, 4.5 and 8.1; AMB-RT-43)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import violates
+
+from .changes import INVALID, BuildsOnce
+
+SHORT = 64
+"""Images of no more bytes are refused as they should be."""
+
+
+class Trusting(BuildsOnce):
+    """Looks at an image that is refused once more."""
+
+    def runtime_tessModuleLoad(self, *, image: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """The module of the image, or what becomes of one that is spoiled."""
+        try:
+            return super().runtime_tessModuleLoad(image=image, **given)
+        except Refusal as refusal:
+            if refusal.outcome.code == INVALID and given.get("size", SHORT) > SHORT:
+                self.spoiled()
+            raise
+
+    def spoiled(self) -> None:
+        """What becomes of it, before it is refused."""
+
+
+@violates("RT-04.5-04", "ends when it loads an image with some bytes changed")
+class DiesOfImages(Trusting):
+    """The process is gone."""
+
+    def spoiled(self) -> None:
+        """The end."""
+        raise SystemError("the image was trusted")
+
+
+@violates("RT-07-02", "refuses every image after one with some bytes changed")
+class BrokenAfterwards(Trusting):
+    """One spoiled image is enough."""
+
+    broken = False
+
+    def runtime_tessModuleLoad(self, *, image: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Refuse what comes after a spoiled image."""
+        if self.broken:
+            raise Refusal(INVALID, "call", "tessModuleLoad: out of order")
+        return super().runtime_tessModuleLoad(image=image, **given)
+
+    def spoiled(self) -> None:
+        """Remember it."""
+        self.broken = True
+
+    def session_reset(self) -> dict[str, Any]:
+        """Begin anew."""
+        self.broken = False
+        return super().session_reset()
