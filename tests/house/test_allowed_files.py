@@ -35,6 +35,7 @@ AMONG_THE_REPORTS = {
     "coverage.json",
     "engines",
     "equivalent-mutants",
+    "implementations",
     "kill-matrix.json",
     "kill-matrix.md",
     "libtessera",
