@@ -32,8 +32,8 @@ PUBLISHED = ROOT / "reports" / "implementations"
 INTRODUCTION = """# Implementations that others wrote
 
 Each row is one run of the suite by `python -m conformance.adapters.judge NAME`, against a release as it is installed.
-None of these libraries claims to follow the specifications: what fails is a finding, and the report of each says whether
-it is a defect or another reading, by clause and bits. What is unsupported is not there, or not for that dtype.
+None of these libraries claims to follow the specifications: what fails is a finding, and the report of each says by
+clause and bits whether it is a defect or another reading. What is unsupported is not there, or not for that dtype.
 
 This page is made from the `.json` files beside it.
 """

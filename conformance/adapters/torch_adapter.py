@@ -35,7 +35,7 @@ LACKING = ("not implemented for", "Unsupported dtype", "not supported for")
 
 def given(array: Any) -> torch.Tensor:
     """A tensor of an array's elements; what numpy does not know itself travels as words."""
-    if array.dtype.kind != "V":
+    if array.dtype.isbuiltin == 1:
         return torch.from_numpy(array)
     numpy_words, _ = WORDS[array.dtype.itemsize]
     return torch.from_numpy(array.view(numpy_words)).view(TORCH_TYPES[array.dtype])
@@ -45,7 +45,7 @@ def taken(tensor: torch.Tensor) -> Any:
     """The array of a tensor's elements."""
     whole = tensor.contiguous()
     dtype = NUMPY_TYPES[whole.dtype]
-    if dtype.kind != "V":
+    if dtype.isbuiltin == 1:
         return whole.resolve_conj().numpy()
     return whole.view(WORDS[dtype.itemsize][1]).numpy().view(dtype)
 

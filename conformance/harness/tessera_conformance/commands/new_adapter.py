@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.locations import c_header
+from tessera_conformance.transports.locate import TABLES
 
 TEMPLATES = Path(__file__).with_name("adapter_templates")
 HEADER = "tessera.h"
@@ -60,11 +61,13 @@ def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
     told = {**told, **told.get(kind, {})}
     place = path or Path(told["path"])
     names = {"kind": kind, "path": str(place), "stem": place.stem}
+    without_door = told["impl"].startswith(TABLES)
+    first = [each for each in _table()["first"][kind] if not (without_door and each.startswith("--door"))]
     return Skeleton(
         {Path(to.format(**names)): _template(template.format(**names)) for to, template in told["files"].items()},
         told.get("build", "").format(**names),
         told["impl"].format(**names),
-        _table()["first"][kind],
+        first,
         told["needs"],
     )
 
