@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.abi.host_io.kit.exchange import connected
+from tessera_conformance.chapters.abi.host_io.kit.exchange import Reading, connected
 from tessera_conformance.chapters.abi.host_io.kit.members import sound
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, changed, scalar
 from tessera_conformance.marks import clause
@@ -44,7 +44,8 @@ def test_the_value_of_an_integer_fill_is_one_in_range(impl, check, kind, most):
     host = connected(impl, check)
     values = [-1, -most, most + 1, most + 2, 2 * most + 2, 2**64, 0.5, -0.5, most - 0.5, 1e30, 1e-30]
     wrong = {f"value {value}": host.write(pattern={"pattern_kind": kind, "value": value}) for value in values}
-    host.refused(wrong, host.write(pattern={"pattern_kind": kind, "value": most}))
+    wraps = Reading("AMB-HIO-06", "wrap", [f"value {value}" for value in values if isinstance(value, int)])
+    host.refused(wrong, host.write(pattern={"pattern_kind": kind, "value": most}), wraps)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,9 @@ def test_a_fill_is_of_whole_elements(impl, check, kind, size):
     pattern = {"pattern_kind": kind, "value": 1}
     parts = [count * size + rest for count in (0, 1, 36) for rest in range(1, size)]
     wrong = {f"{nbytes} bytes": host.write(pattern=pattern, nbytes=nbytes) for nbytes in parts}
-    host.refused(wrong, host.write(pattern=pattern, nbytes=37 * size))
+    host.refused(
+        wrong, host.write(pattern=pattern, nbytes=37 * size), Reading("AMB-HIO-05", "truncate the last element", wrong)
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,9 +99,10 @@ def test_the_address_lies_in_the_memory_that_is_named(impl, check):
     """HBM at an address of TCM and the other way round are refused (AMB-HIO-46)."""
     host = connected(impl, check)
     hbm, tcm = host.machine.memory("HBM"), host.machine.memory("TCM")
-    check.true(hbm is not None and tcm is not None, "the endpoint tells of HBM and TCM")
-    host.refused({"HBM at TCM": host.write(dst_mem_kind="HBM", dst_pa=tcm.base)}, host.write(dst_pa=tcm.base))
-    host.refused({"TCM at HBM": host.write(dst_mem_kind="TCM", dst_pa=hbm.base)}, host.write(dst_pa=hbm.base))
+    check.given(hbm is not None and tcm is not None, "the endpoint tells of HBM and TCM", host.machine.memories)
+    for name, kind, pa in (("HBM at TCM", "HBM", tcm.base), ("TCM at HBM", "TCM", hbm.base)):
+        kind_wins = Reading("AMB-HIO-46", "the kind wins", [name])
+        host.refused({name: host.write(dst_mem_kind=kind, dst_pa=pa)}, host.write(dst_pa=pa), kind_wins)
 
 
 def beside(place: dict[str, int], name: str, places: list[dict[str, int]]) -> list[dict[str, int]]:
@@ -151,7 +155,7 @@ def test_a_shard_on_a_place_that_does_not_exist_is_refused(impl, check, name):
 
 @clause("HIO-D7-22", "HIO-D7-23")
 def test_a_shard_lies_within_one_memory(impl, check):
-    """Past the end of a memory, past 2^64 (AMB-HIO-34, AMB-HIO-46); addresses need no alignment (AMB-HIO-38)."""
+    """Past the end of a memory, past 2^64 (AMB-HIO-34, AMB-HIO-46)."""
     host = connected(impl, check)
     message = sound(host, "tensor_shard")
     pa, nbytes = (*SHARD, 1, "pa"), (*SHARD, 1, "nbytes")
@@ -159,7 +163,7 @@ def test_a_shard_lies_within_one_memory(impl, check):
     for each in host.machine.memories:
         wrong[f"one byte past {each.kind}"] = changed(message, pa, each.base + each.bytes - 31)
         wrong[f"more than {each.kind}"] = changed(changed(message, pa, each.base), nbytes, each.bytes + 1)
-    host.refused(wrong, changed(message, pa, host.machine.memories[0].base + 1))
+    host.refused(wrong, changed(message, pa, host.machine.memories[0].base + 64))
 
 
 @clause("HIO-D7-24")
@@ -168,15 +172,18 @@ def test_a_shard_ends_at_2_to_the_64_of_its_tensor_at_the_latest(impl, check):
     host = connected(impl, check)
     message = sound(host, "tensor_shard")
     offset = (*SHARD, 1, "offset_bytes")
+    last = changed(message, offset, END - 32)
+    (found,) = host.completions(host.another(last))
+    check.reading("AMB-HIO-34", "2^63", not found["ok"])
     wrong = {f"{END - each} bytes before": changed(message, offset, each) for each in (END - 31, END - 1)}
-    host.refused(wrong, changed(message, offset, END - 32))
+    host.refused(wrong, last, Reading("AMB-HIO-34", "no bounds", wrong))
 
 
 @clause("HIO-D7-07", "HIO-D7-08")
 def test_a_deployed_kernel_without_an_address_is_refused(impl, check):
     """The address is absent or null (AMB-HIO-18)."""
     host = connected(impl, check)
-    message = host.launch(host.deploy())
+    message = host.launch(host.deploy(), host.arguments(["tensor"]))
     path = ("kernel_ref", "deploy_pa")
     host.refused({"no address": changed(message, path, ABSENT), "null": changed(message, path, None)}, message)
 
@@ -185,10 +192,11 @@ def test_a_deployed_kernel_without_an_address_is_refused(impl, check):
 def test_a_deployed_kernel_has_a_byte_at_least(impl, check):
     """0 is for builtin only (AMB-HIO-20, AMB-HIO-40); a binary does not pass 2^64 (AMB-HIO-34)."""
     host = connected(impl, check)
-    message = host.launch(host.deploy())
+    message = host.launch(host.deploy(), host.arguments(["tensor"]))
     size = ("kernel_ref", "nbytes_code")
     wrong = {f"{nbytes} bytes": changed(message, size, nbytes) for nbytes in (0, END - 1)}
-    host.refused(wrong, changed(message, size, 1))
+    nothing = Reading("AMB-HIO-20", "zero bytes complete at once", ["0 bytes"])
+    host.refused(wrong, changed(message, size, 1), nothing)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +213,10 @@ def test_the_deployment_of_a_builtin_keeps_its_bounds(impl, check, name):
     most = END - 1 if name == "nbytes_code" else 2**31 - 1
     values = [ABSENT, None, -1, most + 1, 2 * most + 2, 0.5, "0", True, []]
     wrong = {f"{name} {value!r:.20}": changed(message, ("kernel_ref", name), value) for value in values}
-    host.refused(wrong, changed(message, ("kernel_ref", name), most if name != "nbytes_code" else 4096))
+    unbounded = Reading("AMB-HIO-34", "no bounds", [f"{name} {value!r:.20}" for value in (most + 1, 2 * most + 2)])
+    as_number = Reading("AMB-HIO-14", "true and false count as numbers", [f"{name} True"])
+    twin = changed(message, ("kernel_ref", name), most if name != "nbytes_code" else 4096)
+    host.refused(wrong, twin, unbounded, as_number)
 
 
 @clause("HIO-D7-05")
@@ -223,11 +234,22 @@ def test_a_boolean_goes_with_bool_and_with_nothing_else(impl, check):
     """0 and 1 are no booleans, true and false no numbers (AMB-HIO-14)."""
     host = connected(impl, check)
     kernel = host.deploy()
-    for dtype in ("i32", "i64", "fp16", "fp32"):
-        wrong = {f"{value} as {dtype}": host.launch(kernel, [scalar(dtype, value)]) for value in (True, False)}
-        host.refused(wrong, host.launch(kernel, [scalar(dtype, 1)]))
-    numbers = {f"{value!r} as bool": host.launch(kernel, [scalar("bool", value)]) for value in (0, 1, 1.5, "true")}
-    host.refused(numbers, host.launch(kernel, [scalar("bool", False)]))
+    tensors = host.arguments(["tensor"])
+
+    def launch(dtype, value):
+        return host.launch(kernel, [*tensors, scalar(dtype, value)])
+
+    numbers = {f"{value!r} as bool": launch("bool", value) for value in (0, 1, 1.5, "true")}
+    counted = Reading("AMB-HIO-14", "0 and 1 count as bool", ["0 as bool", "1 as bool", "1.5 as bool"])
+    wrong = {
+        f"{value} as {dtype}": launch(dtype, value)
+        for dtype in ("i32", "i64", "fp16", "fp32")
+        for value in (True, False)
+    }
+    host.accepted(*(launch(dtype, 1) for dtype in ("i32", "i64", "fp16", "fp32")))
+    host.refused(
+        wrong | numbers, launch("bool", False), Reading("AMB-HIO-14", "true and false count as numbers", wrong), counted
+    )
 
 
 @clause("HIO-D7-46")
@@ -237,5 +259,6 @@ def test_a_scalar_by_reference_is_refused(impl, check):
     kernel, pa = host.deploy(), host.machine.memories[0].base
     place = host.machine.places[0]
     references = [{"pa": pa}, {**place, "pa": pa, "nbytes": 4}, [pa], "x", None, ABSENT]
-    wrong = {f"value {each!r:.40}": host.launch(kernel, [scalar("i32", each)]) for each in references}
-    host.refused(wrong, host.launch(kernel, [scalar("i32", pa % 1000)]))
+    tensors = host.arguments(["tensor"])
+    wrong = {f"value {each!r:.40}": host.launch(kernel, [*tensors, scalar("i32", each)]) for each in references}
+    host.refused(wrong, host.launch(kernel, [*tensors, scalar("i32", pa % 1000)]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.exchange import SUCCESS, Completion, connected
-from tessera_conformance.chapters.abi.host_io.kit.sequences import FAILING, SUCCEEDING, mixed
+from tessera_conformance.chapters.abi.host_io.kit.sequences import ACCEPTED_BY, FAILING, SUCCEEDING, mixed
 from tessera_conformance.marks import clause, feature
 
 
@@ -33,13 +33,26 @@ def test_a_request_that_fails_has_an_error_code(impl, check, cause):
     """All three members are there: `ok` is false, the code is a text that is not empty (AMB-HIO-10, AMB-HIO-18)."""
     host = connected(impl, check)
     request = FAILING[cause](host)
-    for completion in host.completions(*(host.another(request) for _ in range(3))):
+    completions = host.completions(*(host.another(request) for _ in range(3)))
+    if cause in ACCEPTED_BY:
+        check.reading(*ACCEPTED_BY[cause], all(each["ok"] for each in completions))
+    for completion in completions:
         check.equal(sorted(completion), ["error_code", "error_message", "ok"], "the members of the completion")
         check.equal(completion["ok"], False, "ok")
         check.true(isinstance(completion["error_code"], str), "error_code is a text", completion["error_code"])
         check.true(bool(completion["error_code"]), "error_code is not empty", completion["error_code"])
         message = completion["error_message"]
         check.true(message is None or isinstance(message, str), "error_message is a text or null", message)
+
+
+@clause("HIO-D3-12", "HIO-D4-01", "HIO-D4-02", "HIO-D4-03")
+def test_a_response_has_no_other_members(impl, check):
+    """Two ids and a completion, which has three members, of requests that succeed and that fail (AMB-HIO-53)."""
+    host = connected(impl, check)
+    answers = host.exchange(host.write(), host.read(), FAILING["missing member"](host))
+    check.equal(len(answers.responses), 3, "the number of responses")
+    check.reading("AMB-HIO-53", "allowed", bool(answers.members))
+    check.equal(list(answers.members), [], "the members that the schema does not name")
 
 
 @clause("HIO-D4-02", "HIO-D4-07", "HIO-Context-04")

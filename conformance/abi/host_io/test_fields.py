@@ -7,12 +7,12 @@ that cannot be read in `test_envelope.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from tessera_conformance.chapters.abi.host_io.kit.exchange import connected
+from tessera_conformance.chapters.abi.host_io.kit.exchange import Reading, connected
 from tessera_conformance.chapters.abi.host_io.kit.members import (
     ENVELOPE,
     IDS,
@@ -85,7 +85,31 @@ def test_a_member_that_is_not_of_its_form_is_refused(impl, check, member, keywor
     """Values of other types, beside the range, beside the list (AMB-HIO-06, -08, -13, -14, -20, -31, -34, -37)."""
     host = connected(impl, check)
     message = sound(host, member.part)
-    host.refused(wrong(member, keyword, message), message)
+    mistakes = wrong(member, keyword, message)
+    host.refused(mistakes, message, *readings_of(member, keyword, mistakes))
+
+
+def types_of(member: Member) -> Sequence[str]:
+    """The types that the schema gives a member."""
+    types = member.schema.get("type", ())
+    return [types] if isinstance(types, str) else types
+
+
+def readings_of(member: Member, keyword: str, mistakes: Collection[str]) -> Iterator[Reading]:
+    """The listed alternatives that take some of the mistakes."""
+    booleans = [f"{member.name} is True", f"{member.name} is False"]
+    match keyword:
+        case "type" if {"integer", "number"} & set(types_of(member)):
+            yield Reading("AMB-HIO-14", "true and false count as numbers", booleans)
+        case "minimum" if member.schema["minimum"] == 1:
+            yield Reading("AMB-HIO-20", "zero bytes complete at once", [f"{member.name} just below the least"])
+        case "maximum":
+            yield Reading("AMB-HIO-34", "no bounds", mistakes)
+        case "minItems":
+            yield Reading("AMB-HIO-08", "an empty list is accepted", mistakes)
+    if keyword in ("type", "enum") and not member.required:
+        others = [name for name in mistakes if keyword == "type" or not name.endswith("'")]
+        yield Reading("AMB-HIO-37", "wrong types ignored", others)
 
 
 OPTIONAL = {
@@ -117,8 +141,15 @@ def test_an_optional_member_may_be_left_out_null_or_given(impl, check, member, v
     """Null is the same as absent (AMB-HIO-01, AMB-HIO-37)."""
     host = connected(impl, check)
     message = sound(host, member.part)
-    given = [host.another(changed(message, member.path, value)) for value in (ABSENT, None, *values)]
-    host.accepted(*given, what=f"a request, whatever {member.name} is")
+    sent = [host.another(changed(message, member.path, value)) for value in (ABSENT, None, *values)]
+    absent, null, *stated = [each["ok"] for each in host.completions(*sent)]
+    named = [host.another(changed(message, member.path, dict.fromkeys("xyz", 1)))] if member.name == "grid" else []
+    by_axes = bool(named) and host.completions(*named)[0]["ok"]
+    check.reading("AMB-HIO-23", "x, y, z", by_axes and not all(stated))
+    check.equal(stated, [True] * len(stated), f"success of a request, whatever {member.name} is")
+    check.reading("AMB-HIO-18", "always present", null and not absent)
+    check.reading("AMB-HIO-37", "null refused", absent and not null)
+    check.equal([absent, null], [True, True], f"success of a request without {member.name}, and with null")
 
 
 PLANTED = {
@@ -148,4 +179,4 @@ def test_a_planted_member_is_refused(impl, check, part, names):
     message = sound(host, part)
     within = next(each.path[:-1] for each in MEMBERS if each.part == part)
     planted = {f"{name} is {value!r}": changed(message, (*within, name), value) for name in names for value in BULK}
-    host.refused(planted, message)
+    host.refused(planted, message, Reading("AMB-HIO-21", "a receiver passes over what it does not know", planted))

@@ -1,15 +1,16 @@
 """The host's side of an exchange: frames are sent, and every answer is judged by the published schema (D3, D4).
 
 A case begins with `connected(impl, check)`. An answer without any id is a refusal of a frame that could not be read
-(AMB-HIO-55); every other one is a response, and has to be one of the schema.
+(AMB-HIO-55); every other one is a response, and has to be one of the schema. Members of a response that the schema does
+not name are passed over here, and judged in one case (AMB-HIO-53).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera_conformance.check import Check
 from tessera_conformance.schemas import first_problem
@@ -17,7 +18,7 @@ from tessera_conformance.session import Implementation
 
 from .messages import Machine, Message, Messages, Place
 
-__all__ = ["SCHEMA", "SUCCESS", "Answers", "Completion", "Host", "Pair", "connected", "pair_of"]
+__all__ = ["SCHEMA", "SUCCESS", "Answers", "Completion", "Host", "Pair", "Reading", "connected", "pair_of"]
 
 SCHEMA = "tessera:host_io"
 SUCCESS = {"ok": True, "error_code": None, "error_message": None}
@@ -25,6 +26,14 @@ SUCCESS = {"ok": True, "error_code": None, "error_message": None}
 Pair: TypeAlias = tuple[str, str]
 """Correlation id and request id, by which a response belongs to its request (AMB-HIO-12)."""
 Completion: TypeAlias = Mapping[str, Any]
+
+
+class Reading(NamedTuple):
+    """A listed alternative of an interpretation, and the names of the wrong requests that it accepts."""
+
+    interpretation: str
+    alternative: str
+    accepts: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class Answers:
     """Answers to frames that could not be read."""
     sinks: Mapping[Pair, bytes]
     """What reads brought to the host, where the endpoint returns bytes."""
+    members: Collection[str]
+    """Members of responses and completions that the schema does not name."""
 
     def of(self, message: Message) -> list[Completion]:
         """The completions under the ids of a request."""
@@ -58,10 +69,12 @@ class Host(Messages):
         answers = [_read(self.check, each) for each in told["answers"]]
         refusals = [each for each in answers if not _has_ids(each)]
         responses = [each for each in answers if _has_ids(each)]
+        members = sorted({name for each in responses for name in _unnamed(each)})
+        responses = [_named(each) for each in responses]
         for each in responses:
             self.check.equal(first_problem(SCHEMA, "response", each), None, "what is wrong with a response")
         sinks = {pair_of(each): bytes.fromhex(each["data"]) for each in told.get("sinks", ())}
-        return Answers([(pair_of(each), each["completion"]) for each in responses], refusals, sinks)
+        return Answers([(pair_of(each), each["completion"]) for each in responses], refusals, sinks, members)
 
     def completions(self, *messages: Message, **options: Any) -> list[Completion]:
         """The completions of requests with different ids, in their order; each has one response, and there is no other.
@@ -88,31 +101,56 @@ class Host(Messages):
         for completion in self.completions(*messages):
             self.check.equal(dict(completion), SUCCESS, f"the completion of {what}")
 
-    def refused(self, wrong: Mapping[str, Message], sound: Message) -> None:
-        """Each wrong request is refused, and the sound one beside each of them succeeds; names say what is wrong."""
+    def refused(self, wrong: Mapping[str, Message], sound: Message, *readings: Reading) -> None:
+        """Each wrong request is refused, and the sound one beside each of them succeeds; names say what is wrong.
+
+        What a reading accepts is judged last: an endpoint that accepts it follows that reading.
+        """
         sent = [message for each in wrong.values() for message in (self.another(each), self.another(sound))]
         completions = self.completions(*sent)
-        for name, completion, twin in zip(wrong, completions[::2], completions[1::2], strict=True):
-            self.check.equal(completion["ok"], False, f"success of a request, {name}")
+        for name, twin in zip(wrong, completions[1::2], strict=True):
             self.check.equal(dict(twin), SUCCESS, f"the completion of the sound request beside one, {name}")
+        taken = {name: completion["ok"] for name, completion in zip(wrong, completions[::2], strict=True)}
+        read_otherwise = {name for reading in readings for name in reading.accepts}
+        for name in [name for name in wrong if name not in read_otherwise]:
+            self.check.equal(taken.pop(name), False, f"success of a request, {name}")
+        for reading in readings:
+            accepted = any(taken[name] for name in reading.accepts if name in taken)
+            self.check.reading(reading.interpretation, reading.alternative, accepted)
+        for name, ok in taken.items():
+            self.check.equal(ok, False, f"success of a request, {name}")
 
     def deploy(self, place: Place | None = None, **members: Any) -> Message:
-        """A binary that a pattern wrote, as a KernelRef; it is a kernel that computes nothing (AMB-HIO-56)."""
+        """A binary that a pattern wrote, as a KernelRef; it is a kernel that computes nothing (AMB-HIO-56).
+
+        A case that needs a kernel presumes that such a one is launched, by itself or with a tensor.
+        """
         kernel = self.binary(place, **members)
         if kernel not in self._deployed:
-            pa, nbytes = kernel["deploy_pa"], kernel["nbytes_code"]
-            self.accepted(self.write(place, dst_pa=pa, nbytes=nbytes), what="the write that deploys a kernel")
+            self.written(kernel, place)
+            trials = [self.launch(kernel), self.launch(kernel, self.arguments(["tensor"]))]
+            launched = any(each["ok"] for each in self.completions(*trials))
+            self.check.given(launched, "a kernel whose binary a pattern wrote is launched (AMB-HIO-56)")
             self._deployed.append(kernel)
         return kernel
 
+    def written(self, kernel: Message, place: Place | None = None) -> Message:
+        """The same KernelRef, whose binary a pattern writes."""
+        pa, nbytes = kernel["deploy_pa"], kernel["nbytes_code"]
+        self.accepted(self.write(place, dst_pa=pa, nbytes=nbytes), what="the write that deploys a kernel")
+        return kernel
+
     def builtin_launch(self) -> Message:
-        """A launch of a built-in kernel that takes the usual arguments; others may want more than is told."""
+        """A launch of a built-in kernel that takes the usual arguments; others may want more than is told.
+
+        A case that needs one presumes that the endpoint tells of it.
+        """
         for name, parameters in self.machine.builtins.items():
             message = self.launch(self.builtin(name), self.arguments(parameters))
             if self.completions(message)[0]["ok"]:
                 return self.another(message)
-        self.check.true(False, "a built-in kernel is told, and takes arguments of 64 bytes", self.machine.builtins)
-        raise AssertionError("a check that cannot pass raises")
+        self.check.given(False, "a built-in kernel is told, and takes arguments of 64 bytes", self.machine.builtins)
+        raise AssertionError("a presumption that does not hold raises")
 
 
 def connected(impl: Implementation, check: Check) -> Host:
@@ -123,6 +161,25 @@ def connected(impl: Implementation, check: Check) -> Host:
 def pair_of(message: Mapping[str, Any]) -> Pair:
     """The ids of a request or a response."""
     return message["correlation_id"], message["request_id"]
+
+
+COMPLETION = tuple(SUCCESS)
+RESPONSE = ("correlation_id", "request_id", "completion")
+
+
+def _named(response: Mapping[str, Any]) -> dict[str, Any]:
+    """A response with the members of the schema alone."""
+    named = {name: value for name, value in response.items() if name in RESPONSE}
+    completion = named.get("completion")
+    if isinstance(completion, dict):
+        named["completion"] = {name: value for name, value in completion.items() if name in COMPLETION}
+    return named
+
+
+def _unnamed(response: Mapping[str, Any]) -> set[str]:
+    """The other members of a response and of its completion."""
+    completion = response.get("completion")
+    return {*response} - {*RESPONSE} | ({*completion} - {*COMPLETION} if isinstance(completion, dict) else set())
 
 
 def _has_ids(answer: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from .exchange import Host
 from .messages import ABSENT, Message, scalar
 
-__all__ = ["FAILING", "SUCCEEDING", "mixed"]
+__all__ = ["ACCEPTED_BY", "FAILING", "SUCCEEDING", "mixed"]
 
 FAR = 2**31 - 1
 """A SIP that no machine has."""
@@ -18,7 +18,7 @@ SUCCEEDING: Mapping[str, Callable[[Host], Message]] = {
     "read": lambda host: host.read(),
     "discarded read": lambda host: host.read(dst_kind="discard"),
     "launch": lambda host: host.launch(host.deploy(), host.arguments(["tensor", "i32"])),
-    "launch without arguments": lambda host: host.launch(host.deploy()),
+    "launch with a tensor": lambda host: host.launch(host.deploy(), host.arguments(["tensor"])),
 }
 """A sound request of each type, by a name."""
 
@@ -41,10 +41,20 @@ FAILING: Mapping[str, Callable[[Host], Message]] = {
     "address behind memory": lambda host: host.write(dst_pa=_end(host)),
     "bytes across the end": lambda host: host.read(src_pa=_end(host) - 63),
     "unknown builtin": lambda host: host.launch(host.builtin("unknown kernel")),
-    "unknown dtype": lambda host: host.launch(host.deploy(), [scalar("fp64", 1)]),
-    "embedded source": lambda host: host.launch({**host.deploy(), "source": "kernel k() { }"}),
+    "unknown dtype": lambda host: host.launch(host.deploy(), [*host.arguments(["tensor"]), scalar("fp64", 1)]),
+    "embedded source": lambda host: host.launch(
+        {**host.deploy(), "source": "kernel k() { }"}, host.arguments(["tensor"])
+    ),
 }
 """A request for each cause for which one is refused, by the cause."""
+
+ACCEPTED_BY: Mapping[str, tuple[str, str]] = {
+    "no bytes": ("AMB-HIO-20", "zero bytes complete at once"),
+    "value out of range": ("AMB-HIO-06", "wrap"),
+    "part of an element": ("AMB-HIO-05", "truncate the last element"),
+    "embedded source": ("AMB-HIO-21", "a receiver passes over what it does not know"),
+}
+"""Of some causes the interpretation and its alternative by which such a request is none that fails."""
 
 
 def mixed(host: Host, rounds: int = 3) -> Sequence[Message]:

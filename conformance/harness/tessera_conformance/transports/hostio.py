@@ -98,8 +98,6 @@ class HostIoTransport:
         answers: list[str] = []
         for part in _parts(data):
             answers += self._part(part, limit)
-        if _too_late(data, answers):
-            return _unsupported(DELIVERY_ORDER)
         return {"returned": {"answers": answers}}
 
     def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
@@ -165,18 +163,6 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
-
-
-def _too_late(frames: Sequence[bytes], answers: Sequence[str]) -> bool:
-    """Whether a pair was given again, and perhaps only after its first request was answered (AMB-HIO-61)."""
-    repeated = {pair for pair, count in Counter(map(_ids, frames)).items() if pair is not None and count > 1}
-    done = Counter(_ids(each.encode()) for each in answers if _succeeded(json.loads(each)))
-    return any(done[pair] > 1 for pair in repeated)
-
-
-def _succeeded(answer: Mapping[str, Any]) -> bool:
-    completion = answer.get("completion")
-    return isinstance(completion, dict) and completion.get("ok") is True
 
 
 def _unsupported(feature: str) -> dict[str, Any]:

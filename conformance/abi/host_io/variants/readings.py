@@ -1,0 +1,281 @@
+"""Endpoints that follow a listed alternative: they are judged by their messages, and nothing counts against them.
+
+Each rewrites requests before the reference reads them: what it takes becomes a sound request, and what it refuses one
+of no type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.strength import Variant, altered
+
+from ....ir.variants.features import Without
+
+HOST_IO = ("abi/host-io/*",)
+Message = dict[str, Any]
+Rewrite = Callable[[Message], Message]
+WIDTHS = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4, "fill_fp16": 2, "fill_fp32": 4}
+MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "": (
+        *("msg_type", "correlation_id", "request_id", "target_device", "timestamp_tag", "debug_label", "src_kind"),
+        *("pattern", "dst_mem_kind", "dst_kind", "kernel_ref", "args", "grid", "meta", "failure_policy", "nbytes"),
+        *(f"{side}_{name}" for side in ("src", "dst") for name in ("sip", "cube", "pe", "pa")),
+    ),
+    "pattern": ("pattern_kind", "value"),
+    "kernel_ref": ("name", "kind", "deploy_pa", "deploy_sip", "deploy_cube", "deploy_pe", "nbytes_code"),
+    "args": ("arg_kind", "tensor_pa_map", "dtype", "value"),
+    "tensor_pa_map": ("shards",),
+    "shards": ("sip", "cube", "pe", "pa", "nbytes", "offset_bytes"),
+}
+
+
+class MessagesAlone(Without):
+    """An endpoint of which nothing is seen but its messages."""
+
+    absent = frozenset(
+        {"device-memory-probe", "endpoint-control", "fault-injection", "hop-trace", "host-buffer-ref"}
+        | {"host-runtime-bridge", "delivery-order"}
+    )
+
+
+def follows(interpretation: str, name: str, description: str, rewrite: Rewrite) -> Variant:
+    """A variant that rewrites what it is sent."""
+    original = MessagesAlone.host_io_exchange
+
+    def exchange(self: MessagesAlone, *, frames: Sequence[str], **options: Any) -> dict[str, Any]:
+        found: dict[str, Any] = original(self, frames=[rewritten(frame, rewrite) for frame in frames], **options)
+        return found
+
+    substitution = (MessagesAlone, "host_io_exchange", exchange)
+    return altered(interpretation, description, HOST_IO, MessagesAlone, substitution, name=name)
+
+
+def rewritten(frame: str, rewrite: Rewrite) -> str:
+    """The frame of the rewritten message; one that is no object stays as it is."""
+    try:
+        message = json.loads(frame)
+    except ValueError:
+        return frame
+    return json.dumps(rewrite(message)) if isinstance(message, dict) else frame
+
+
+def refused(message: Message) -> Message:
+    """A request that is refused in its place."""
+    return message | {"msg_type": "none"}
+
+
+def empty(message: Message) -> Message:
+    """A request that does nothing in its place: a byte is read and dropped."""
+    if message.get("msg_type") == "KernelLaunch":
+        return message
+    place = {
+        f"src_{name}": message.get(f"dst_{name}", message.get(f"src_{name}")) for name in ("sip", "cube", "pe", "pa")
+    }
+    kept = {name: message.get(name) for name in ("correlation_id", "request_id", "target_device")}
+    return {"msg_type": "MemoryRead", **kept, **place, "nbytes": 1, "dst_kind": "discard"}
+
+
+def pattern_of(message: Message) -> Mapping[str, Any]:
+    """The pattern of a write, or none."""
+    pattern = message.get("pattern")
+    return pattern if isinstance(pattern, dict) else {}
+
+
+def truncated(message: Message) -> Message:
+    """The last element is left out where it is not whole."""
+    width, count = WIDTHS.get(str(pattern_of(message).get("pattern_kind")), 1), message.get("nbytes")
+    if type(count) is not int or count <= 0 or count % width == 0:
+        return message
+    return message | {"nbytes": count // width * width} if count >= width else empty(message)
+
+
+def wrapped(message: Message) -> Message:
+    """Whole numbers are taken modulo the range."""
+    pattern = pattern_of(message)
+    kind, value = str(pattern.get("pattern_kind")), pattern.get("value")
+    if not kind.startswith("fill_u") or kind not in WIDTHS or type(value) is not int:
+        return message
+    return message | {"pattern": {**pattern, "value": value % 256 ** WIDTHS[kind]}}
+
+
+def zero_done(message: Message) -> Message:
+    """Zero bytes are read and written at once; a shard or a binary of none is one of a byte."""
+    if message.get("nbytes") == 0 and type(message["nbytes"]) is int:
+        return empty(message)
+    return walked(message, lambda name, value: 1 if name in ("nbytes", "nbytes_code") and value == 0 else value)
+
+
+def walked(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """A message whose numbers and truth values are changed, by the names of their members."""
+    if isinstance(value, dict):
+        return {each: walked(member, change, each) for each, member in value.items()}
+    if isinstance(value, list):
+        return [walked(each, change, name) for each in value]
+    return change(name, value) if isinstance(value, int | float) else value
+
+
+WHOLE = ("nbytes", "code", "bytes", "pa", "sip", "cube", "pe", "value")
+
+
+def counted(message: Message) -> Message:
+    """True and false are 1 and 0, and for a bool any number is a truth value."""
+    numbers = walked(
+        message, lambda name, value: int(value) if name.split("_")[-1] in WHOLE and value in (True, False) else value
+    )
+    for each in numbers.get("args") or [] if isinstance(numbers.get("args"), list) else []:
+        if isinstance(each, dict) and each.get("dtype") == "bool" and isinstance(each.get("value"), int | float):
+            each["value"] = bool(each["value"])
+    return dict(numbers)
+
+
+def known(value: Any, part: str = "") -> Any:
+    """The members that the document names."""
+    if isinstance(value, list):
+        return [known(each, part) for each in value]
+    if not isinstance(value, dict) or part in ("grid", "meta"):
+        return value
+    return {name: known(member, name) for name, member in value.items() if name in MEMBERS.get(part, (name,))}
+
+
+def bounded(message: Message) -> Message:
+    """Offsets and sizes of binaries are taken whatever they are."""
+    return dict(
+        walked(
+            message,
+            lambda name, value: (
+                min(value, 4096) if name in ("offset_bytes", "nbytes_code") and type(value) is int else value
+            ),
+        )
+    )
+
+
+def maps_of(argument: Any) -> Iterator[Message]:
+    """The map of an argument that is a tensor."""
+    if isinstance(argument, dict) and isinstance(argument.get("tensor_pa_map"), dict):
+        yield argument["tensor_pa_map"]
+
+
+def tensors(message: Message) -> Iterator[Message]:
+    """The maps of the tensors of a launch."""
+    args = message.get("args")
+    for each in args if isinstance(args, list) else []:
+        yield from maps_of(each)
+
+
+def shards(message: Message) -> Iterator[Message]:
+    """The shards of a launch."""
+    for one in tensors(message):
+        found = one.get("shards")
+        yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+
+def without_empty(message: Message) -> Message:
+    """Tensors without shards are passed over."""
+    args = message.get("args")
+    if not isinstance(args, list):
+        return message
+    empty_maps = [each for each in tensors(message) if each.get("shards") == []]
+    return message | {
+        "args": [each for each in args if not (isinstance(each, dict) and each.get("tensor_pa_map") in empty_maps)]
+    }
+
+
+OPTIONAL = {
+    "MemoryWrite": ("timestamp_tag", "dst_mem_kind", "debug_label"),
+    "MemoryRead": ("timestamp_tag", "dst_kind", "debug_label"),
+    "KernelLaunch": ("timestamp_tag", "grid", "meta", "failure_policy", "debug_label"),
+}
+
+
+def null_refused(message: Message) -> Message:
+    """An optional member is absent or has a value."""
+    names = OPTIONAL.get(str(message.get("msg_type")), ())
+    return refused(message) if any(name in message and message[name] is None for name in names) else message
+
+
+TYPES: Mapping[str, type] = {"grid": dict, "meta": dict}
+
+
+def ignored(message: Message) -> Message:
+    """An optional member of another type counts as absent."""
+    names = OPTIONAL.get(str(message.get("msg_type")), ())
+    wrong = {name for name in names if not isinstance(message.get(name), TYPES.get(name, str))}
+    return {name: value for name, value in message.items() if name not in wrong}
+
+
+def aligned(message: Message) -> Message:
+    """An element lies at a multiple of its size; reads and shards at one of four."""
+    width = WIDTHS.get(str(pattern_of(message).get("pattern_kind")), 1)
+    places = [(message.get("dst_pa"), width)]
+    places += [
+        (each.get("pa"), 4) for one in tensors(message) for each in one.get("shards") or [] if isinstance(each, dict)
+    ]
+    odd = any(type(pa) is int and pa % step for pa, step in places)
+    return refused(message) if odd else message
+
+
+def with_tensors(message: Message) -> Message:
+    """A launch has a tensor."""
+    launch = message.get("msg_type") == "KernelLaunch" and isinstance(message.get("args"), list)
+    return refused(message) if launch and not any(tensors(message)) else message
+
+
+def by_axes(message: Message) -> Message:
+    """A grid has x, y and z."""
+    grid = message.get("grid")
+    return refused(message) if isinstance(grid, dict) and {*grid} != {*"xyz"} else message
+
+
+def binaries_alone(message: Message) -> Message:
+    """A pattern is no binary."""
+    kernel = message.get("kernel_ref")
+    return refused(message) if isinstance(kernel, dict) and kernel.get("kind") == "deployed" else message
+
+
+def kind_wins(message: Message) -> Message:
+    """The kind of memory says which it is, whatever the address."""
+    kind, pa = message.get("dst_mem_kind"), message.get("dst_pa")
+    if kind not in ("HBM", "TCM") or type(pa) is not int or not 0 <= pa < 1 << 33:
+        return message
+    return message | {"dst_pa": pa % (1 << 32) + (kind == "TCM") * (1 << 32)}
+
+
+READINGS = [
+    follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
+    follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),
+    follows("AMB-HIO-08", "empty_tensors", "takes tensors without shards", without_empty),
+    follows("AMB-HIO-14", "counts_truth", "takes true for 1, and 1 for true", counted),
+    follows("AMB-HIO-20", "nothing_at_once", "completes zero bytes at once", zero_done),
+    follows("AMB-HIO-21", "passes_over", "passes over members that it does not know", known),
+    follows("AMB-HIO-23", "three_axes", "takes grids of x, y and z alone", by_axes),
+    follows("AMB-HIO-34", "no_bounds", "takes offsets and sizes of any number", bounded),
+    follows("AMB-HIO-37", "null_refused", "refuses null for an optional member", null_refused),
+    follows("AMB-HIO-37", "types_ignored", "passes over optional members of another type", ignored),
+    follows("AMB-HIO-38", "aligned", "wants addresses that are aligned to the element", aligned),
+    follows("AMB-HIO-42", "tensors_needed", "refuses launches without a tensor", with_tensors),
+    follows("AMB-HIO-46", "kind_wins", "takes the memory that the kind names", kind_wins),
+    follows("AMB-HIO-56", "binaries_alone", "refuses kernels that a pattern wrote", binaries_alone),
+]
+
+
+def answering(interpretation: str, name: str, description: str, change: Callable[[Message], Message]) -> Variant:
+    """A variant whose responses are changed."""
+    original = MessagesAlone.host_io_exchange
+
+    def exchange(self: MessagesAlone, **given: Any) -> dict[str, Any]:
+        found: dict[str, Any] = original(self, **given)
+        return found | {"answers": [rewritten(each, change) for each in found["answers"]]}
+
+    return altered(
+        interpretation, description, HOST_IO, MessagesAlone, (MessagesAlone, "host_io_exchange", exchange), name=name
+    )
+
+
+ANSWERS = [
+    answering(
+        "AMB-HIO-53", "says_how_long", "tells in a response how long it took", lambda message: message | {"ns": 5}
+    ),
+]

@@ -1,0 +1,76 @@
+"""An endpoint that nobody made from the reference, judged by its messages alone: what counts against it is its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.claim import outcomes_of_musts
+from tessera_conformance.reports.journal import Report, read
+
+ROOT = Path(__file__).resolve().parents[2]
+FOREIGN = Path(__file__).parent / "foreign"
+DEFECTS = {"no_value": "HIO-D5-20", "no_fp16": "HIO-D5-17", "any_cube": "HIO-D6-04"}
+"""What each defect of the endpoint breaks."""
+
+Judge = Callable[..., Report]
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Iterator[Judge]:
+    """Runs the cases of the messages against the endpoint with some defects."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*defects: str) -> Report:
+        socket = tmp_path / "io.sock"
+        started.append(subprocess.Popen([sys.executable, str(FOREIGN / "endpoint.py"), str(socket), *defects]))
+        while not socket.exists():
+            time.sleep(0.02)
+        implementation = f"--impl=hostio:unix:{socket},description={FOREIGN / 'endpoint.toml'}"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", implementation]
+        subprocess.run(
+            [*command, f"--report-dir={tmp_path}", "conformance/abi/host_io"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=False,
+        )
+        return read(tmp_path / "report.jsonl")
+
+    yield run
+    for process in started:
+        process.terminate()
+        process.wait()
+
+
+def counting(report: Report) -> dict[str, list[str]]:
+    """The cases that count against the endpoint, with their clauses."""
+    settled = {"pass", "unsupported", "inapplicable"}
+    lines = [each for each in report.observations if each["verdict"] not in settled]
+    return {each["case"]: each["clauses"] for each in lines if each["disposition"] != "other_reading"}
+
+
+def test_nothing_counts_against_it(judge: Judge) -> None:
+    """It is judged by two hundred cases; where it reads a silence otherwise, that is listed and does not count."""
+    report = judge()
+    assert counting(report) == {}
+    verdicts = [each["verdict"] for each in report.observations]
+    assert verdicts.count("pass") > 200
+    readings = {each["interpretation"] for each in report.observations if each["disposition"] == "other_reading"}
+    assert {"AMB-HIO-05", "AMB-HIO-14", "AMB-HIO-20", "AMB-HIO-21", "AMB-HIO-53"} <= readings
+
+
+def test_its_defects_are_what_counts(judge: Judge) -> None:
+    """Each of three defects fails its clause, and no case fails that does not judge one of the three."""
+    report = judge(*DEFECTS)
+    failed = counting(report)
+    assert failed
+    assert [case for case, clauses in failed.items() if not {*clauses} & {*DEFECTS.values()}] == []
+    outcomes = outcomes_of_musts(report.plan, report.observations)
+    assert {name: outcomes[name] for name in DEFECTS.values()} == dict.fromkeys(DEFECTS.values(), "fail")
