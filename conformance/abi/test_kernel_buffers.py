@@ -21,6 +21,8 @@ PATTERNS = {"fp32": ("f", 1.1), "fp64": ("d", -1.1)}
 """Numbers whose bytes all differ: multiples of these."""
 FILLS = {"zeros": 0x00, "ones": 0xFF}
 ORDERS = {
+    "pointers first": "* * * * * * fp64 int8 int32 int16 int64 fp32",
+    "words alone": "* * * * int32 int64 fp32 int32 fp64 int32",
     "rising": "int8 int16 int32 int64 fp32 fp64 *",
     "falling": "* fp64 int64 fp32 int32 int16 int8",
     "bytes between": "int8 int64 int8 fp64 int8 fp32 int8 int32 int8 int16 * int8",

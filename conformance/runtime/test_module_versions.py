@@ -45,14 +45,24 @@ def test_a_module_of_another_major_is_not_loaded(impl, check, other):
     session.load(abi_version=list(own))
 
 
+MORE = (1, 2, 100, 60000)
+
+
+def loads_every_minor(session: MeshSession) -> bool:
+    """True if modules of newer minors load, near and far ones."""
+    major, minor = version(session)
+    images = [compiled(session.impl, session.check, abi_version=[major, minor + more]) for more in MORE]
+    return all(isinstance(loading(session, image), Returned) for image in images)
+
+
 @clause("RT-16-04", "RT-19.A-10", "RT-07-05")
-@pytest.mark.parametrize("more", [1, 2, 100, 60000])
+@pytest.mark.parametrize("more", MORE)
 def test_a_module_of_a_newer_minor_is_refused(impl, check, more):
     """It may need what this runtime lacks (AMB-RT-32)."""
     session = opened(impl, check)
     major, minor = version(session)
     answer = loading(session, compiled(impl, check, abi_version=[major, minor + more]))
-    check.reading("AMB-RT-32", "same major always loads", isinstance(answer, Returned))
+    check.reading("AMB-RT-32", "same major always loads", loads_every_minor(session))
     check.status(answer, ABI_MISMATCH)
     session.synchronize()
 

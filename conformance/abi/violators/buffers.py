@@ -254,24 +254,6 @@ class FewerValuesTaken(ReferenceAdapter):
         return super().abi_pack(signature=signature, values=[*values, *[0] * (count - len(values))])
 
 
-@violates("RT-10.1-01", "cuts off what does not fit")
-class IntegersWrap(ReferenceAdapter):
-    """Takes integers modulo the range of their type."""
-
-    def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
-        """The buffer of the lowest bits."""
-        places = super().abi_parameter_layout(signature=signature)["parameters"]
-        if len(values) == len(places):
-            values = [_wrapped(value, place) for value, place in zip(values, places, strict=True)]
-        return super().abi_pack(signature=signature, values=values)
-
-
-def _wrapped(value: Any, place: dict[str, Any]) -> Any:
-    if type(value) is not int or not place["type"].startswith(("int", "ptr")):
-        return value
-    return {"bits": (value % (1 << 8 * place["size"])).to_bytes(place["size"], "little").hex()}
-
-
 @violates("RT-18-03", "exchanges the last two arguments of the sample")
 class SampleExchanged(ReferenceAdapter):
     """Packs scale before D where a kernel has both."""

@@ -15,8 +15,6 @@ from ...ir.violators.changes import changed
 
 Entry = dict[str, Any]
 
-C_KEYWORD = re.compile(r"\bkernel (int|double|register|sizeof)\b")
-
 
 def table(clause: str, name: str, description: str, change: Callable[[Entry], Entry]) -> Violation:
     """Another kernel table of every image: `change` is applied to each entry."""
@@ -51,15 +49,6 @@ TABLES = [
         lambda each: each | {"returns": ["ptr"] * ([p["type"] for p in each["parameters"]].count("ptr") > 1)},
     ),
 ]
-
-
-@violates("RT-10.3-01", "compiles kernels with names that C reserves")
-class KeywordsTaken(ReferenceAdapter):
-    """Renames kernels whose name is a C keyword."""
-
-    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        """The image of a program whose kernels are renamed."""
-        return super().abi_compile(source=C_KEYWORD.sub(r"kernel \1_", source), **options)
 
 
 @violates("RT-10.2-01", "drops the results of kernels")

@@ -49,7 +49,6 @@ VERSIONS = [
     loading_at_1_2("last_minor", "loads its own minor and the one before", (1, 2)),
     loading_at_1_2("not_the_first", "loads every older minor but the first", (1, 2)),
     loading_at_1_2("not_its_own", "loads older minors and not its own", (0, 1)),
-    loading("RT-16-04", "newer_minors", "loads newer minors", lambda module, own: module[0] == own[0]),
     loading(
         "RT-16-04", "next_minor", "loads the next minor", lambda module, own: module in (own, (own[0], own[1] + 1))
     ),

@@ -210,9 +210,7 @@ def aligned(message: Message) -> Message:
     """An element lies at a multiple of its size; reads and shards at one of four."""
     width = WIDTHS.get(str(pattern_of(message).get("pattern_kind")), 1)
     places = [(message.get("dst_pa"), width)]
-    places += [
-        (each.get("pa"), 4) for one in tensors(message) for each in one.get("shards") or [] if isinstance(each, dict)
-    ]
+    places += [(each.get("pa"), 4) for each in shards(message)]
     odd = any(type(pa) is int and pa % step for pa, step in places)
     return refused(message) if odd else message
 

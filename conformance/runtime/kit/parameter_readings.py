@@ -1,0 +1,36 @@
+"""Listed readings by which a compiler refuses parameters of kernels: narrow scalars, scalars before buffers (10.1)."""
+
+from __future__ import annotations
+
+import re
+
+from tessera_conformance.check import Check
+from tessera_conformance.observations import Observation, Rejected
+
+__all__ = ["NARROW", "judge_refusal", "parameters_of"]
+
+NARROW = ("int8", "int16", "bool", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
+"""Scalars of fewer than 32 bits."""
+
+
+def judge_refusal(check: Check, observation: Observation, source: str) -> None:
+    """End the case as another reading where a compiler refuses a program for its parameters (AMB-RT-17, -19)."""
+    if not isinstance(observation, Rejected):
+        return
+    kernels = parameters_of(source)
+    first = "the compiler refuses kernels that declare a scalar before a buffer"
+    check.reading("AMB-RT-19", first, any(map(_scalar_first, kernels)))
+    narrow = any(type_ in NARROW for types in kernels for type_ in types)
+    check.reading("AMB-RT-17", "refuse narrower scalars", narrow)
+
+
+def parameters_of(source: str) -> list[list[str]]:
+    """The types of the parameters of each kernel of a program, `*` for a tensor."""
+    lists = [found[1] for found in re.finditer(r"kernel \w+\(([^)]*)\)", source)]
+    types = [[each.partition(":")[2].strip() for each in one.split(",") if each.strip()] for one in lists]
+    return [["*" if type_.startswith("tensor") else type_ for type_ in one] for one in types]
+
+
+def _scalar_first(types: list[str]) -> bool:
+    pointers = [place for place, type_ in enumerate(types) if type_ == "*"]
+    return pointers != list(range(len(pointers)))
