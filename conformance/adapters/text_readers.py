@@ -59,7 +59,7 @@ def _by_ptxas(text: str, target: str) -> str:
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        command = ["ptxas", f"-arch={target}", "-o", "/dev/null", file.name]
+        command = ["ptxas", f"-arch={target}", "-c", "-o", "/dev/null", file.name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     return "" if done.returncode == 0 else _reason(done.stdout + done.stderr, done.returncode)
 
