@@ -19,7 +19,8 @@ TITLES = {
 INTRODUCTION = """# Operations by name
 
 Each operation of the language as `--impl=ops:MODULE:TABLE` knows it: its operands and attributes with their defaults,
-its calls in other libraries, and what differs there. The adapters for numpy, PyTorch and JAX are made from this table.
+its calls in other libraries, and what differs there. The adapters for numpy, PyTorch, JAX and the engines of ONNX, TOSA
+and StableHLO are made from this table.
 
 This page is written by `python docs/draw_names.py` from `operations/names.toml` in the harness.
 """
