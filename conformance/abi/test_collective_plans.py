@@ -19,8 +19,8 @@ DSL = """module m {{
   kernel k(x: tensor<6xfp32>) {{ {kernel} }}
 }}
 """
-REDUCED = 'let {0}: tensor<6xfp32> = dist.all_reduce(x, axis={1}, op="sum");'
-GATHERED = "let {0}: tensor<{2}xfp32> = dist.all_gather(x, axis={1});"
+REDUCED = 'let {0}: tensor<6xfp32> = dist.all_reduce(x) @{{axis={1}, op="sum"}};'
+GATHERED = "let {0}: tensor<{2}xfp32> = dist.all_gather(x) @{{axis={1}}};"
 PLAIN = {
     "none": ("", "", []),
     "one": ("", REDUCED.format("a", "dp"), [("all_reduce", "dp")]),
@@ -42,10 +42,10 @@ PLAIN = {
     "every-collective": (
         "",
         REDUCED.format("a", "dp")
-        + 'let b: tensor<3xfp32> = dist.reduce_scatter(x, axis=dp, op="max");'
+        + 'let b: tensor<3xfp32> = dist.reduce_scatter(x) @{axis=dp, op="max"};'
         + GATHERED.format("c", "dp", 12)
-        + "let d: tensor<6xfp32> = dist.broadcast(x, axis=tp, root=1);"
-        + "let e: tensor<6xfp32> = dist.all_to_all(x, axis=tp);",
+        + "let d: tensor<6xfp32> = dist.broadcast(x) @{axis=tp, root=1};"
+        + "let e: tensor<6xfp32> = dist.all_to_all(x) @{axis=tp};",
         [
             ("all_reduce", "dp"),
             ("reduce_scatter", "dp"),
@@ -150,7 +150,7 @@ def test_where_the_size_is_not_known_the_runtime_decides(impl, check):
     """A dimension with a name: the plan leaves the algorithm open, unless the program says it (AMB-COLL-86)."""
     source = """module m {
   mesh g = mesh<axes=[dp], shape=[8]>;
-  kernel k(x: tensor<Nxfp32>, N: int32) { let a: tensor<Nxfp32> = dist.all_reduce(x, axis=dp, op="sum"); }
+  kernel k(x: tensor<Nxfp32>, N: int32) { let a: tensor<Nxfp32> = dist.all_reduce(x) @{axis=dp, op="sum"}; }
 }
 """
     (found,) = plans(impl, check, source)

@@ -88,8 +88,8 @@ TRUTH = """module m {
   kernel branch(b: bool, x: tensor<4xint32>) { if (b) { x[0:4] = 7; } else { x[0:4] = 9; } }
   kernel choice(b: bool, x: tensor<4xint32>) { x[0:4] = op.select(b, 7, 9); }
   kernel same(b: bool, c: bool, x: tensor<4xint32>) { if (b == c) { x[0:4] = 7; } else { x[0:4] = 9; } }
-  kernel number(b: bool, x: tensor<4xint32>) { x[0:4] = op.cast(b, dtype="int32"); }
-  kernel numbers(b: tensor<4xbool>, x: tensor<4xint32>) { x = op.cast(b, dtype="int32"); }
+  kernel number(b: bool, x: tensor<4xint32>) { x[0:4] = op.cast(b) @{dtype="int32"}; }
+  kernel numbers(b: tensor<4xbool>, x: tensor<4xint32>) { x = op.cast(b) @{dtype="int32"}; }
   kernel choices(b: tensor<4xbool>, x: tensor<4xint32>) { x = op.select(b, x, -x); }
   kernel agree(b: tensor<4xbool>, c: tensor<4xbool>, x: tensor<4xint32>) { x = op.select(b == c, x, -x); }
 }

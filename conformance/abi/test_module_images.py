@@ -34,7 +34,7 @@ OPEN = "module m { kernel scale(N: int32, v: int32, x: tensor<Nxint32>) { x = x 
 """A kernel whose extent a launch gives."""
 PRODUCT = """module m {
   kernel product(N: int32, M: int32, x: tensor<NxMxbf16>, y: tensor<MxNxbf16>, z: tensor<NxNxbf16>) { z = x @ y; }
-  kernel sum(N: int32, x: tensor<8xNxfp32>, y: tensor<8xfp32>) { y = op.sum(x, axis=1); }
+  kernel sum(N: int32, x: tensor<8xNxfp32>, y: tensor<8xfp32>) { y = op.sum(x) @{axis=1}; }
   kernel fill(v: int32, x: tensor<64xint32>) { x[0:64] = v; }
 }
 """

@@ -53,7 +53,7 @@ def test_equal_scores_average_the_values(impl, check):
     parameters = "Q: tensor<4x2xfp32>, V: tensor<4x1xfp32>"
     plain = value_of(impl, check, returning("op.flash_attention(Q, Q, V)", parameters), Q=zeros, V=values)
     check.bits(plain, tensor_of("fp32", [[6.0]] * 4))
-    masked = returning("op.flash_attention(Q, Q, V, causal=true)", parameters)
+    masked = returning("op.flash_attention(Q, Q, V) @{causal=true}", parameters)
     found = value_of(impl, check, masked, Q=zeros, V=values)
     first = returning("X[0:2]", "X: tensor<4x1xfp32>")
     check.bits(value_of(impl, check, first, X=found), tensor_of("fp32", [[4.0], [6.0]]), "the first two queries")
@@ -68,14 +68,14 @@ def test_equal_scores_average_the_values(impl, check):
         ("op.flash_attention(Q, K, V)", "op.flash_attention(Q, K, Q)", "shapes"),
         ("op.flash_attention(B, B, B)", "op.flash_attention(B, C, C)", "shapes"),
         ("op.flash_attention(B, B, B)", "op.flash_attention(B, Q, Q)", "shapes"),
-        ("op.flash_attention(Q, Q, Q, causal=true)", "op.flash_attention(Q, K, V, causal=true)", "shapes"),
+        ("op.flash_attention(Q, Q, Q) @{causal=true}", "op.flash_attention(Q, K, V) @{causal=true}", "shapes"),
         ("op.flash_attention(Q, K, V)", "op.flash_attention(Q, H, V)", "types"),
         ("op.flash_attention(Q, K, V)", "op.flash_attention(Q, K, H)", "types"),
         ("op.flash_attention(Q, Q, Q)", "op.flash_attention(I, I, I)", "types"),
         ("op.flash_attention(Q, K, V)", "op.flash_attention(Q, K)", "types"),
         (
-            "op.flash_attention(Q, K, V, block=1)",
-            "op.flash_attention(Q, K, V, block=0)",
+            "op.flash_attention(Q, K, V) @{block=1}",
+            "op.flash_attention(Q, K, V) @{block=0}",
             ("schedule", "types", "shapes"),
         ),
     ],

@@ -37,7 +37,7 @@ def test_a_collective_is_called_behind_dist_and_a_point(impl, check):
 @pytest.mark.parametrize("callee", ["all_reduce", "op.all_reduce", "g.all_reduce", "dp.all_reduce", "dist.all.reduce"])
 def test_a_collective_under_another_prefix_is_unknown(impl, check, callee):
     """The prefix is dist; nothing else, and not none, will do."""
-    source = meshed('return dist.all_reduce(X, axis=dp, op="sum");')
+    source = meshed('return dist.all_reduce(X) @{axis=dp, op="sum"};')
     verified_twins(impl, check, source, source.replace("dist.all_reduce", callee), ("types", "distributed", "syntax"))
 
 
@@ -95,7 +95,7 @@ def test_a_dist_statement_of_another_form_is_refused(impl, check, statement):
 @clause("LANG-02.3-54")
 def test_a_dist_statement_yields_no_tensor(impl, check):
     """It stands in Graph IR as no operation whose result is a tensor (AMB-LANG-13)."""
-    source = meshed('dist.all_reduce(X, axis=dp, op="sum");', "return X;")
+    source = meshed('dist.all_reduce(X) @{axis=dp, op="sum"};', "return X;")
     graph = graph_of(impl, check, source)
     produced = [operation["name"] for operation in graph.operations if any(map(tensor_type, operation["result_types"]))]
     check.equal(produced, [], "operations that yield tensors")
@@ -104,7 +104,7 @@ def test_a_dist_statement_yields_no_tensor(impl, check):
 @clause("LANG-02.3-54")
 def test_a_dist_statement_communicates_nothing(impl, check):
     """Graph IR has no collective for it; its twin, a value, has one (AMB-LANG-119)."""
-    call = 'dist.all_reduce(X, axis=dp, op="sum");'
+    call = 'dist.all_reduce(X) @{axis=dp, op="sum"};'
     statement, value = (graph_of(impl, check, meshed(*body)) for body in ([call, "return X;"], [f"return {call}"]))
     check.equal(len(value.named(ALL_REDUCE)), 1, "collectives of the value")
     check.equal(len(statement.named(ALL_REDUCE)), 0, "collectives of the statement")
@@ -113,7 +113,7 @@ def test_a_dist_statement_communicates_nothing(impl, check):
 @clause("LANG-02.3-80")
 @pytest.mark.parametrize(
     "statement",
-    ['dist.all_reduce(X, axis=dp, op="sum");', 'dist.all_reduce(X, axis=tp, op="max");'],
+    ['dist.all_reduce(X) @{axis=dp, op="sum"};', 'dist.all_reduce(X) @{axis=tp, op="max"};'],
     ids=["sum", "max"],
 )
 def test_a_dist_statement_changes_the_ir(impl, check, statement):
@@ -126,7 +126,7 @@ def test_a_dist_statement_changes_the_ir(impl, check, statement):
 def test_different_dist_statements_change_the_ir_differently(impl, check):
     """Axis and op are part of what is said."""
     one, other_axis, other_op = (
-        graph_of(impl, check, meshed(f'dist.all_reduce(X, axis={axis}, op="{op}");', "return X;")).operations
+        graph_of(impl, check, meshed(f'dist.all_reduce(X) @{{axis={axis}, op="{op}"}};', "return X;")).operations
         for axis, op in (("dp", "sum"), ("tp", "sum"), ("dp", "max"))
     )
     check.true(one != other_axis, "another axis is another IR")
@@ -154,7 +154,7 @@ def test_an_all_reduce_states_axis_and_op(impl, check, axis, op):
 @pytest.mark.parametrize("type_", ["tensor<4xfp32>", "tensor<2x3xbf16>", "tensor<?x8xint32>", "tensor<2x1x5xfp16>"])
 def test_an_all_reduce_maps_a_tensor_to_one_of_its_type(impl, check, type_):
     """Shape and dtype of the result are the operand's."""
-    source = meshed('return dist.all_reduce(X, axis=dp, op="sum");', parameters=f"X: {type_}", result=type_)
+    source = meshed('return dist.all_reduce(X) @{axis=dp, op="sum"};', parameters=f"X: {type_}", result=type_)
     graph = graph_of(impl, check, source)
     found = graph.named(ALL_REDUCE)
     check.equal(len(found), 1, f"the number of {ALL_REDUCE}")
@@ -175,29 +175,28 @@ def test_an_all_reduce_of_another_op_is_refused(impl, check, op):
 @pytest.mark.parametrize(
     "call",
     [
-        'dist.all_reduce(X, op="sum")',
         'dist.all_reduce(X) @{op="sum"}',
         "dist.all_reduce(X)",
     ],
-    ids=["argument", "attribute", "nothing"],
+    ids=["attribute", "nothing"],
 )
 @pytest.mark.parametrize("place", ["return {};", "{}; return X;"], ids=["value", "statement"])
 def test_a_collective_without_an_axis_is_refused(impl, check, call, place):
     """On a mesh of two axes nothing else says which ranks form a group."""
-    twin = 'dist.all_reduce(X, axis=dp, op="sum")'
+    twin = 'dist.all_reduce(X) @{axis=dp, op="sum"}'
     verified_twins(impl, check, meshed(place.format(twin)), meshed(place.format(call)), UNDECLARED)
 
 
 @clause("LANG-09-03")
 @pytest.mark.parametrize(
     "call",
-    ["dist.all_reduce(X, axis=dp)", 'dist.all_reduce(X) @{axis="dp"}', 'dist.all_reduce(X, axis="tp")'],
+    ["dist.all_reduce(X) @{axis=dp}", 'dist.all_reduce(X) @{axis="dp"}', 'dist.all_reduce(X) @{axis="tp"}'],
     ids=["argument", "attribute", "other-axis"],
 )
 @pytest.mark.parametrize("place", ["return {};", "{}; return X;"], ids=["value", "statement"])
 def test_an_all_reduce_that_does_not_say_what_it_computes_is_refused(impl, check, call, place):
     """There is no default (AMB-LANG-57)."""
-    twin = 'dist.all_reduce(X, axis=dp, op="sum")'
+    twin = 'dist.all_reduce(X) @{axis=dp, op="sum"}'
     verified_twins(impl, check, meshed(place.format(twin)), meshed(place.format(call)), UNDECLARED)
 
 
@@ -206,11 +205,11 @@ def test_an_all_reduce_that_does_not_say_what_it_computes_is_refused(impl, check
     ("call", "extent"),
     [
         pytest.param(
-            'dist.reduce_scatter(X, axis=dp, op="sum")', 1, marks=clause("LANG-09-02", "LANG-09-03"), id="scatter"
+            'dist.reduce_scatter(X) @{axis=dp, op="sum"}', 1, marks=clause("LANG-09-02", "LANG-09-03"), id="scatter"
         ),
-        pytest.param("dist.all_gather(X, axis=dp)", 16, marks=clause("LANG-09-02"), id="gather"),
-        pytest.param("dist.broadcast(X, axis=dp)", 4, marks=clause("LANG-09-02"), id="broadcast"),
-        pytest.param("dist.all_to_all(X, axis=dp)", 4, marks=clause("LANG-09-02"), id="all-to-all"),
+        pytest.param("dist.all_gather(X) @{axis=dp}", 16, marks=clause("LANG-09-02"), id="gather"),
+        pytest.param("dist.broadcast(X) @{axis=dp}", 4, marks=clause("LANG-09-02"), id="broadcast"),
+        pytest.param("dist.all_to_all(X) @{axis=dp}", 4, marks=clause("LANG-09-02"), id="all-to-all"),
     ],
 )
 def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, call, extent):
@@ -250,7 +249,7 @@ def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illeg
 @clause("LANG-04-05", "LANG-15-13")
 def test_a_collective_says_that_it_communicates(impl, check):
     """Where operations state their effects, an all-reduce has one and a softmax has none."""
-    source = meshed('return op.softmax(dist.all_reduce(X, axis=dp, op="sum"));')
+    source = meshed('return op.softmax(dist.all_reduce(X) @{axis=dp, op="sum"});')
     graph = graph_of(impl, check, source)
     for name, pure in ((ALL_REDUCE, False), ("tessera.graph.softmax", True)):
         found = graph.named(name)
@@ -262,14 +261,14 @@ def test_a_collective_says_that_it_communicates(impl, check):
 @clause("LANG-04-05", "LANG-15-13")
 def test_a_collective_whose_result_is_not_used_remains(impl, check):
     """Other ranks wait for it."""
-    body = [f'let Y: {VECTOR} = dist.all_reduce(X, axis=dp, op="sum");', "return X;"]
+    body = [f'let Y: {VECTOR} = dist.all_reduce(X) @{{axis=dp, op="sum"}};', "return X;"]
     check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 1, "the number of all-reduces")
 
 
 @clause("LANG-04-05", "LANG-15-13")
 def test_two_equal_collectives_are_two(impl, check):
     """Each of them is an act, so the one does not stand for the other."""
-    call = 'dist.all_reduce(X, axis=dp, op="sum")'
+    call = 'dist.all_reduce(X) @{axis=dp, op="sum"}'
     body = [f"let Y: {VECTOR} = {call};", f"let Z: {VECTOR} = {call};", "return Y + Z;"]
     check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 2, "the number of all-reduces")
 
@@ -280,7 +279,8 @@ def test_collectives_stay_in_program_order(impl, check, order):
     """Independent of each other and used backwards; all ranks execute them in the order of the text (AMB-LANG-185)."""
     names = "PQR"
     body = [
-        f'let {name}: {VECTOR} = dist.all_reduce(X, axis=dp, op="{op}");' for name, op in zip(names, order, strict=True)
+        f'let {name}: {VECTOR} = dist.all_reduce(X) @{{axis=dp, op="{op}"}};'
+        for name, op in zip(names, order, strict=True)
     ]
     graph = graph_of(impl, check, meshed(*body, "return R + Q + P;"))
     found = [operation["attributes"].get("op") for operation in graph.named(ALL_REDUCE)]

@@ -33,7 +33,7 @@ MATRIX = "tensor<2x3xint32>"
         ("bool", "true", "bool", True),
         ("bool", "2 * 3 == 6", "bool", True),
         ("tensor<2xint32>", "tensor<2xint32>", "int32", [0, 0]),
-        ("tensor<2xint8>", "op.const_tensor(shape=[2], dtype=int8, value=[1, -2])", "int8", [1, -2]),
+        ("tensor<2xint8>", "op.const_tensor() @{shape=[2], dtype=int8, value=[1, -2]}", "int8", [1, -2]),
     ],
     ids=[
         "integer",
@@ -242,7 +242,9 @@ def test_const_tensor_yields_a_tensor(impl, check, form, attributes, dtype, valu
 
 @clause("LANG-05.2-01", "LANG-02.3-35")
 @pytest.mark.parametrize(
-    "expression", ["op.const_tensor(shape=[2, 3], dtype=int8, value=0)", "tensor<2x3xint8>"], ids=["call", "expression"]
+    "expression",
+    ["op.const_tensor() @{shape=[2, 3], dtype=int8, value=0}", "tensor<2x3xint8>"],
+    ids=["call", "expression"],
 )
 def test_a_constant_tensor_is_one_graph_const_tensor(impl, check, expression):
     """Without operands, with one tensor as result; a bare tensor expression becomes one too (AMB-LANG-53)."""

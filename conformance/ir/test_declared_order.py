@@ -64,5 +64,5 @@ def test_a_deterministic_function_adds_its_products_as_declared(impl, check, ter
 def test_sums_are_added_as_declared(impl, check, dtype, terms):
     """The declared tree and arithmetic, replayed; and the same bits on every run."""
     x = counted(dtype, (24, terms), seed=423, exponents=SPREAD)
-    source = returning("op.sum(X, axis=1)", f"X: tensor<24x{terms}x{dtype}>")
+    source = returning("op.sum(X) @{axis=1}", f"X: tensor<24x{terms}x{dtype}>")
     added_as_declared(impl, check, source, Question("sum", [x], {"axis": 1}), {"X": x})

@@ -101,7 +101,7 @@ ACTIVATIONS = {
     "sigmoid": ("op.sigmoid(A)", sigmoid),
     "silu": ("op.silu(A)", silu),
     "gelu": ("op.gelu(A)", gelu),
-    "gelu-tanh": ('op.gelu(A, approximate="tanh")', gelu_by_tanh),
+    "gelu-tanh": ('op.gelu(A) @{approximate="tanh"}', gelu_by_tanh),
 }
 
 
@@ -174,7 +174,7 @@ def test_softmax(impl, check, axis, dtype):
         matrix = rows(xs, 3)
         return flat(map(probabilities, matrix)) if axis else flat(columns(map(probabilities, columns(matrix))))
 
-    judge(impl, check, f"op.softmax(A, axis={axis})", {"A": x}, model, weights=weights)
+    judge(impl, check, f"op.softmax(A) @{{axis={axis}}}", {"A": x}, model, weights=weights)
 
 
 def mean(row):
@@ -292,9 +292,9 @@ def batch_norm(xs, gammas, betas, *_):
 
 
 NORMS = {
-    "layer_norm": ("op.layer_norm(A, B, C, eps=0.125)", layer_norm, "ABC", "normalization"),
-    "rms_norm": ("op.rms_norm(A, B, eps=0.125)", rms_norm, "AB", "normalization"),
-    "batch_norm": ("op.batch_norm(A, B, C, D, E, eps=0.125, only=y)", batch_norm, "ABC", "stateful-ops"),
+    "layer_norm": ("op.layer_norm(A, B, C) @{eps=0.125}", layer_norm, "ABC", "normalization"),
+    "rms_norm": ("op.rms_norm(A, B) @{eps=0.125}", rms_norm, "AB", "normalization"),
+    "batch_norm": ("op.batch_norm(A, B, C, D, E) @{eps=0.125, only=y}", batch_norm, "ABC", "stateful-ops"),
 }
 
 
@@ -342,7 +342,7 @@ def test_attention_as_one_operation(impl, check, which, causal, dtype):
         name: counted(dtype, shape, seed, exponents=(-2, 0))
         for seed, (name, shape) in enumerate(shapes.items(), start=338)
     }
-    expression = f"op.flash_attention(Q, K, V, scale=0.5{', causal=true' if causal else ''})"
+    expression = f"op.flash_attention(Q, K, V) @{{scale=0.5{', causal=true' if causal else ''}}}"
     weights = counted(dtype, (2, 3), seed=341)
     judge(impl, check, expression, operands, attention(causal), which=which, weights=weights)
 
@@ -367,7 +367,7 @@ def test_a_step_of_an_optimizer(impl, check, which, dtype):
     """A step is a function like any other: that of AdamW, in everything that it takes."""
     values = {"P": [1, -2, 0.5], "A": [0.5, 3, -1], "M": [0.25, -1, 2], "V": [1, 4, 0.5]}
     operands = {name: tensor_of(dtype, each) for name, each in values.items()} | {"s": tensor_of("int32", 2)}
-    expression = "op.adamw(P, A, M, V, s, rate=0.5, beta1=0.5, beta2=0.75, eps=0.125, decay=0.25, only=parameter)"
+    expression = "op.adamw(P, A, M, V, s) @{rate=0.5, beta1=0.5, beta2=0.75, eps=0.125, decay=0.25, only=parameter}"
     judge(impl, check, expression, operands, adamw, which=which, weights=tensor_of(dtype, [1, -2, 3]))
 
 

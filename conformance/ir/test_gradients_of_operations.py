@@ -129,37 +129,37 @@ UPPER, LOWER = [[0, 0, 0], [8, 16, 32]], [[1, 2, 4], [0, 0, 0]]
 MOVED = {
     "transpose": ("op.transpose(A) * V", {"A": A, "V": TURNED}, {"A": [[1, 3, 5], [2, 4, 6]]}),
     "permuted": (
-        "op.transpose(A, perm=[1, 2, 0]) * V",
+        "op.transpose(A) @{perm=[1, 2, 0]} * V",
         {"A": [[[1, 2, 3]], [[4, 5, 6]]], "V": [TURNED]},
         {"A": [[[1, 3, 5]], [[2, 4, 6]]]},
     ),
-    "reshape": ("op.reshape(A, shape=[3, 2]) * V", {"A": A, "V": TURNED}, {"A": [[1, 2, 3], [4, 5, 6]]}),
-    "broadcast": ("op.broadcast(A, shape=[2, 3]) * W", {"A": [[3], [5]], "W": W}, {"A": [[7], [56]]}),
-    "broadcast-new-axis": ("op.broadcast(A, shape=[2, 3]) * W", {"A": [3, 5, 7], "W": W}, {"A": [9, 18, 36]}),
+    "reshape": ("op.reshape(A) @{shape=[3, 2]} * V", {"A": A, "V": TURNED}, {"A": [[1, 2, 3], [4, 5, 6]]}),
+    "broadcast": ("op.broadcast(A) @{shape=[2, 3]} * W", {"A": [[3], [5]], "W": W}, {"A": [[7], [56]]}),
+    "broadcast-new-axis": ("op.broadcast(A) @{shape=[2, 3]} * W", {"A": [3, 5, 7], "W": W}, {"A": [9, 18, 36]}),
     "concat": (
-        "op.concat(A, B, axis=1) * V",
+        "op.concat(A, B) @{axis=1} * V",
         {"A": [[1], [2]], "B": [[3, 4], [5, 6]], "V": [[1, 2, 3], [4, 5, 6]]},
         {"A": [[1], [4]], "B": [[2, 3], [5, 6]]},
     ),
-    "concat-of-itself": ("op.concat(A, A, axis=0) * V", {"A": [1, 2], "V": [1, 2, 4, 8]}, {"A": [5, 10]}),
+    "concat-of-itself": ("op.concat(A, A) @{axis=0} * V", {"A": [1, 2], "V": [1, 2, 4, 8]}, {"A": [5, 10]}),
     "pad": (
-        "op.pad(A, low=[1, 0], high=[0, 2], value=5.0) * V",
+        "op.pad(A) @{low=[1, 0], high=[0, 2], value=5.0} * V",
         {"A": [[1, 2]], "V": [[1, 2, 3, 4], [5, 6, 7, 8]]},
         {"A": [[5, 6]]},
     ),
     "slice": (
-        "op.slice(A, starts=[0, 2], stops=[2, 0], steps=[1, -1]) * V",
+        "op.slice(A) @{starts=[0, 2], stops=[2, 0], steps=[1, -1]} * V",
         {"A": A, "V": [[1, 2], [3, 4]]},
         {"A": [[0, 2, 1], [0, 4, 3]]},
     ),
-    "gather": ("op.gather(A, I, axis=1) * W", {"A": A, "I": INDICES, "W": W}, {"A": [[2, 5, 0], [16, 40, 0]]}),
+    "gather": ("op.gather(A, I) @{axis=1} * W", {"A": A, "I": INDICES, "W": W}, {"A": [[2, 5, 0], [16, 40, 0]]}),
     "gather-one": (
-        "op.gather(A, i, axis=0) * V",
+        "op.gather(A, i) @{axis=0} * V",
         {"A": A, "i": tensor_of("int32", 1), "V": [1, 2, 3]},
         {"A": [[0, 0, 0], [1, 2, 3]]},
     ),
     "scatter_add": (
-        "op.scatter_add(A, I, B, axis=1) * W",
+        "op.scatter_add(A, I, B) @{axis=1} * W",
         {**MATRICES, "I": INDICES},
         {"A": W, "B": [[2, 1, 2], [16, 8, 16]]},
     ),
@@ -199,22 +199,22 @@ def test_movement_and_choice(impl, check, expression, operands, expected, dtype)
 @feature("layout-casts")
 def test_layout_casts(impl, check):
     """A cast there and back moves nothing, and neither does its gradient (AMB-LANG-157)."""
-    expression = "op.layout_cast(op.layout_cast(A, to=col_major) * 3.0, to=row_major) * W"
+    expression = "op.layout_cast(op.layout_cast(A) @{to=col_major} * 3.0) @{to=row_major} * W"
     judge_gradients(impl, check, expression, {"A": A, "W": W}, {"A": [[3, 6, 12], [24, 48, 96]]})
 
 
 ROWS, PAIR = [[1, 2, 4, 8], [3, -1, 2, -2]], [2, -4]
 REDUCED = {
-    "sum": ("op.sum(A, axis=1) * V", {"A": ROWS, "V": PAIR}, {"A": [[2] * 4, [-4] * 4]}),
-    "sum-of-columns": ("op.sum(A, axis=0) * V", {"A": ROWS, "V": [1, 2, 3, 4]}, {"A": [[1, 2, 3, 4]] * 2}),
-    "sum-kept": ("op.sum(A, axis=1, keepdims=true) * V", {"A": ROWS, "V": [[2], [-4]]}, {"A": [[2] * 4, [-4] * 4]}),
-    "mean": ("op.mean(A, axis=-1) * V", {"A": ROWS, "V": PAIR}, {"A": [[0.5] * 4, [-1] * 4]}),
-    "prod": ("op.prod(A, axis=1) * V", {"A": ROWS, "V": PAIR}, {"A": [[128, 64, 32, 16], [-16, 48, -24, 24]]}),
-    "prod-with-zero": ("op.prod(A, axis=0)", {"A": [2, 0, 5]}, {"A": [0, 10, 0]}),
-    "prod-with-zeros": ("op.prod(A, axis=0)", {"A": [2, 0, 0]}, {"A": [0, 0, 0]}),
-    "max": ("op.max(A, axis=1) * V", {"A": ROWS, "V": PAIR}, {"A": [[0, 0, 0, 2], [-4, 0, 0, 0]]}),
-    "min": ("op.min(A, axis=1) * V", {"A": ROWS, "V": PAIR}, {"A": [[2, 0, 0, 0], [0, 0, 0, -4]]}),
-    "max-of-columns": ("op.max(A, axis=0, keepdims=true)", {"A": ROWS}, {"A": [[0, 1, 1, 1], [1, 0, 0, 0]]}),
+    "sum": ("op.sum(A) @{axis=1} * V", {"A": ROWS, "V": PAIR}, {"A": [[2] * 4, [-4] * 4]}),
+    "sum-of-columns": ("op.sum(A) @{axis=0} * V", {"A": ROWS, "V": [1, 2, 3, 4]}, {"A": [[1, 2, 3, 4]] * 2}),
+    "sum-kept": ("op.sum(A) @{axis=1, keepdims=true} * V", {"A": ROWS, "V": [[2], [-4]]}, {"A": [[2] * 4, [-4] * 4]}),
+    "mean": ("op.mean(A) @{axis=-1} * V", {"A": ROWS, "V": PAIR}, {"A": [[0.5] * 4, [-1] * 4]}),
+    "prod": ("op.prod(A) @{axis=1} * V", {"A": ROWS, "V": PAIR}, {"A": [[128, 64, 32, 16], [-16, 48, -24, 24]]}),
+    "prod-with-zero": ("op.prod(A) @{axis=0}", {"A": [2, 0, 5]}, {"A": [0, 10, 0]}),
+    "prod-with-zeros": ("op.prod(A) @{axis=0}", {"A": [2, 0, 0]}, {"A": [0, 0, 0]}),
+    "max": ("op.max(A) @{axis=1} * V", {"A": ROWS, "V": PAIR}, {"A": [[0, 0, 0, 2], [-4, 0, 0, 0]]}),
+    "min": ("op.min(A) @{axis=1} * V", {"A": ROWS, "V": PAIR}, {"A": [[2, 0, 0, 0], [0, 0, 0, -4]]}),
+    "max-of-columns": ("op.max(A) @{axis=0, keepdims=true}", {"A": ROWS}, {"A": [[0, 1, 1, 1], [1, 0, 0, 0]]}),
 }  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def test_reductions(impl, check, expression, operands, expected, dtype):
 def test_casts_between_floats(impl, check):
     """A gradient is cast back to the type of its operand (AMB-LANG-163)."""
     operands = {"A": tensor_of("bf16", [1, 2]), "B": tensor_of("fp32", [3, -5]), "C": tensor_of("fp64", [0.5, 4])}
-    expression = "op.cast(A, dtype=fp64) * op.cast(B, dtype=fp64) * C"
+    expression = "op.cast(A) @{dtype=fp64} * op.cast(B) @{dtype=fp64} * C"
     judge_gradients(impl, check, expression, operands, {"A": [1.5, -20], "B": [0.5, 8], "C": [3, -10]})
 
 
@@ -241,7 +241,8 @@ def test_casts_between_floats(impl, check):
 def test_dropout_is_differentiated_with_its_mask(impl, check):
     """Kept elements have been doubled, and so is their gradient; the others have none (AMB-LANG-172)."""
     powers = tensor_of("fp32", [float(2 ** (place % 8)) for place in range(64)])
-    body = ["let Y: tensor<64xfp32> = op.dropout(A, rate=0.5, seed=7);", "return Y, op.grad(Y, A), op.grad(Y, A) * A;"]
+    dropped = "let Y: tensor<64xfp32> = op.dropout(A) @{rate=0.5, seed=7};"
+    body = [dropped, "return Y, op.grad(Y, A), op.grad(Y, A) * A;"]
     dropped, slopes, product = evaluate(impl, check, program(*body, parameters="A: tensor<64xfp32>"), A=powers)
     check.bits(without_signed_zeros(product), without_signed_zeros(dropped), "the slope times the operand")
     found = set(without_signed_zeros(slopes).words().tolist())
@@ -252,6 +253,6 @@ def test_dropout_is_differentiated_with_its_mask(impl, check):
 @feature("stateful-ops")
 def test_a_step_down_a_gradient(impl, check):
     """p - (u / 2 + g) / 4: a step of an optimizer is differentiated like any expression."""
-    expression = "op.sgd(P, G, U, rate=0.25, momentum=0.5, only=parameter) * W"
+    expression = "op.sgd(P, G, U) @{rate=0.25, momentum=0.5, only=parameter} * W"
     operands = {"P": [1, 2], "G": [3, 4], "U": [5, 6], "W": [8, -16]}
     judge_gradients(impl, check, expression, operands, {"P": [8, -16], "G": [-2, 4], "U": [-1, 2]})

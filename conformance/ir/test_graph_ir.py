@@ -13,7 +13,7 @@ LONG_PROGRAM = module(
     func(
         f"let P: {MATRIX} = op.matmul(A, B);",
         f"let Q: {MATRIX} = P + P * A;",
-        f"let R: {MATRIX} = op.softmax(Q, axis=0);",
+        f"let R: {MATRIX} = op.softmax(Q) @{{axis=0}};",
         f"let S: {MATRIX} = helper(R, R) @ -P;",
         "return S, R, P;",
         parameters=parameters_of("AB", MATRIX),
@@ -102,7 +102,7 @@ def test_a_value_has_one_type(impl, check):
 )
 def test_a_property_is_written_as_an_attribute(impl, check, axis, spellings):
     """The axis of a softmax is the attribute axis of the lowered operation, counted from either end."""
-    graph = graph_of(impl, check, returning(f"op.softmax(A, axis={axis})", "A: tensor<2x3x4xfp32>"))
+    graph = graph_of(impl, check, returning(f"op.softmax(A) @{{axis={axis}}}", "A: tensor<2x3x4xfp32>"))
     found = [operation["attributes"].get("axis") for operation in graph.named("tessera.graph.softmax")]
     check.true(found in ([spelling] for spelling in spellings), f"one softmax of axis {axis}", found)
 

@@ -17,7 +17,7 @@ WRONG_AXIS = ("distributed", "types")
 
 def reducing(axis, mesh=DECLARATION, more=""):
     """A module with a mesh, whose function reduces along an axis."""
-    body = f'return dist.all_reduce(X, axis={axis}, op="sum"{more});'
+    body = f'return dist.all_reduce(X) @{{axis={axis}, op="sum"{more}}};'
     return module(mesh, func(body, parameters="X: tensor<4xfp32>", result="tensor<4xfp32>"))
 
 

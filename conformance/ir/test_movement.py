@@ -21,28 +21,28 @@ def test_golden(impl, check, vector):
 
 OPERANDS = "A: tensor<2x3xfp32>, B: tensor<2x3xfp32>, a: fp32, m: bool, I: tensor<2xint32>, i: int32"
 
-SLICE = "op.slice(A, starts=[0, 0], stops=[1, 1], steps=[1, 1])"
-COUNT = "op.iota(shape=[2], axis=0, dtype=int32)"
+SLICE = "op.slice(A) @{starts=[0, 0], stops=[1, 1], steps=[1, 1]}"
+COUNT = "op.iota() @{shape=[2], axis=0, dtype=int32}"
 
 INCOMPLETE = [
     ("op.transpose(A)", "op.transpose()"),
     ("op.transpose(A)", "op.transpose(A, B)"),
-    ("op.reshape(A, shape=[6])", "op.reshape(A)"),
-    ("op.reshape(A, shape=[6])", "op.reshape(shape=[6])"),
-    ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A)"),
-    ("op.broadcast(A, shape=[2, 3])", "op.broadcast(A, B, shape=[2, 3])"),
-    (SLICE, "op.slice(A, starts=[0, 0])"),
-    (SLICE, "op.slice(A, stops=[1, 1])"),
-    (SLICE, "op.slice(starts=[0, 0], stops=[1, 1], steps=[1, 1])"),
-    ("op.gather(A, I, axis=0)", "op.gather(A, axis=0)"),
-    ("op.gather(A, I, axis=0)", "op.gather(A, I, I, axis=0)"),
-    ("op.concat(A, B, axis=0)", "op.concat(axis=0)"),
-    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(low=[1, 1], high=[0, 0])"),
-    ("op.pad(A, low=[1, 1], high=[0, 0])", "op.pad(A, B, low=[1, 1], high=[0, 0])"),
-    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, axis=0)"),
-    ("op.scatter_add(A, I, B, axis=0)", "op.scatter_add(A, I, B, B, axis=0)"),
-    (COUNT, "op.iota(axis=0, dtype=int32)"),
-    (COUNT, "op.iota(A, shape=[2], axis=0, dtype=int32)"),
+    ("op.reshape(A) @{shape=[6]}", "op.reshape(A)"),
+    ("op.reshape(A) @{shape=[6]}", "op.reshape() @{shape=[6]}"),
+    ("op.broadcast(A) @{shape=[2, 3]}", "op.broadcast(A)"),
+    ("op.broadcast(A) @{shape=[2, 3]}", "op.broadcast(A, B) @{shape=[2, 3]}"),
+    (SLICE, "op.slice(A) @{starts=[0, 0]}"),
+    (SLICE, "op.slice(A) @{stops=[1, 1]}"),
+    (SLICE, "op.slice() @{starts=[0, 0], stops=[1, 1], steps=[1, 1]}"),
+    ("op.gather(A, I) @{axis=0}", "op.gather(A) @{axis=0}"),
+    ("op.gather(A, I) @{axis=0}", "op.gather(A, I, I) @{axis=0}"),
+    ("op.concat(A, B) @{axis=0}", "op.concat() @{axis=0}"),
+    ("op.pad(A) @{low=[1, 1], high=[0, 0]}", "op.pad() @{low=[1, 1], high=[0, 0]}"),
+    ("op.pad(A) @{low=[1, 1], high=[0, 0]}", "op.pad(A, B) @{low=[1, 1], high=[0, 0]}"),
+    ("op.scatter_add(A, I, B) @{axis=0}", "op.scatter_add(A, I) @{axis=0}"),
+    ("op.scatter_add(A, I, B) @{axis=0}", "op.scatter_add(A, I, B, B) @{axis=0}"),
+    (COUNT, "op.iota() @{axis=0, dtype=int32}"),
+    (COUNT, "op.iota(A) @{shape=[2], axis=0, dtype=int32}"),
 ]
 
 
@@ -55,12 +55,12 @@ def test_an_operand_or_attribute_too_few_or_too_many_is_refused(impl, check, leg
 
 
 MALFORMED = [
-    ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1], high=[1, 0])"),
-    ("op.pad(A, low=[1, 0], high=[1, 0])", "op.pad(A, low=[1, 0], high=[1, 0, 0])"),
-    (SLICE, "op.slice(A, starts=[0, 0], stops=[1], steps=[1, 1])"),
-    (SLICE, "op.slice(A, starts=[0, 0, 0], stops=[1, 1, 1], steps=[1, 1, 1])"),
-    ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[0])"),
-    ("op.transpose(A, perm=[1, 0])", "op.transpose(A, perm=[1, 0, 2])"),
+    ("op.pad(A) @{low=[1, 0], high=[1, 0]}", "op.pad(A) @{low=[1], high=[1, 0]}"),
+    ("op.pad(A) @{low=[1, 0], high=[1, 0]}", "op.pad(A) @{low=[1, 0], high=[1, 0, 0]}"),
+    (SLICE, "op.slice(A) @{starts=[0, 0], stops=[1], steps=[1, 1]}"),
+    (SLICE, "op.slice(A) @{starts=[0, 0, 0], stops=[1, 1, 1], steps=[1, 1, 1]}"),
+    ("op.transpose(A) @{perm=[1, 0]}", "op.transpose(A) @{perm=[0]}"),
+    ("op.transpose(A) @{perm=[1, 0]}", "op.transpose(A) @{perm=[1, 0, 2]}"),
 ]
 
 
@@ -73,12 +73,12 @@ def test_a_list_of_another_length_than_there_are_dimensions_is_refused(impl, che
 
 
 NO_CONSTANTS = {
-    "an-operand": "op.const_tensor(A, shape=[3], dtype=int32)",
-    "no-shape": "op.const_tensor(dtype=int32)",
-    "no-dtype": "op.const_tensor(shape=[3])",
-    "two-numbers": "op.const_tensor(shape=[3], dtype=int32, value=[1, 2])",
-    "four-numbers": "op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3, 4])",
-    "uneven-rows": "op.const_tensor(shape=[2, 2], dtype=int32, value=[[1, 2], [3]])",
+    "an-operand": "op.const_tensor(A) @{shape=[3], dtype=int32}",
+    "no-shape": "op.const_tensor() @{dtype=int32}",
+    "no-dtype": "op.const_tensor() @{shape=[3]}",
+    "two-numbers": "op.const_tensor() @{shape=[3], dtype=int32, value=[1, 2]}",
+    "four-numbers": "op.const_tensor() @{shape=[3], dtype=int32, value=[1, 2, 3, 4]}",
+    "uneven-rows": "op.const_tensor() @{shape=[2, 2], dtype=int32, value=[[1, 2], [3]]}",
 }
 
 
@@ -86,7 +86,7 @@ NO_CONSTANTS = {
 @pytest.mark.parametrize("illegal", NO_CONSTANTS.values(), ids=NO_CONSTANTS)
 def test_a_constant_that_is_none_is_refused(impl, check, illegal):
     """It takes no operands, needs a shape and a dtype, and has as many numbers as elements (AMB-LANG-53)."""
-    legal = "op.const_tensor(shape=[3], dtype=int32, value=[1, 2, 3])"
+    legal = "op.const_tensor() @{shape=[3], dtype=int32, value=[1, 2, 3]}"
     expression_twins(impl, check, legal, illegal, OPERANDS)
 
 
@@ -102,7 +102,7 @@ def test_a_gathered_index_out_of_range_is_an_error_at_its_place(impl, check, ind
     """It is neither clamped nor counted from the end: the program is refused while it runs, with its line."""
     source = program(
         "let Y: tensor<3x2xint32> = A + A;",
-        "let R: tensor<2x2xint32> = op.gather(Y, I, axis=0);",
+        "let R: tensor<2x2xint32> = op.gather(Y, I) @{axis=0};",
         "return R;",
         parameters=f"A: tensor<3x2xint32>, I: tensor<2x{dtype}>",
     )
@@ -120,7 +120,7 @@ def test_a_gathered_index_out_of_range_is_an_error_at_its_place(impl, check, ind
 @pytest.mark.parametrize("index", OUTSIDE.values(), ids=OUTSIDE)
 def test_a_scalar_index_out_of_range_is_an_error_too(impl, check, index):
     """A single slice is gathered by a scalar; outside there is none."""
-    source = returning("op.gather(A, i, axis=0)", "A: tensor<3x2xint32>, i: int32")
+    source = returning("op.gather(A, i) @{axis=0}", "A: tensor<3x2xint32>, i: int32")
     rows = tensor_of("int32", ROWS)
     check.bits(value_of(impl, check, source, A=rows, i=tensor_of("int32", 2)), tensor_of("int32", [5, 6]))
     refused = impl.language.execute(source=source, function="f", inputs={"A": rows, "i": tensor_of("int32", index)})
@@ -133,7 +133,7 @@ def test_a_scalar_index_out_of_range_is_an_error_too(impl, check, index):
 def test_an_update_out_of_range_is_an_error_at_its_place(impl, check, index):
     """An update that belongs nowhere is not dropped."""
     source = returning(
-        "op.scatter_add(A, I, U, axis=0)", "A: tensor<3x2xint32>, I: tensor<2xint32>, U: tensor<2x2xint32>"
+        "op.scatter_add(A, I, U) @{axis=0}", "A: tensor<3x2xint32>, I: tensor<2xint32>, U: tensor<2x2xint32>"
     )
     given = {"A": tensor_of("int32", ROWS), "U": tensor_of("int32", [[10, 20], [30, 40]])}
     value = value_of(impl, check, source, **given, I=tensor_of("int32", [2, 0]))
@@ -144,8 +144,8 @@ def test_an_update_out_of_range_is_an_error_at_its_place(impl, check, index):
 
 
 LATE = {
-    "slice": ("op.slice(X, starts=[1], stops=[3], steps=[1])", [1, 2, 3], [2, 3], [1, 2]),
-    "slice-down": ("op.slice(X, starts=[2], stops=[0], steps=[-1])", [1, 2, 3], [3, 2], [1, 2]),
+    "slice": ("op.slice(X) @{starts=[1], stops=[3], steps=[1]}", [1, 2, 3], [2, 3], [1, 2]),
+    "slice-down": ("op.slice(X) @{starts=[2], stops=[0], steps=[-1]}", [1, 2, 3], [3, 2], [1, 2]),
 }
 
 
@@ -165,12 +165,12 @@ def test_an_extent_that_is_known_late_is_compared_late(impl, check, expression, 
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        ("op.pad(X, low=[1], high=[2], value=9)", [9, 1, 2, 9, 9]),
-        ("op.concat(X, X, axis=0)", [1, 2, 1, 2]),
-        ("op.gather(X, I, axis=0)", [2, 2, 1]),
+        ("op.pad(X) @{low=[1], high=[2], value=9}", [9, 1, 2, 9, 9]),
+        ("op.concat(X, X) @{axis=0}", [1, 2, 1, 2]),
+        ("op.gather(X, I) @{axis=0}", [2, 2, 1]),
         ("op.select(X > 1, X, 0)", [0, 2]),
         ("op.clamp(X, 0, 1)", [1, 1]),
-        ("op.scatter_add(X, I, I, axis=0)", [1, 4]),
+        ("op.scatter_add(X, I, I) @{axis=0}", [1, 4]),
     ],
     ids=["pad", "concat", "gather", "select", "clamp", "scatter_add"],
 )

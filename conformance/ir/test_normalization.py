@@ -29,10 +29,10 @@ def test_golden(impl, check, vector):
         ("op.layer_norm(X, g, g)", "op.layer_norm(X, two, g)"),
         ("op.layer_norm(X, g, g)", "op.layer_norm(X, g, two)"),
         ("op.layer_norm(X, g, g)", "op.layer_norm(X, M, g)"),
-        ("op.layer_norm(X, two, two, axis=0)", "op.layer_norm(X, g, g, axis=0)"),
-        ("op.layer_norm(X, g, g, axis=-1)", "op.layer_norm(X, g, g, axis=-3)"),
+        ("op.layer_norm(X, two, two) @{axis=0}", "op.layer_norm(X, g, g) @{axis=0}"),
+        ("op.layer_norm(X, g, g) @{axis=-1}", "op.layer_norm(X, g, g) @{axis=-3}"),
         ("op.rms_norm(X, g)", "op.rms_norm(X, two)"),
-        ("op.rms_norm(X, g, axis=1)", "op.rms_norm(X, g, axis=2)"),
+        ("op.rms_norm(X, g) @{axis=1}", "op.rms_norm(X, g) @{axis=2}"),
     ],
 )
 def test_vectors_have_an_element_for_each_position_along_the_axis(impl, check, call, wrong):
@@ -67,7 +67,8 @@ def test_a_row_of_equal_elements_becomes_beta(impl, check, axis):
     x = tensor_of("fp32", [[3.0] * 4] * 4)
     gamma, beta = tensor_of("fp32", [5.0, -7.0, 0.5, 1.0]), tensor_of("fp32", [1.5, -2.0, 0.25, 9.0])
     parameters = "X: tensor<4x4xfp32>, G: tensor<4xfp32>, B: tensor<4xfp32>"
-    found = value_of(impl, check, returning(f"op.layer_norm(X, G, B, axis={axis})", parameters), X=x, G=gamma, B=beta)
+    program = returning(f"op.layer_norm(X, G, B) @{{axis={axis}}}", parameters)
+    found = value_of(impl, check, program, X=x, G=gamma, B=beta)
     rows = [[1.5, -2.0, 0.25, 9.0]] * 4
     expected = rows if axis == 1 else [list(column) for column in zip(*rows, strict=True)]
     check.bits(found, tensor_of("fp32", expected))

@@ -96,7 +96,7 @@ def test_a_constant_inside_a_computation_keeps_every_bit(impl, check, dtype, at)
 @pytest.mark.parametrize("literal", ["0.1", "0.30000000000000004", "-0.0", "5.0e-324"])
 def test_an_attribute_keeps_every_bit(impl, check, literal):
     """The value of op.pad, an attribute, in fp64."""
-    source = returning(f"op.pad(A, low=[1], high=[0], value={literal})", "A: tensor<1xfp64>")
+    source = returning(f"op.pad(A) @{{low=[1], high=[0], value={literal}}}", "A: tensor<1xfp64>")
     found = printed(impl, check, source, "graph", A=tensor_of("fp64", [2]))
     value = rounded("fp64", literal).words().tolist()
     agree(check, found, [Tensor.from_words("fp64", (2,), [*value, *tensor_of("fp64", 2).words().tolist()])])
@@ -170,7 +170,7 @@ DEFAULTS = {
     "bool": ("bool", "2 > 1", tensor_of("bool", True)),
     "numbers": (
         "tensor<1x2xint8>",
-        "op.const_tensor(shape=[1, 2], dtype=int8, value=[[-128, 127]])",
+        "op.const_tensor() @{shape=[1, 2], dtype=int8, value=[[-128, 127]]}",
         tensor_of("int8", [[-128, 127]]),
     ),
     "zeros": ("tensor<2x1xbf16>", "tensor<2x1xbf16>", tensor_of("bf16", [[0], [0]])),

@@ -142,7 +142,7 @@ def test_an_accumulator_narrower_than_the_profile_allows_is_refused(impl, check,
 
     def product_in(accumulator):
         return program(
-            f"return op.matmul(A, A, accum={accumulator});",
+            f"return op.matmul(A, A) @{{accum={accumulator}}};",
             parameters=f"A: tensor<2x2x{dtype}>",
             attributes="{numerics_profile=" + profile + "}",
         )

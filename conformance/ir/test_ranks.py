@@ -67,7 +67,7 @@ ROWS = [[10 * rank, 10 * rank + 1, 10 * rank + 2] for rank in range(6)]
 )
 def test_an_all_reduce_combines_the_ranks_along_its_axis(impl, check, axis, op, expected):
     """The ranks that differ only in that coordinate are a group; each is given its combination."""
-    source = meshed(GRID, f'return dist.all_reduce(X, axis={axis}, op="{op}");', parameters="X: tensor<3xint32>")
+    source = meshed(GRID, f'return dist.all_reduce(X) @{{axis={axis}, op="{op}"}};', parameters="X: tensor<3xint32>")
     expect(impl, check, source, ROWS, expected)
 
 
@@ -76,7 +76,7 @@ def test_an_all_reduce_combines_the_ranks_along_its_axis(impl, check, axis, op, 
 def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):
     """On 2 x 3 x 2, the last axis counts fastest: with one bit a rank, a sum says who took part."""
     mesh = "  mesh g = mesh<axes=[a, b, c], shape=[2, 3, 2]>;"
-    source = meshed(mesh, f'return dist.all_reduce(X, axis={axis}, op="sum");', parameters="X: int32")
+    source = meshed(mesh, f'return dist.all_reduce(X) @{{axis={axis}, op="sum"}};', parameters="X: int32")
     first = [rank - rank // stride % extent * stride for rank in range(12)]
     expected = [sum(1 << (start + place * stride) for place in range(extent)) for start in first]
     expect(impl, check, source, [1 << rank for rank in range(12)], expected)
@@ -85,7 +85,7 @@ def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):
 @clause("LANG-08.3-03")
 def test_collectives_along_every_axis_cover_the_mesh(impl, check):
     """After one along each axis, every rank knows something of every other."""
-    body = 'return dist.all_reduce(dist.all_reduce(X, axis=dp, op="sum"), axis=tp, op="sum");'
+    body = 'return dist.all_reduce(dist.all_reduce(X) @{axis=dp, op="sum"}) @{axis=tp, op="sum"};'
     source = meshed(GRID, body, parameters="X: int32")
     expect(impl, check, source, [10**rank for rank in range(6)], [111111] * 6)
 
@@ -95,7 +95,7 @@ def test_what_follows_a_collective_sees_its_result(impl, check):
     """Each rank adds its own to what all have given, again and again; no rank runs ahead (AMB-RT-58)."""
     body = [
         "let s: int32 = X;",
-        'for (i in 0:4) { s = dist.all_reduce(s, axis=dp, op="sum") + X; }',
+        'for (i in 0:4) { s = dist.all_reduce(s) @{axis=dp, op="sum"} + X; }',
         "return s;",
     ]
     values = [1, 10, 100]
@@ -108,7 +108,7 @@ def test_what_follows_a_collective_sees_its_result(impl, check):
 @clause("LANG-02.3-54")
 def test_a_dist_statement_does_not_change_what_a_rank_holds(impl, check):
     """It yields nothing and communicates nothing (AMB-LANG-13)."""
-    source = meshed(line(3), 'dist.all_reduce(X, axis=dp, op="sum");', "return X;", parameters="X: int32")
+    source = meshed(line(3), 'dist.all_reduce(X) @{axis=dp, op="sum"};', "return X;", parameters="X: int32")
     expect(impl, check, source, [1, 2, 3], [1, 2, 3])
 
 
@@ -116,7 +116,7 @@ def test_a_dist_statement_does_not_change_what_a_rank_holds(impl, check):
 def test_the_example_reduces_a_product_over_its_axis(impl, check):
     """On the mesh of section 13.2, 4 x 2: the sum of X @ X over dp, for each tp on its own."""
     mesh = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
-    body = 'let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X), axis=dp, op="sum");'
+    body = 'let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X)) @{axis=dp, op="sum"};'
     source = meshed(mesh, body, "return Y;", parameters="X: tensor<DxDxbf16; layout=row_major>")
     rows = [[[rank, 1], [0, 1]] for rank in range(8)]
     squares = [[[rank * rank, rank + 1], [0, 1]] for rank in range(8)]
@@ -194,7 +194,7 @@ def test_a_rank_alone_on_its_axis_has_the_whole(impl, check, call):
 def test_a_collective_meets_along_the_axis_of_the_mesh_that_it_names(impl, check, running):
     """Six ranks as 2 x 3 and as 3 x 2: dp joins 0 and 3 on g, 0 and 1 on h, whichever mesh runs the program."""
     meshes = "  mesh g = mesh<axes=[dp, tp], shape=[2, 3]>;\n  mesh h = mesh<axes=[tp, dp], shape=[3, 2]>;"
-    sums = (f'dist.all_reduce(X, axis=dp, op="sum", mesh={name})' for name in "gh")
+    sums = (f'dist.all_reduce(X) @{{axis=dp, op="sum", mesh={name}}}' for name in "gh")
     source = meshed(meshes, f"return {' * 64 + '.join(sums)};", parameters="X: int32")
     expected = [
         64 * sum(1 << each for each in range(6) if each % 3 == rank % 3)
@@ -207,7 +207,7 @@ def test_a_collective_meets_along_the_axis_of_the_mesh_that_it_names(impl, check
 @clause("LANG-05.5-01")
 def test_a_gradient_comes_back_from_every_rank(impl, check):
     """y = (x0**2 + x1**2)**2 on both ranks: the derivative of their sum is 8 x (x0**2 + x1**2) (AMB-LANG-143)."""
-    body = ['let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum");', "return op.grad(S * S, X);"]
+    body = ['let S: fp64 = dist.all_reduce(X * X) @{axis=dp, op="sum"};', "return op.grad(S * S, X);"]
     expect(impl, check, meshed(line(2), *body, parameters="X: fp64"), [1, 2], [40, 80], "fp64")
 
 
@@ -238,7 +238,7 @@ def test_a_gradient_goes_back_the_way_of_the_collective(impl, check, call, rows,
 def test_ranks_may_differentiate_in_different_branches(impl, check):
     """One by its input, one by what it computed behind the sum: neither needs the other for it, nor waits."""
     body = [
-        'let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum");',
+        'let S: fp64 = dist.all_reduce(X * X) @{axis=dp, op="sum"};',
         "if (X > 2.5) { let W: fp64 = S * X; return op.grad(W * W, W); }",
         "return op.grad(X * X, X);",
     ]
@@ -251,7 +251,7 @@ def test_ranks_may_differentiate_in_different_branches(impl, check):
 def summing(dtype, ranks, profile=""):
     """A sum over all ranks, under a profile or none."""
     attributes = f'{{numerics_profile="{profile}"}}' if profile else ""
-    body = 'return dist.all_reduce(X, axis=dp, op="sum");'
+    body = 'return dist.all_reduce(X) @{axis=dp, op="sum"};'
     return meshed(line(ranks), body, parameters=f"X: tensor<24x{dtype}>", attributes=attributes)
 
 
@@ -311,7 +311,7 @@ def test_a_sum_over_ranks_follows_the_declared_tree(impl, check, dtype, ranks):
 
 # Ranks that disagree
 
-REDUCING = 'return dist.all_reduce(X, axis={}, op="sum");'
+REDUCING = 'return dist.all_reduce(X) @{{axis={}, op="sum"}};'
 
 
 def refused(impl, check, source, good, bad):
@@ -366,13 +366,13 @@ def test_groups_may_differ_from_each_other(impl, check):
 
 
 BRANCHES = {
-    "axis": ('Y = dist.all_reduce(X, axis=dp, op="sum");', 'Y = dist.all_reduce(X, axis=tp, op="sum");'),
-    "op": ('Y = dist.all_reduce(X, axis=dp, op="sum");', 'Y = dist.all_reduce(X, axis=dp, op="max");'),
+    "axis": ('Y = dist.all_reduce(X) @{axis=dp, op="sum"};', 'Y = dist.all_reduce(X) @{axis=tp, op="sum"};'),
+    "op": ('Y = dist.all_reduce(X) @{axis=dp, op="sum"};', 'Y = dist.all_reduce(X) @{axis=dp, op="max"};'),
     "dtype": (
-        'Y = dist.all_reduce(X, axis=dp, op="sum");',
-        'let Z: tensor<2xfp32> = dist.all_reduce(tensor<2xfp32>, axis=dp, op="sum");',
+        'Y = dist.all_reduce(X) @{axis=dp, op="sum"};',
+        'let Z: tensor<2xfp32> = dist.all_reduce(tensor<2xfp32>) @{axis=dp, op="sum"};',
     ),
-    "absent": ('Y = dist.all_reduce(X, axis=dp, op="sum");', "Y = X;"),
+    "absent": ('Y = dist.all_reduce(X) @{axis=dp, op="sum"};', "Y = X;"),
 }
 """What a rank does whose first number is positive, and what it does otherwise."""
 
@@ -424,7 +424,7 @@ def test_ranks_with_different_dtypes_are_refused(impl, check, choices):
 @pytest.mark.parametrize("choices", [(1, 0), (0, 1)], ids=["second", "first"])
 def test_a_collective_is_executed_even_where_its_result_is_not_used(impl, check, choices):
     """A rank that leaves it out is missed: communication is an effect."""
-    body = ['if (X[0] > 0) { let Y: tensor<2xint32> = dist.all_reduce(X, axis=dp, op="sum"); }', "return X;"]
+    body = ['if (X[0] > 0) { let Y: tensor<2xint32> = dist.all_reduce(X) @{axis=dp, op="sum"}; }', "return X;"]
     source = meshed(line(2), *body, parameters="X: tensor<2xint32>")
     refused(impl, check, source, choosing(1, 1), choosing(*choices))
 
@@ -432,6 +432,6 @@ def test_a_collective_is_executed_even_where_its_result_is_not_used(impl, check,
 @clause("LANG-02.3-64")
 def test_the_error_of_one_rank_is_an_error_of_the_run(impl, check):
     """Integer division by zero on one rank, while others wait for it: no hang, no result (AMB-LANG-129)."""
-    source = meshed(line(3), 'return dist.all_reduce(12 / X, axis=dp, op="sum");', parameters="X: int32")
+    source = meshed(line(3), 'return dist.all_reduce(12 / X) @{axis=dp, op="sum"};', parameters="X: int32")
     expect(impl, check, source, [1, 2, 3], [22, 22, 22])
     check.rejects(asked(impl, source, ints(1, 0, 3)), category=("numerics", "types", "shapes"), phase="execute")

@@ -73,6 +73,6 @@ def test_what_would_overflow_without_the_maximum_does_not(impl, check, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_each_row_subtracts_its_own_maximum(impl, check, dtype):
     """A row far below another one is not swamped by it."""
-    source = returning("op.softmax(X, axis=-1)", f"X: tensor<2x2x{dtype}>")
+    source = returning("op.softmax(X) @{axis=-1}", f"X: tensor<2x2x{dtype}>")
     found = value_of(impl, check, source, X=tensor_of(dtype, [[2048, 2048], [-2048, -2048]]))
     check.within(found, [Fraction(1, 2)] * 4, [unit(dtype)] * 4, "the halves")

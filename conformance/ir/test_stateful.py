@@ -14,8 +14,8 @@ PARAMETERS = (
     "d: tensor<4xfp32>, h: tensor<3xbf16>, t: int32"
 )
 BATCH_NORM = "op.batch_norm(X, c, c, c, c)"
-SGD = "op.sgd(X, Y, Y, rate=0.5)"
-ADAMW = "op.adamw(X, Y, X, Y, t, rate=0.5)"
+SGD = "op.sgd(X, Y, Y) @{rate=0.5}"
+ADAMW = "op.adamw(X, Y, X, Y, t) @{rate=0.5}"
 NAMES = {call: f"tessera.graph.{call[3:].partition('(')[0]}" for call in (BATCH_NORM, SGD, ADAMW)}
 
 each_call = pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_state_is_nowhere_but_in_the_operands(impl, check, call):
 @clause("LANG-04-08", "LANG-02-04")
 def test_a_step_of_sgd_takes_the_velocity_of_the_one_before(impl, check):
     """u = 8 * 0.5 + 4 = 8, p = 10 - 8 * 0.25 = 8; then u = 8 * 0.5 + 4 = 8, p = 6."""
-    source = returning("op.sgd(p, g, u, rate=0.25, momentum=0.5)", "p: fp32, g: fp32, u: fp32")
+    source = returning("op.sgd(p, g, u) @{rate=0.25, momentum=0.5}", "p: fp32, g: fp32, u: fp32")
     p, u = 10.0, 8.0
     for expected in ((8.0, 8.0), (6.0, 8.0)):
         inputs = {name: tensor_of("fp32", value) for name, value in (("p", p), ("g", 4.0), ("u", u))}
@@ -114,8 +114,8 @@ def test_one_result_of_a_step_is_a_value(impl, check):
         "let p: fp32 = x;",
         "let u: fp32 = 0.0;",
         "for (i in 0:3) {",
-        "  let w: fp32 = op.sgd(p, g, u, rate=0.5, momentum=1.0, only=velocity);",
-        "  p = op.sgd(p, g, u, rate=0.5, momentum=1.0, only=parameter);",
+        "  let w: fp32 = op.sgd(p, g, u) @{rate=0.5, momentum=1.0, only=velocity};",
+        "  p = op.sgd(p, g, u) @{rate=0.5, momentum=1.0, only=parameter};",
         "  u = w;",
         "}",
         "return p;",
@@ -132,7 +132,7 @@ def test_one_result_of_a_step_is_a_value(impl, check):
 def test_statistics_move_toward_those_of_the_batch(impl, check):
     """Means 2 and 0, variances 1 and 4 of two channels, by halves into 4, 6, 3 and 8."""
     source = returning(
-        "op.batch_norm(X, g, g, m, v, momentum=0.5)",
+        "op.batch_norm(X, g, g, m, v) @{momentum=0.5}",
         "X: tensor<2x2xfp32>, g: tensor<2xfp32>, m: tensor<2xfp32>, v: tensor<2xfp32>",
     )
     found = evaluate(
@@ -154,7 +154,7 @@ def test_statistics_move_toward_those_of_the_batch(impl, check):
 def test_without_training_the_statistics_stay(impl, check):
     """Bit by bit, also where they are no numbers of arithmetic: -0."""
     source = returning(
-        "op.batch_norm(X, g, g, m, v, training=false)",
+        "op.batch_norm(X, g, g, m, v) @{training=false}",
         "X: tensor<2x2xfp32>, g: tensor<2xfp32>, m: tensor<2xfp32>, v: tensor<2xfp32>",
     )
     mean, variance = tensor_of("fp32", [4.0, -0.0]), tensor_of("fp32", [3.0, 8.0])
@@ -171,7 +171,7 @@ def test_without_training_the_statistics_stay(impl, check):
 def test_a_momentum_of_one_forgets_the_statistics_and_of_zero_the_batch(impl, check, momentum):
     """The ends of r * (1 - momentum) + s * momentum: the columns have means 2 and 0, variances 1 and 4."""
     source = returning(
-        f"op.batch_norm(X, g, g, m, v, momentum={momentum}.0)",
+        f"op.batch_norm(X, g, g, m, v) @{{momentum={momentum}.0}}",
         "X: tensor<2x2xfp32>, g: tensor<2xfp32>, m: tensor<2xfp32>, v: tensor<2xfp32>",
     )
     given = [tensor_of("fp32", [4.0, 3.0]), tensor_of("fp32", [5.0, 7.0])]
@@ -194,22 +194,22 @@ def test_a_momentum_of_one_forgets_the_statistics_and_of_zero_the_batch(impl, ch
     [
         (BATCH_NORM, "op.batch_norm(X, d, c, c, c)", "shapes"),
         (BATCH_NORM, "op.batch_norm(X, c, c, c, d)", "shapes"),
-        (BATCH_NORM, "op.batch_norm(X, c, c, c, c, axis=2)", "shapes"),
-        ("op.batch_norm(X, d, d, d, d, axis=0)", "op.batch_norm(X, c, c, c, c, axis=0)", "shapes"),
+        (BATCH_NORM, "op.batch_norm(X, c, c, c, c) @{axis=2}", "shapes"),
+        ("op.batch_norm(X, d, d, d, d) @{axis=0}", "op.batch_norm(X, c, c, c, c) @{axis=0}", "shapes"),
         (BATCH_NORM, "op.batch_norm(X, h, c, c, c)", "types"),
         (BATCH_NORM, "op.batch_norm(X, c, c, h, c)", "types"),
         ("op.batch_norm(H, h, h, c, c)", "op.batch_norm(H, h, c, c, c)", "types"),
         (BATCH_NORM, "op.batch_norm(X, c, c, c)", "types"),
-        (SGD, "op.sgd(X, Z, Y, rate=0.5)", "shapes"),
-        (SGD, "op.sgd(X, Y, Z, rate=0.5)", "shapes"),
-        (SGD, "op.sgd(X, H, Y, rate=0.5)", "types"),
-        ("op.sgd(H, H, X, rate=0.5)", "op.sgd(X, X, H, rate=0.5)", "types"),
+        (SGD, "op.sgd(X, Z, Y) @{rate=0.5}", "shapes"),
+        (SGD, "op.sgd(X, Y, Z) @{rate=0.5}", "shapes"),
+        (SGD, "op.sgd(X, H, Y) @{rate=0.5}", "types"),
+        ("op.sgd(H, H, X) @{rate=0.5}", "op.sgd(X, X, H) @{rate=0.5}", "types"),
         (SGD, "op.sgd(X, Y, Y)", "types"),
-        (ADAMW, "op.adamw(X, Y, Z, Y, t, rate=0.5)", "shapes"),
-        (ADAMW, "op.adamw(X, Y, X, Y, c, rate=0.5)", "types"),
-        (ADAMW, "op.adamw(X, Y, X, Y, rate=0.5)", "types"),
-        (ADAMW, "op.adamw(X, H, X, Y, t, rate=0.5)", "types"),
-        ("op.sgd(X, Y, Y, rate=0.5, only=velocity)", "op.sgd(X, Y, Y, rate=0.5, only=m)", "types"),
+        (ADAMW, "op.adamw(X, Y, Z, Y, t) @{rate=0.5}", "shapes"),
+        (ADAMW, "op.adamw(X, Y, X, Y, c) @{rate=0.5}", "types"),
+        (ADAMW, "op.adamw(X, Y, X, Y) @{rate=0.5}", "types"),
+        (ADAMW, "op.adamw(X, H, X, Y, t) @{rate=0.5}", "types"),
+        ("op.sgd(X, Y, Y) @{rate=0.5, only=velocity}", "op.sgd(X, Y, Y) @{rate=0.5, only=m}", "types"),
     ],
 )
 def test_operands_that_do_not_fit_are_refused(impl, check, call, wrong, category):
@@ -222,7 +222,7 @@ def test_operands_that_do_not_fit_are_refused(impl, check, call, wrong, category
 @pytest.mark.parametrize("step", [0, -1])
 def test_steps_of_adamw_count_from_1(impl, check, step):
     """Step 0 has no averages to divide; the program ends with an error, step 1 does not."""
-    source = returning("op.adamw(p, p, p, p, t, rate=0.5)", "p: fp32, t: int32")
+    source = returning("op.adamw(p, p, p, p, t) @{rate=0.5}", "p: fp32, t: int32")
     one = tensor_of("fp32", 1.0)
     check.equal(len(evaluate(impl, check, source, p=one, t=tensor_of("int32", 1))), 3, "the number of results")
     observation = impl.language.execute(source=source, function="f", inputs={"p": one, "t": tensor_of("int32", step)})

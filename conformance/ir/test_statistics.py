@@ -68,7 +68,7 @@ def test_sums_err_as_roundings_do(impl, check, one_sign, dtype, terms):
     """256 sums, which are inner products with ones."""
     x = drawn(dtype, (SUMS, terms), 403, one_sign)
     found = value_of(
-        impl, check, returning("op.sum(X, axis=1, keepdims=true)", f"X: tensor<{SUMS}x{terms}x{dtype}>"), X=x
+        impl, check, returning("op.sum(X) @{axis=1, keepdims=true}", f"X: tensor<{SUMS}x{terms}x{dtype}>"), X=x
     )
     question = Question("sum", [x], {"axis": 1, "keepdims": True})
     judge(impl, check, question, found, (x, tensor_of(dtype, [[1.0]] * terms)), not one_sign)

@@ -78,7 +78,7 @@ STEP = """\
 module demo {
   mesh g = mesh<axes=[dp,tp], shape=[4,2]>;
   func step(X: tensor<DxDxbf16; layout=row_major>) {
-    let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X), axis=dp, op="sum");
+    let Y: tensor<DxDxbf16> = dist.all_reduce(op.matmul(X, X)) @{axis=dp, op="sum"};
     return Y;
   }
 }

@@ -57,10 +57,10 @@ def set_descriptor(session, **descriptor):
 
 DRAWING = """module drawing {
   kernel both(x: tensor<8xfp32>, y: tensor<8xfp32>) {
-    x = op.uniform(shape=[8]);
-    y = op.uniform(shape=[8]);
+    x = op.uniform() @{shape=[8]};
+    y = op.uniform() @{shape=[8]};
   }
-  kernel told(x: tensor<8xfp32>) { x = op.uniform(shape=[8], seed=3, stream=5); }
+  kernel told(x: tensor<8xfp32>) { x = op.uniform() @{shape=[8], seed=3, stream=5}; }
 }
 """
 

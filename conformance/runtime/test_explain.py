@@ -115,8 +115,8 @@ def test_a_program_tells_the_plans_of_its_collectives(impl, check):
     source = """module m {
   mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;
   kernel k(x: tensor<6xfp32>) {
-    let a: tensor<6xfp32> = dist.all_reduce(x, axis=tp, op="sum");
-    let b: tensor<12xfp32> = dist.all_gather(x, axis=dp);
+    let a: tensor<6xfp32> = dist.all_reduce(x) @{axis=tp, op="sum"};
+    let b: tensor<12xfp32> = dist.all_gather(x) @{axis=dp};
   }
 }
 """

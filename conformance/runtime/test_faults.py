@@ -19,7 +19,7 @@ from tessera_conformance.marks import clause, feature
 
 ALL_REDUCE = """module communicating {
   mesh g = mesh<axes=[tp, dp], shape=[2, 2]>;
-  kernel reduced(x: tensor<4xint32>) { x = dist.all_reduce(x, axis=dp, op="sum"); }
+  kernel reduced(x: tensor<4xint32>) { x = dist.all_reduce(x) @{axis=dp, op="sum"}; }
 }
 """
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"

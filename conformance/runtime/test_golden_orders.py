@@ -37,7 +37,7 @@ def vector_of(topic: str, name: str) -> Vector:
 
 def summing(x: Tensor, result: Tensor, axis: int) -> str:
     """A kernel of a sum along an axis."""
-    return f"module m {{ kernel k(x: {type_of(x)}, y: {type_of(result)}) {{ y = op.sum(x, axis={axis}); }} }}"
+    return f"module m {{ kernel k(x: {type_of(x)}, y: {type_of(result)}) {{ y = op.sum(x) @{{axis={axis}}}; }} }}"
 
 
 @feature("reductions")
@@ -95,7 +95,7 @@ def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype
         check.bits(found, vector.expected[0], f"the frozen bits on rank {rank}")
 
 
-ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x, axis=1); } }"
+ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; } }"
 
 
 @level("strict")

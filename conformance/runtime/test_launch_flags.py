@@ -137,7 +137,7 @@ def test_each_flag_of_a_combination_counts(impl, check, flags):
 
 
 SUMMING = """module m {
-  kernel sums(x: tensor<16x33xfp32>, y: tensor<16xfp32>) { y = op.sum(x, axis=1); }
+  kernel sums(x: tensor<16x33xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; }
 }
 """
 

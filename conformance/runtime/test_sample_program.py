@@ -24,7 +24,7 @@ from tessera_conformance.vectors.counter import counted
 SAMPLE = """module model {
   kernel flash_attention_fused(Q: tensor<BxHxLxDxfp32>, K: tensor<BxHxLxDxfp32>, V: tensor<BxHxLxDxfp32>,
                                O: tensor<BxHxLxDxfp32>, B: int32, H: int32, L: int32, D: int32, scale: fp32) {
-    O = op.matmul(op.softmax(op.matmul(Q, op.transpose(K, perm=[0, 1, 3, 2])) * scale, axis=3), V);
+    O = op.matmul(op.softmax(op.matmul(Q, op.transpose(K) @{perm=[0, 1, 3, 2]}) * scale) @{axis=3}, V);
   }
   kernel same(x: fp32, B: int32, H: int32, L: int32, D: int32, T: tensor<BxHxLxDxfp32>) { T = T * 0.0 + x; }
 }
@@ -32,7 +32,7 @@ SAMPLE = """module model {
 
 IN_THE_LANGUAGE = """module model {
   func attention(Q: tensor<SHAPExfp32>, K: tensor<SHAPExfp32>, V: tensor<SHAPExfp32>) -> tensor<SHAPExfp32> {
-    return op.matmul(op.softmax(op.matmul(Q, op.transpose(K, perm=[0, 1, 3, 2])) * 1.0, axis=3), V);
+    return op.matmul(op.softmax(op.matmul(Q, op.transpose(K) @{perm=[0, 1, 3, 2]}) * 1.0) @{axis=3}, V);
   }
 }
 """

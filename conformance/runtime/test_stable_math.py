@@ -55,8 +55,8 @@ class Formulation:
         return len(x.data) // x.size * prod(self.result)
 
 
-SOFTMAX = Formulation("op.softmax(x, axis=1)", (5, 4), lambda x: softmax(x, 1), "oracle.softmax")
-LOG_SUM_EXP = Formulation("op.logsumexp(x, axis=1)", (5,), lambda x: logsumexp(x, 1), "oracle.logsumexp")
+SOFTMAX = Formulation("op.softmax(x) @{axis=1}", (5, 4), lambda x: softmax(x, 1), "oracle.softmax")
+LOG_SUM_EXP = Formulation("op.logsumexp(x) @{axis=1}", (5,), lambda x: logsumexp(x, 1), "oracle.logsumexp")
 
 FORMULATIONS = [
     pytest.param(SOFTMAX, marks=clause("RT-11-05"), id="softmax"),

@@ -25,12 +25,12 @@ def attributes_of(impl, check, directive, name, end="return C;"):
 
 
 FOLLOWED = {
-    "tile": ("LANG-06.1-01", "schedule.tile(C, m=6, n=4, k=3);", "tile", {"m": 6, "n": 4, "k": 3}),
+    "tile": ("LANG-06.1-01", "schedule.tile(C) @{m=6, n=4, k=3};", "tile", {"m": 6, "n": 4, "k": 3}),
     "tile-block": ("LANG-06.1-01", "schedule.tile(C) @{m=3, n=12, k=2};", "tile", {"m": 3, "n": 12, "k": 2}),
-    "pipeline": ("LANG-06.1-03", "schedule.pipeline(C, depth=4);", "pipeline", {"depth": 4}),
+    "pipeline": ("LANG-06.1-03", "schedule.pipeline(C) @{depth=4};", "pipeline", {"depth": 4}),
     "double-buffer": (
         "LANG-06.1-03",
-        "schedule.pipeline(C, double_buffer=true, depth=3);",
+        "schedule.pipeline(C) @{double_buffer=true, depth=3};",
         "pipeline",
         {"double_buffer": True, "depth": 3},
     ),
@@ -53,7 +53,7 @@ def test_a_directive_is_followed(impl, check, directive, name, wanted):
 @pytest.mark.parametrize("align", [64, 128])
 def test_a_prefetch_is_followed(impl, check, align):
     """A prefetch of that scope and alignment stands among those of the program."""
-    directive = f'schedule.prefetch(C, scope="shared", align={align});'
+    directive = f'schedule.prefetch(C) @{{scope="shared", align={align}}};'
     found = attributes_of(impl, check, directive, "prefetch", end="return op.softmax(C);")
     wanted = [given for given in found if (given["scope"], given["align"]) == ("shared", align)]
     check.equal(len(wanted), 1, f"the number of prefetches aligned to {align}")
@@ -75,14 +75,14 @@ def test_a_fusion_is_followed(impl, check):
 
 
 REFUSED = {
-    "tile-m": ("LANG-06.3-01", "schedule.tile(C, m=⟦6|5⟧, n=4);"),
-    "tile-k": ("LANG-06.3-01", "schedule.tile(C, m=6, n=4, k=⟦4|5⟧);"),
-    "tile-zero": ("LANG-06.3-01", "schedule.tile(C, m=⟦1|0⟧, n=4);"),
-    "tile-padding": ("LANG-06.3-01", "schedule.tile(C, m=5, n=4, pad=[⟦3|2⟧, 0]);"),
-    "depth": ("LANG-06.2-05", "schedule.pipeline(C, depth=⟦1|0⟧);"),
-    "two-buffers": ("LANG-06.2-05", "schedule.pipeline(C, double_buffer=true, depth=⟦2|1⟧);"),
-    "scope": ("LANG-06.2-02", 'schedule.prefetch(C, scope="⟦shared|private⟧");'),
-    "align": ("LANG-06.1-04", 'schedule.prefetch(C, scope="shared", align=⟦32|24⟧);'),
+    "tile-m": ("LANG-06.3-01", "schedule.tile(C) @{m=⟦6|5⟧, n=4};"),
+    "tile-k": ("LANG-06.3-01", "schedule.tile(C) @{m=6, n=4, k=⟦4|5⟧};"),
+    "tile-zero": ("LANG-06.3-01", "schedule.tile(C) @{m=⟦1|0⟧, n=4};"),
+    "tile-padding": ("LANG-06.3-01", "schedule.tile(C) @{m=5, n=4, pad=[⟦3|2⟧, 0]};"),
+    "depth": ("LANG-06.2-05", "schedule.pipeline(C) @{depth=⟦1|0⟧};"),
+    "two-buffers": ("LANG-06.2-05", "schedule.pipeline(C) @{double_buffer=true, depth=⟦2|1⟧};"),
+    "scope": ("LANG-06.2-02", 'schedule.prefetch(C) @{scope="⟦shared|private⟧"};'),
+    "align": ("LANG-06.1-04", 'schedule.prefetch(C) @{scope="shared", align=⟦32|24⟧};'),
 }
 
 
@@ -138,11 +138,11 @@ def test_a_directive_that_needs_too_much_memory_is_refused(impl, check, target, 
     def lowering(depth):
         large = "tensor<128x128xfp32>"
         source = program(
-            'schedule.prefetch(A, scope="shared");',
-            'schedule.prefetch(B, scope="shared");',
+            'schedule.prefetch(A) @{scope="shared"};',
+            'schedule.prefetch(B) @{scope="shared"};',
             f"let C: {large} = A @ B;",
-            "schedule.tile(C, m=64, n=64, k=64);",
-            f"schedule.pipeline(C, depth={depth});",
+            "schedule.tile(C) @{m=64, n=64, k=64};",
+            f"schedule.pipeline(C) @{{depth={depth}}};",
             "return C;",
             parameters=f"A: {large}, B: {large}",
         )
@@ -157,7 +157,7 @@ def test_a_directive_that_needs_too_much_memory_is_refused(impl, check, target, 
 def test_a_program_with_an_illegal_schedule_is_not_executed(impl, check):
     """Lowered on the way to being executed, it is refused as when it is lowered; its twin is executed."""
     ones = {"A": tensor_of("fp32", [[1.0] * 12] * 12), "B": tensor_of("fp32", [[2.0] * 12] * 12)}
-    (found,) = results_at(impl, check, directed("schedule.pipeline(C, depth=1);"), "schedule", **ones)
+    (found,) = results_at(impl, check, directed("schedule.pipeline(C) @{depth=1};"), "schedule", **ones)
     check.bits(found, tensor_of("fp32", [[24.0] * 12] * 12))
-    refused = executed(impl, directed("schedule.pipeline(C, depth=0);"), "schedule", **ones)
+    refused = executed(impl, directed("schedule.pipeline(C) @{depth=0};"), "schedule", **ones)
     check.rejects(refused, category="schedule", phase=("lower", "verify"))

@@ -232,8 +232,8 @@ def test_directives_in_control_flow_are_followed(impl, check, target):
     matrix = kind(3, 3, "int32")
     source = program(
         "for (k in 0:4) {",
-        "  if (k > 0) { X = X @ T; schedule.tile(X, m=2, n=2, k=2, pad=1); schedule.pipeline(X, depth=3); }",
-        "  else { X = X + T; schedule.tile(X, m=1, n=3); }",
+        "  if (k > 0) { X = X @ T; schedule.tile(X) @{m=2, n=2, k=2, pad=1}; schedule.pipeline(X) @{depth=3}; }",
+        "  else { X = X + T; schedule.tile(X) @{m=1, n=3}; }",
         "}",
         "return X;",
         parameters=f"X: {matrix}, T: {matrix}",

@@ -21,8 +21,8 @@ module demo {{
 }}
 """
 SIZES = {"m": 128, "n": 128, "k": 64}
-TILED = "schedule.tile(C, m=128, n=128, k=64);"
-PIPELINED = "schedule.pipeline(C, double_buffer=true, depth=3);"
+TILED = "schedule.tile(C) @{m=128, n=128, k=64};"
+PIPELINED = "schedule.pipeline(C) @{double_buffer=true, depth=3};"
 PREFIX = "tessera.schedule."
 
 

@@ -22,7 +22,7 @@ pytestmark = feature("lower-target")
 
 POINTER = "!llvm.ptr<1>"
 PRODUCT = returning("A @ B", "A: tensor<16x32xbf16>, B: tensor<32x16xbf16>", "tensor<16x16xbf16>")
-SUM = returning("op.sum(A, axis=1)", "A: tensor<8x64xfp32>", "tensor<8xfp32>")
+SUM = returning("op.sum(A) @{axis=1}", "A: tensor<8x64xfp32>", "tensor<8xfp32>")
 CHAIN = returning("A * B + s", "A: tensor<40xfp32>, B: tensor<40xfp32>, s: fp32", "tensor<40xfp32>")
 WIDE = returning("A * n + A", "A: tensor<33xint64>, n: int64", "tensor<33xint64>")
 PROGRAMS = {"product": PRODUCT, "sum": SUM, "chain": CHAIN, "wide": WIDE}

@@ -50,7 +50,7 @@ def test_scalars_stand_in_any_order_among_themselves(impl, check, types):
 DECLARED = {"A": "tensor<40xfp32>", "s": "fp32", "t": "fp32", "u": "fp32"}
 EXPRESSION = "(A + s) * t - u"
 MIXED = {"A": "tensor<40xfp32>", "B": "tensor<40xfp64>", "s": "fp32", "d": "fp64", "e": "fp64"}
-MIXED_EXPRESSION = "(op.cast(A * s, dtype=fp64) - d) * e + B"
+MIXED_EXPRESSION = "(op.cast(A * s) @{dtype=fp64} - d) * e + B"
 VALUES = {"s": 3, "t": 5, "u": 7, "d": 11, "e": 13}
 
 

@@ -202,7 +202,7 @@ def test_maps_and_rows_of_any_size_are_computed(impl, check, count, target):
     """An elementwise nest and a sum, whose extents divide by nothing."""
     source = program(
         "let Y: tensor<3xNxint32> = X * X + X;".replace("N", str(count)),
-        "return Y, op.sum(Y, axis=1);",
+        "return Y, op.sum(Y) @{axis=1};",
         parameters=f"X: tensor<3x{count}xint32>",
     )
     x = [[i * j % 11 - 5 for j in range(count)] for i in range(1, 4)]

@@ -30,8 +30,8 @@ REDUCING = """module m {
   kernel product(a: tensor<3x301xfp32>, b: tensor<301x2xfp32>, c: tensor<3x2xfp32>) { c = a @ b; }
   kernel longer(a: tensor<2x517xfp32>, b: tensor<517x1xfp32>, c: tensor<2x1xfp32>) { c = a @ b; }
   kernel narrow(a: tensor<3x263xbf16>, b: tensor<263x2xbf16>, c: tensor<3x2xbf16>) { c = a @ b; }
-  kernel sums(x: tensor<4x301xfp32>, y: tensor<4xfp32>) { y = op.sum(x, axis=1); }
-  kernel longest(x: tensor<2x1031xfp32>, y: tensor<2xfp32>) { y = op.sum(x, axis=1); }
+  kernel sums(x: tensor<4x301xfp32>, y: tensor<4xfp32>) { y = op.sum(x) @{axis=1}; }
+  kernel longest(x: tensor<2x1031xfp32>, y: tensor<2xfp32>) { y = op.sum(x) @{axis=1}; }
 }
 """
 

@@ -65,7 +65,7 @@ CONTROL = [
         "gradient-of-many-uses",
         "Contributions of several uses, also within composites and calls, are added in program order.",
         "let C: tensor<3x7xfp32> = twice(A) * A + A; let D: tensor<3x7xfp32> = op.silu(C) * C + op.exp(A);"
-        " return op.grad(op.mean(D * A, axis=1), A, C);",
+        " return op.grad(op.mean(D * A) @{axis=1}, A, C);",
         "activations",
         "  func twice(X: tensor<3x7xfp32>) -> tensor<3x7xfp32> { return X * X + X; }",
         A="fp32 3x7",
@@ -74,9 +74,9 @@ CONTROL = [
         "gradient-of-rows",
         "Gradients through a softmax, a logsumexp in bf16 and a normalization, whose operand has uses before.",
         "let S: tensor<3x7xfp32> = A * A + op.layer_norm(A, w, w);"
-        " let C: tensor<3x7xbf16> = op.cast(op.softmax(S), dtype=bf16);"
-        " let L: tensor<3xbf16> = op.logsumexp(C, axis=1); let M: tensor<3xfp32> = op.mean(S * S, axis=1);"
-        " return op.grad(op.cast(L, dtype=fp32) + M, A, w);",
+        " let C: tensor<3x7xbf16> = op.cast(op.softmax(S)) @{dtype=bf16};"
+        " let L: tensor<3xbf16> = op.logsumexp(C) @{axis=1}; let M: tensor<3xfp32> = op.mean(S * S) @{axis=1};"
+        " return op.grad(op.cast(L) @{dtype=fp32} + M, A, w);",
         "reductions normalization casts",
         A="fp32 3x7",
         w="fp32 7",
@@ -85,7 +85,7 @@ CONTROL = [
         "gradient-of-elements",
         "Gradients through slices, updates, a transposition and a maximum.",
         "let C: tensor<4x6xfp32> = A * A; C[1, 0:3] = A[0, 1:4] * 2.0;"
-        " let M: tensor<4xfp32> = op.max(op.transpose(C), axis=0); return op.grad(M * A[0:4, 2], A);",
+        " let M: tensor<4xfp32> = op.max(op.transpose(C)) @{axis=0}; return op.grad(M * A[0:4, 2], A);",
         "tensor-ops",
         A="fp32 4x6",
     ),
@@ -120,14 +120,14 @@ CONTROL = [
     composed(
         "drawn",
         "Random numbers, which are drawn on the host, in a product.",
-        "return op.uniform(shape=[5, 6], dtype=fp32, seed=7) @ A;",
+        "return op.uniform() @{shape=[5, 6], dtype=fp32, seed=7} @ A;",
         "random-ops",
         A="fp32 6x4",
     ),
     composed(
         "reduced",
         "A product of every rank, summed over a mesh, in one more kernel.",
-        'return dist.all_reduce(A @ B, axis=dp, op="sum") * 0.5;',
+        'return dist.all_reduce(A @ B) @{axis=dp, op="sum"} * 0.5;',
         "mesh-collectives",
         "  mesh g = mesh<axes=[dp], shape=[1]>;",
         A="fp32 5x9 wide",
@@ -151,8 +151,8 @@ DIRECTED = [
     composed(
         "directed",
         "Every directive about one product, sizes that need padding.",
-        "let C: tensor<20x18xbf16> = A @ B; schedule.tile(C, m=16, n=16, k=16, pad=[12, 14, 8]); "
-        "schedule.pipeline(C, double_buffer=true, depth=3); return op.relu(C);",
+        "let C: tensor<20x18xbf16> = A @ B; schedule.tile(C) @{m=16, n=16, k=16, pad=[12, 14, 8]}; "
+        "schedule.pipeline(C) @{double_buffer=true, depth=3}; return op.relu(C);",
         "tensor-ops",
         A="bf16 20x24 wide",
         B="bf16 24x18 wide",
@@ -161,14 +161,14 @@ DIRECTED = [
         "fused",
         "Elementwise operations that a directive fuses into one nest.",
         "let B: tensor<9x10xfp32> = A * 2.0; let C: tensor<9x10xfp32> = B + A; schedule.fuse(B, C); "
-        "schedule.tile(C, m=3, n=5); return C;",
+        "schedule.tile(C) @{m=3, n=5}; return C;",
         A="fp32 9x10 edges",
     ),
     composed(
         "tiled-rows",
         "Rows in tiles that cut them.",
-        "let B: tensor<10x24xfp32> = op.softmax(A); schedule.tile(B, m=4, n=5, pad=[2, 1]); "
-        'schedule.prefetch(B, scope="shared", align=32); return op.sum(B, axis=0);',
+        "let B: tensor<10x24xfp32> = op.softmax(A); schedule.tile(B) @{m=4, n=5, pad=[2, 1]}; "
+        'schedule.prefetch(B) @{scope="shared", align=32}; return op.sum(B) @{axis=0};',
         "reductions",
         A="fp32 10x24",
     ),

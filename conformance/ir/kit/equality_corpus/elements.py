@@ -38,8 +38,9 @@ ELEMENTWISE = [
     composed(
         "casts",
         "Down and up the dtypes.",
-        "let H: tensor<6x9xfp16> = op.cast(A, dtype=fp16); let E: tensor<6x9xfp8_e5m2> = op.cast(H, dtype=fp8_e5m2); "
-        "return H, E, op.cast(E, dtype=fp64), op.cast(A > 0.0, dtype=int32);",
+        "let H: tensor<6x9xfp16> = op.cast(A) @{dtype=fp16}; "
+        "let E: tensor<6x9xfp8_e5m2> = op.cast(H) @{dtype=fp8_e5m2}; "
+        "return H, E, op.cast(E) @{dtype=fp64}, op.cast(A > 0.0) @{dtype=int32};",
         "casts",
         A="fp32 6x9 edges",
     ),
@@ -87,28 +88,28 @@ ROWS = [
     composed(
         "sums",
         "Sums along either axis, and of them.",
-        "let R: tensor<21xfp32> = op.sum(A, axis=0); return R, op.sum(A, axis=1), op.sum(R, axis=0);",
+        "let R: tensor<21xfp32> = op.sum(A) @{axis=0}; return R, op.sum(A) @{axis=1}, op.sum(R) @{axis=0};",
         "reductions",
         A="fp32 13x21 wide",
     ),
     composed(
         "extremes",
         "The largest, the smallest and where they are, NaN among them.",
-        "return op.max(A, axis=1), op.min(A, axis=0), op.argmax(A, axis=1), op.argmax(A, axis=0);",
+        "return op.max(A) @{axis=1}, op.min(A) @{axis=0}, op.argmax(A) @{axis=1}, op.argmax(A) @{axis=0};",
         "reductions",
         A="fp32 6x15 edges",
     ),
     composed(
         "middle",
         "The middle of three axes, which stays as one.",
-        "return A - op.mean(A, axis=1, keepdims=true);",
+        "return A - op.mean(A) @{axis=1, keepdims=true};",
         "reductions broadcasting-ops",
         A="fp16 3x7x5 wide",
     ),
     composed(
         "softmax-axes",
         "A softmax along either axis.",
-        "return op.softmax(A, axis=0), op.softmax(A, axis=-1), op.logsumexp(A, axis=1);",
+        "return op.softmax(A) @{axis=0}, op.softmax(A) @{axis=-1}, op.logsumexp(A) @{axis=1};",
         "reductions",
         A="bf16 7x10",
     ),
@@ -132,7 +133,7 @@ ROWS = [
     composed(
         "integer-rows",
         "Products and sums of integers.",
-        "return op.prod(A, axis=1), op.sum(A * A, axis=0);",
+        "return op.prod(A) @{axis=1}, op.sum(A * A) @{axis=0};",
         "reductions",
         A="int32 6x7",
     ),
@@ -149,15 +150,15 @@ MOVEMENT = [
     composed(
         "turned",
         "A transpose of three axes, flattened and cut.",
-        "let T: tensor<4x2x5xfp32> = op.transpose(A, perm=[2, 0, 1]); "
-        "let F: tensor<8x5xfp32> = op.reshape(T, shape=[8, 5]); return F[1:7, 4:0:-2], F[3];",
+        "let T: tensor<4x2x5xfp32> = op.transpose(A) @{perm=[2, 0, 1]}; "
+        "let F: tensor<8x5xfp32> = op.reshape(T) @{shape=[8, 5]}; return F[1:7, 4:0:-2], F[3];",
         "tensor-ops",
         A="fp32 2x5x4",
     ),
     composed(
         "joined",
         "Two matrices joined, framed, and rows of them in any order.",
-        "return op.gather(op.pad(op.concat(A, B, axis=0), low=[1, 0], high=[0, 2], value=0.5), I, axis=0);",
+        "return op.gather(op.pad(op.concat(A, B) @{axis=0}) @{low=[1, 0], high=[0, 2], value=0.5}, I) @{axis=0};",
         "tensor-ops",
         A="bf16 3x5",
         B="bf16 4x5",
@@ -182,14 +183,15 @@ MOVEMENT = [
     composed(
         "spread",
         "A row for every place.",
-        "return op.broadcast(R, shape=[4, 9]) * op.cast(op.iota(shape=[4, 9], axis=0, dtype=int32), dtype=fp32);",
+        "return op.broadcast(R) @{shape=[4, 9]} * "
+        "op.cast(op.iota() @{shape=[4, 9], axis=0, dtype=int32}) @{dtype=fp32};",
         "tensor-ops casts",
         R="fp32 9 edges",
     ),
     composed(
         "layouts",
         "A product of a matrix that is copied into another layout and back.",
-        "return op.layout_cast(op.layout_cast(A, to=col_major), to=row_major) @ B;",
+        "return op.layout_cast(op.layout_cast(A) @{to=col_major}) @{to=row_major} @ B;",
         "layout-casts",
         A="fp32 7x9",
         B="fp32 9x5",

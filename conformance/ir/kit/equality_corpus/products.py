@@ -40,7 +40,7 @@ PRODUCTS = [
     composed(
         "scaled-cast",
         "A product that is scaled and cast.",
-        "return op.cast((A @ B) * 0.5, dtype=fp32);",
+        "return op.cast((A @ B) * 0.5) @{dtype=fp32};",
         "casts",
         A="fp16 9x40 wide",
         B="fp16 40x7 wide",
@@ -72,7 +72,7 @@ PRODUCTS = [
     composed(
         "fp8-out",
         "Bytes of floats whose accumulator is the result.",
-        "return op.matmul(A, B, out=fp32);",
+        "return op.matmul(A, B) @{out=fp32};",
         "matmul-out",
         A="fp8_e4m3 9x40 wide",
         B="fp8_e4m3 40x10 wide",
