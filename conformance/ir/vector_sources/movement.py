@@ -191,7 +191,7 @@ def joined(dtype: str, kind: str) -> Question:
     a, b, c = (every_element(dtype, (2, extent, 2), seed) for extent, seed in ((1, 312), (3, 313), (2, 314)))
     parts, axis = {
         "columns": ([a, b], 1),
-        "three": ([a, b, c], -2),
+        "three": ([a, b, c], 1),
         "one": ([b], 0),
         "last": ([c, c], -1),
         "itself": ([a, a, a], 0),

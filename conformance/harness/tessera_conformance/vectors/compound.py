@@ -32,25 +32,25 @@ def batch_norm(x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: T
 
 
 def sgd(parameter: Tensor, gradient: Tensor, velocity: Tensor, **settings: Setting) -> Question:
-    """`op.sgd(P, G, U, rate=...)`, both its results."""
+    """`op.sgd(P, G, U) @{rate=...}`, both its results."""
     return several({"P": parameter, "G": gradient, "U": velocity}, "sgd", settings, ("LANG-02-04",))
 
 
 def adamw(parameter: Tensor, gradient: Tensor, m: Tensor, v: Tensor, step: Tensor, **settings: Setting) -> Question:
-    """`op.adamw(P, G, M, V, t, rate=...)`, all its results."""
+    """`op.adamw(P, G, M, V, t) @{rate=...}`, all its results."""
     inputs = {"P": parameter, "G": gradient, "M": m, "V": v, "t": step}
     return several(inputs, "adamw", settings, ("LANG-02-04",))
 
 
 def drawn(distribution: str, shape: tuple[int, ...], dtype: str, **settings: Setting) -> Question:
-    """`op.uniform(shape=[...], dtype=...)` or `op.normal(...)`."""
+    """`op.uniform() @{shape=[...], dtype=...}` or `op.normal() @{...}`."""
     attributes = {"shape": list(shape), "dtype": dtype, **settings}
     call = call_text(distribution, (), attributes)
     return question({}, call, type_text(dtype, shape), distribution, {"seed": 0} | attributes, ("LANG-02-04",), RANDOM)
 
 
 def dropout(x: Tensor, **settings: Setting) -> Question:
-    """`op.dropout(X, rate=...)`."""
+    """`op.dropout(X) @{rate=...}`."""
     return applied("dropout", {"X": x}, type_of(x), ("LANG-02-04",), RANDOM, **settings)
 
 

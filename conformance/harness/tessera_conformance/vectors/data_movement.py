@@ -35,7 +35,7 @@ STRETCHING = ("select", "maximum", "minimum", "clamp")
 
 
 def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
-    """`op.pad(A, low=[1, 0], high=[0, 2], value=0.5)` and its kin; a text among the attributes stands as it is."""
+    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}` and its kin; a text among the attributes stands as it is."""
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     answer = function(*operands, **attributes)
     inputs = dict(zip("ABCDEFGH", operands, strict=False))

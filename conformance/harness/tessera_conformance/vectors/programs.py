@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -98,7 +99,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
     body = [
         f"let T: {keys} = op.transpose(K);",
         f"let S: {scores} = op.matmul(Q, T);",
-        f"let P: {scores} = op.softmax(S * {factor}, axis=-1);",
+        f"let P: {scores} = op.softmax(S * {factor}) @{{axis=1}};",
         f"let O: {result} = op.matmul(P, V);",
         "return O;",
     ]
@@ -129,7 +130,7 @@ def relu(x: Tensor) -> Question:
 
 
 def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Question:
-    """`op.sum(X, axis=1)` and its kin."""
+    """`op.sum(X) @{axis=1}` and its kin."""
     shape = list(x.shape)
     shape[axis : axis + 1 or None] = [1] if keepdims else []
     result = type_text("int32" if name == "argmax" else x.dtype, tuple(shape))
@@ -138,7 +139,7 @@ def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Questi
 
 
 def cast(x: Tensor, dtype: str, overflow: str | None = None) -> Question:
-    """`op.cast(X, dtype=bf16)`."""
+    """`op.cast(X) @{dtype=bf16}`."""
     result = type_text(dtype, x.shape)
     return applied("cast", {"X": x}, result, ("LANG-02-04", "LANG-03.1-05"), ("casts",), dtype=dtype, overflow=overflow)
 
@@ -158,21 +159,23 @@ def applied(
     /,
     **attributes: Any,
 ) -> Question:
-    """`op.NAME(A, B, axis=1)`, the oracle's function of that name; an attribute that is None is left out."""
+    """`op.NAME(A, B) @{axis=1}`, the oracle's function of that name; an attribute that is None is left out."""
     stated = {key: value for key, value in attributes.items() if value is not None}
     return question(inputs, call_text(name, inputs, stated), result, name, stated, clauses, features)
 
 
 def call_text(name: str, inputs: Iterable[str], attributes: Mapping[str, Any]) -> str:
-    """`op.pad(A, low=[1, 0], value=0.5)`."""
+    """`op.pad(A) @{low=[1, 0], value=0.5}`: attributes stand in a block, which the printed grammar has."""
     quoted = {key: f'"{value}"' if key in QUOTED else _written(value) for key, value in attributes.items()}
-    return f"op.{name}({', '.join([*inputs, *(f'{key}={text}' for key, text in quoted.items())])})"
+    block = f" @{{{', '.join(f'{key}={text}' for key, text in quoted.items())}}}" if quoted else ""
+    return f"op.{name}({', '.join(inputs)}){block}"
 
 
 def _written(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_written, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return re.sub(r"^(-?\d+)e", r"\1.0e", text) if isinstance(value, float) else text
 
 
 def _accumulation(operand: Tensor) -> tuple[str, ...]:
