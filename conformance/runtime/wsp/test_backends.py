@@ -29,11 +29,14 @@ from tessera_conformance.chapters.runtime.wsp.kit.targets import pipeline
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
 
+pytestmark = feature("wsp-packages")
+
 SIMULATOR = "pto_runtime_a2a3sim"
 LOGICAL = ("tensors", "slots", "channels", "assignments")
 """What a run leaves, whatever its clock."""
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-slots", "wsp-statistics")
 @clause("WSP-06.1-01", "WSP-06.1-03")
 def test_cpu_sim_runs_a_package_here(impl, check):
     """The results follow from the program, and the package is all that it needs (AMB-WSP-31)."""
@@ -48,6 +51,7 @@ def test_cpu_sim_runs_a_package_here(impl, check):
     )
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-01", "WSP-07-02")
 @pytest.mark.parametrize("one", [pipeline(), example()], ids=["pipeline", "example"])
@@ -63,6 +67,7 @@ def test_a2a3sim_executes_the_package(impl, check, one):
         check.equal(found[each], expected[each], f"{each}, as on cpu_sim")
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-slots", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-02")
 @pytest.mark.parametrize("capacity", [1, 2, 7])
@@ -84,6 +89,7 @@ def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
     check.equal([found["slots"][each] for each in "yz"], ["5", "1"], "the slots")
 
 
+@feature("wsp-kernels", "wsp-resources", "wsp-scopes", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-02", "WSP-07.1-08")
 @pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
@@ -97,6 +103,7 @@ def test_a2a3sim_reports_deadlocks(impl, check, deadlock):
     check.equal(waiting, {name: list(each) for name, each in deadlock.waiting.items()}, "who waits, and why")
 
 
+@feature("wsp-kernels", "wsp-resources", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-03", "WSP-03.4.2-07")
 @pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
@@ -141,6 +148,7 @@ EDGES = {
 }
 
 
+@feature("wsp-kernels")
 @feature("backend-aie")
 @clause("WSP-06.4-05")
 def test_an_aie_package_has_explicit_edges(impl, check):
@@ -170,6 +178,7 @@ def test_an_aie_package_is_structured(impl, check):
     check.equal(told["target"], "aie", "the target that the package says")
 
 
+@feature("wsp-kernels")
 @feature("backend-aie")
 @clause("WSP-06.4-06")
 def test_an_aie_stream_graph_has_no_cycle(impl, check):
@@ -213,6 +222,7 @@ AROUND = {
 """The processes of each cycle."""
 
 
+@feature("wsp-kernels")
 @feature("backend-aie")
 @clause("WSP-06.4-07")
 @pytest.mark.parametrize(("one", "around"), [(CYCLES[name], AROUND[name]) for name in CYCLES], ids=CYCLES)
@@ -226,6 +236,7 @@ def test_a_cyclic_stream_graph_is_unsupported_for_aie(impl, check, one, around):
     compiled(impl, check, one)
 
 
+@feature("wsp-kernels", "wsp-statistics")
 @feature("backend-aie")
 @clause("WSP-06.4-03")
 def test_without_a_toolchain_an_aie_package_is_emitted_and_not_run(impl, check):

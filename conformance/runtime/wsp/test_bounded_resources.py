@@ -14,7 +14,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.programs import process, program, schedule, task, work
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 ROWS = [
     pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
@@ -41,6 +43,7 @@ def steps(impl, check, package, **given):
             return
 
 
+@feature("wsp-resources", "wsp-steps")
 @pytest.mark.parametrize(
     "exhaustion",
     [pytest.param(each, marks=clause(bound), id=each.resource) for bound, each in BOUNDS.items()],
@@ -60,6 +63,7 @@ def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
         check.equal(high_water, expected.high_water, "the high-water mark")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.1-01", "WSP-03.4.1-02", "WSP-03.4.1-03")
 @pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
 def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhaustion, expected):
@@ -72,6 +76,7 @@ def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhausti
         check.equal(found[name], unbounded[name], f"{name}, as with resources that suffice")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4-07")
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
 def test_the_window_of_a_program_is_the_size_of_its_task_ring(impl, check, size):
@@ -94,6 +99,7 @@ def test_processes_share_the_ring(impl, check):
     check.equal(found["total_cycles"], 14, "the makespan")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.1-04", "WSP-03.4.1-02")
 @pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
 def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhaustion):

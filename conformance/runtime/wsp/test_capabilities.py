@@ -20,7 +20,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 TABLES = ("directives", "csp", "predicates")
 RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")
@@ -43,6 +43,7 @@ def behaviour(impl, check, package):
     return statistics(impl, check, package)
 
 
+@feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
 @clause("WSP-01.3-01", "WSP-01.3-09")
 @EVERY_TARGET
 def test_a_target_declares_its_matrix(impl, check, target):
@@ -58,6 +59,7 @@ def test_a_target_declares_its_matrix(impl, check, target):
     check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
 
 
+@feature("wsp-capabilities")
 @clause("WSP-05.2-01")
 @EVERY_TARGET
 def test_a_target_exposes_its_directives(impl, check, target):
@@ -69,6 +71,7 @@ def test_a_target_exposes_its_directives(impl, check, target):
         check.true(any(name.startswith(each) for name in directives), f"there are entries {each}*", sorted(directives))
 
 
+@feature("wsp-capabilities")
 @clause("WSP-05.2-02")
 @EVERY_TARGET
 def test_a_target_exposes_its_csp_features(impl, check, target):
@@ -77,6 +80,7 @@ def test_a_target_exposes_its_csp_features(impl, check, target):
     check.equal(sorted({"sync_only_channels", "payload_channels"} - set(csp)), [], "the features that are missing")
 
 
+@feature("wsp-capabilities")
 @clause("WSP-05.2-03")
 @EVERY_TARGET
 def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
@@ -86,6 +90,7 @@ def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
     check.equal(sorted(wanted - set(predicates)), [], "the mechanisms that are missing")
 
 
+@feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
 @clause("WSP-05.2-01", "WSP-05.2-02", "WSP-05.2-03")
 def test_an_unknown_target_has_no_matrix(impl, check):
     """Nor does a part of a name."""
@@ -94,6 +99,9 @@ def test_an_unknown_target_has_no_matrix(impl, check):
         check.status(impl.wsp.compile(program=program(process("p")), target=name), "TESS_ERR_INVALID_VALUE")
 
 
+@feature(
+    "wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-resources", "wsp-slots", "wsp-statistics"
+)
 @pytest.mark.parametrize("name", PROBES)
 @EVERY_RUNNABLE
 @clause("WSP-01.3-02", "WSP-07-04", "WSP-07.1-09")
@@ -112,6 +120,7 @@ def test_an_enforced_directive_changes_what_a_run_does(impl, check, target, name
     check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
 @clause("WSP-01.3-03", "WSP-01.3-07")
 @pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
 def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
@@ -129,6 +138,7 @@ def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
         check.equal(behaviour(impl, check, answer["package"]), without, "the run")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
 @clause("WSP-01.3-04", "WSP-01.3-08")
 @pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
 def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target):
@@ -153,6 +163,7 @@ def in_state(impl, check, target, wanted):
     ]
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots")
 @clause("WSP-01.3-05")
 @pytest.mark.parametrize("name", UNUSUAL)
 @EVERY_TARGET
@@ -165,6 +176,7 @@ def test_an_unsupported_window_is_refused_when_it_is_compiled(impl, check, targe
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots")
 @clause("WSP-01.3-05")
 @EVERY_TARGET
 @pytest.mark.parametrize("name", ["teleport", "placement2", "Prefetch", "dispatch", "place"])
@@ -175,6 +187,7 @@ def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, n
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
 
 
+@feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
 @clause("WSP-07.1-03", "WSP-07-04")
 @EVERY_TARGET
 def test_only_phase_2_claims_back_pressure(impl, check, target):
@@ -191,6 +204,7 @@ def test_only_phase_2_claims_back_pressure(impl, check, target):
     check.equal(package["phase"], declared["phase"], "the phase of the package")
 
 
+@feature("wsp-capabilities", "wsp-kernels", "wsp-packages", "wsp-resources", "wsp-statistics", "wsp-steps")
 @clause("WSP-07.1-05", "WSP-07.1-06")
 @pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -207,6 +221,7 @@ def test_in_phase_2_tasks_come_step_by_step_into_the_ring(impl, check, target, s
     check.equal(issued[-1], 6, "the tasks that are issued at the end")
 
 
+@feature("wsp-kernels", "wsp-packages", "wsp-statistics", "wsp-steps")
 @clause("WSP-07.1-07")
 @pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
 def test_in_phase_2_a_task_is_ready_when_its_waits_are_satisfied(impl, check, target):
@@ -229,6 +244,7 @@ def test_in_phase_2_a_task_is_ready_when_its_waits_are_satisfied(impl, check, ta
     check.equal(seen, [[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], "the order in which tasks complete")
 
 
+@feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 @clause("WSP-07.1-07")
 def test_a_task_takes_one_token_of_each_channel(impl, check):
     """Two tokens serve two tasks; a third token is left for the process."""

@@ -25,7 +25,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, statistics, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 
 @clause("WSP-02.1-01")
@@ -41,6 +43,7 @@ def test_channels_are_edges_by_name(impl, check):
     check.equal(statistics(impl, check, package)["slots"], {"x": "1", "y": "2", "z": "3"}, "what was received")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.1-02")
 def test_a_process_does_one_thing_after_the_other(impl, check):
     """Kernels of one process never overlap, and its statements happen in their order; two processes go side by side."""
@@ -65,6 +68,7 @@ def test_a_token_is_received_as_it_was_sent(impl, check):
     check.equal(statistics(impl, check, made)["slots"], expected, "what was received")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.1-04")
 @pytest.mark.parametrize(("capacity", "latency"), [(1, 0), (3, 0), (8, 0), (3, 4)])
 def test_consume_applies_its_body_to_every_token_in_order(impl, check, capacity, latency):
@@ -80,6 +84,7 @@ def test_consume_applies_its_body_to_every_token_in_order(impl, check, capacity,
     check.equal(found["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of the channel")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.1-04")
 def test_each_token_goes_to_one_of_several_consumers(impl, check):
     """Two consumers of different speed: together they have every token once, each its own in order (AMB-WSP-27)."""
@@ -116,6 +121,7 @@ def test_the_body_of_a_process_and_its_blocking_are_data_of_the_package(impl, ch
     check.equal(statistics(impl, check, few)["channels"]["c"]["sent"], 2, "the tokens of the first program")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.2-02", "WSP-02.2-07")
 def test_a_send_into_a_full_channel_is_not_done_before_there_is_room(impl, check):
     """By default, the producer is one token ahead: its second send ends when the first token is taken (AMB-WSP-21)."""
@@ -131,6 +137,7 @@ def test_a_send_into_a_full_channel_is_not_done_before_there_is_room(impl, check
     check.equal(found["total_cycles"], 15, "the time of the run")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-03")
 def test_consume_waits_while_its_channel_is_empty(impl, check):
     """An empty channel that is still open ends no consumer, and gives it no token that was not sent."""
@@ -145,6 +152,7 @@ def test_consume_waits_while_its_channel_is_empty(impl, check):
     check.true(found["stalls"]["CHANNEL_EMPTY_WAIT"]["count"] > 0, "the consumer stalled")
 
 
+@feature("wsp-capabilities", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-04", "WSP-02.2-05")
 def test_a_channel_carries_no_buffer(impl, check):
     """A send of a tensor is refused; a token orders what two processes do to a tensor, and holds no copy of it."""
@@ -163,6 +171,7 @@ def test_a_channel_carries_no_buffer(impl, check):
     check.equal(under_seeds(impl, check, made)["slots"], expected, "the slots")
 
 
+@feature("wsp-expressions", "wsp-slots")
 @clause("WSP-02.2-06", "WSP-02.2-08", "WSP-02.4-04")
 def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
     """The package says so; a hundred tokens to and fro take no time."""
@@ -178,6 +187,7 @@ def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
     check.equal((found["total_cycles"], found["slots"]["x"]), (0, "100"), "time of the run, and the last token")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-10", "WSP-02.2-06")
 @pytest.mark.parametrize("capacity", [None, 1, 2, 3, 7])
 def test_a_producer_is_ahead_by_the_declared_capacity(impl, check, capacity):
@@ -194,6 +204,7 @@ def test_a_producer_is_ahead_by_the_declared_capacity(impl, check, capacity):
     check.equal(len(after), 3, "the sends that were done afterwards")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-10")
 @pytest.mark.parametrize("capacity", [1, 2])
 def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):

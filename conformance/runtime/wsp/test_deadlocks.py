@@ -22,8 +22,10 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.schemas import validator
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
 MEMBERS = ("time", "window", "channels", "waiting", "scopes", "held_by_scopes", "mitigations")
@@ -37,6 +39,7 @@ def reported(check, result):
     return report
 
 
+@feature("wsp-resources", "wsp-scopes", "wsp-seeds")
 @clause("WSP-03.3-01", "WSP-03.3-03", "WSP-07.1-08")
 @CORPUS
 def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
@@ -49,6 +52,7 @@ def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
         check.equal(ran(impl, check, package, seed=seed), result, f"the result under seed {seed}")
 
 
+@feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-03")
 @CORPUS
 def test_the_report_is_structured(impl, check, deadlock):
@@ -58,6 +62,7 @@ def test_the_report_is_structured(impl, check, deadlock):
     check.equal(errors, [], "what does not follow the schema")
 
 
+@feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-04", "WSP-03.3-05")
 @CORPUS
 def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, deadlock):
@@ -81,6 +86,7 @@ def test_the_mark_of_the_window_stays_when_its_slots_are_freed(impl, check):
     check.equal(window, {"size": 5, "used": 0, "high_water": 3}, "the window")
 
 
+@feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-06", "WSP-03.3-10")
 @CORPUS
 def test_the_report_names_the_channels_that_block(impl, check, deadlock):
@@ -91,6 +97,7 @@ def test_the_report_names_the_channels_that_block(impl, check, deadlock):
     check.equal(found, dict(deadlock.channels), "their states")
 
 
+@feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-07", "WSP-03.3-08")
 @CORPUS
 def test_the_report_names_who_waits_and_why(impl, check, deadlock):
@@ -134,6 +141,7 @@ def test_a_full_channel_of_a_task_that_signals(impl, check):
     check.equal(tasks, [(1, "CHANNEL_FULL_WAIT", "done")], "the task that waits")
 
 
+@feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-09", "WSP-03.4.3-06")
 @pytest.mark.parametrize("deadlock", HELPED, ids=lambda each: each.name)
 def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
@@ -158,6 +166,7 @@ def test_where_no_setting_helps_none_is_suggested(impl, check):
     check.equal([each["knob"] for each in mitigations], ["restructure"], "the suggestions")
 
 
+@feature("wsp-scopes")
 @clause("WSP-03.3-01", "WSP-03.3-03")
 @pytest.mark.parametrize(
     "one",
@@ -212,6 +221,7 @@ def test_what_is_no_deadlock_is_not_reported(impl, check, one):
     check.true("deadlock" not in result, "there is no report", sorted(result))
 
 
+@feature("wsp-resources")
 @clause("WSP-03.3-01", "WSP-03.2-03")
 def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
     """Three tasks that wait for tokens of their issuer need three slots, seven tasks seven."""

@@ -18,7 +18,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ends_with_error, ran, statistics, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 POLICIES = ("affinity", "hash")
 """The policies beside round_robin, of which an implementation has one at least."""
@@ -37,6 +39,7 @@ def offered(impl, check):
     return [each for each in POLICIES if directives.get(f"dispatch.{each}") == "enforced"]
 
 
+@feature("wsp-capabilities", "wsp-seeds")
 @clause("WSP-03.1-01")
 @pytest.mark.parametrize("policy", ["round_robin", "affinity", "hash"])
 def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
@@ -53,6 +56,7 @@ def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
     check.equal(found["kernels"]["w3"]["runs"], len(KEYS), "runs of the kernel")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-03.1-02")
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 16])
 def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
@@ -68,6 +72,7 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
     check.equal(len(found["workers"]), workers, "the workers")
 
 
+@feature("wsp-capabilities", "wsp-seeds")
 @clause("WSP-03.1-03")
 def test_another_policy_places_tasks_by_their_keys(impl, check):
     """Tasks of one key share a worker, which round_robin does not do; every policy but it is held to that."""
@@ -83,6 +88,7 @@ def test_another_policy_places_tasks_by_their_keys(impl, check):
             check.true(assigned != circle, f"{policy} over {workers} differs from round_robin", assigned)
 
 
+@feature("wsp-capabilities")
 @clause("WSP-03.1-03")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_equal_keys_have_equal_workers_in_every_run_and_program(impl, check, policy):
@@ -95,6 +101,7 @@ def test_equal_keys_have_equal_workers_in_every_run_and_program(impl, check, pol
     check.equal(again[3:], first[::-1], "the workers of the keys in another program")
 
 
+@feature("wsp-capabilities", "wsp-expressions")
 @clause("WSP-03.1-01")
 def test_a_policy_of_the_user_places_by_its_expression(impl, check):
     """Over issue number, key and a symbol, which changes between runs; a worker that is not there is an error."""

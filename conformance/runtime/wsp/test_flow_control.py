@@ -28,7 +28,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 ROWS = [
     pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
@@ -49,6 +51,7 @@ def test_the_statistics_have_every_resource_and_every_reason(impl, check):
     check.equal(found["current_stalls"], [], "the current stalls")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.2-02", "WSP-03.4.2-03", "WSP-03.4.2-04", "WSP-03.4.2-05")
 @pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
 def test_stalls_their_cycles_and_the_mark_of_each_resource(impl, check, exhaustion, expected):
@@ -71,6 +74,7 @@ def others(found, *reasons):
     return {name: each for name, each in found["stalls"].items() if name not in reasons and each["count"]}
 
 
+@feature("wsp-resources", "wsp-steps")
 @pytest.mark.parametrize(
     ("exhaustion", "reason"),
     [
@@ -105,6 +109,7 @@ def test_the_reason_of_a_current_stall_is_read_while_it_lasts(impl, check, exhau
     check.equal(found["current_stalls"], [], "the current stalls of a run that is complete")
 
 
+@feature("wsp-steps")
 @clause("WSP-03.4.2-06", "WSP-03.4.2-03")
 def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
     """A consumer waits from 0; between the kernels of the producer, at 7 and 16, its stall has lasted so long."""
@@ -154,6 +159,7 @@ def test_waits_at_a_full_channel(impl, check):
     check.equal(others(found, "CHANNEL_FULL_WAIT"), {}, "the stalls for other reasons")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.2-07")
 def test_of_several_resources_that_lack_the_first_is_the_reason(impl, check):
     """In the order of the document; when another resource is what lacks, another episode begins (AMB-WSP-43)."""

@@ -28,9 +28,12 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, statistics, under_seeds
 from tessera_conformance.marks import clause, feature
 
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
+
 AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 
 
+@feature("wsp-seeds")
 @clause("WSP-01.2-01", "WSP-02.4-05")
 @AT_EACH_PLACE
 def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
@@ -44,6 +47,7 @@ def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     check.equal(found["total_cycles"], 19, "the makespan")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.4-05")
 @pytest.mark.parametrize("capacity", [1, 2, 5])
 def test_the_makespan_of_a_pipeline_is_that_of_its_slowest_stage(impl, check, capacity):
@@ -58,6 +62,7 @@ def test_the_makespan_of_a_pipeline_is_that_of_its_slowest_stage(impl, check, ca
     check.equal((found["total_cycles"], found["processes"]["sink"]), (66, 66), "makespan and time of the sink")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.4-01")
 def test_each_process_has_a_time_of_its_own(impl, check):
     """Four processes, of which one runs nothing and two the same."""
@@ -69,6 +74,7 @@ def test_each_process_has_a_time_of_its_own(impl, check):
     check.equal(found["processes"], {"a": 6, "b": 0, "c": 19, "d": 6}, "the times of the processes")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.4-02", "WSP-01.2-05", "WSP-01.2-02")
 @pytest.mark.parametrize(("fixed", "per_element", "count"), [(0, 0, 3), (5, 0, 3), (0, 2, 7), (4, 3, 1), (4, 3, 17)])
 def test_a_kernel_adds_the_cycles_that_it_reports(impl, check, fixed, per_element, count):
@@ -85,6 +91,7 @@ def test_a_kernel_adds_the_cycles_that_it_reports(impl, check, fixed, per_elemen
     check.equal(found["total_cycles"], 3 * cycles, "the time of the run")
 
 
+@feature("wsp-seeds")
 @clause("WSP-01.2-05")
 def test_the_cycles_of_each_kernel_are_reported(impl, check):
     """Two kernels in processes and tasks, and one that never runs."""
@@ -119,6 +126,7 @@ def _reports_cycles(impl, check, target):
     check.true(found["total_cycles"] >= found["kernels"]["w9"]["cycles"] > 0, "the cycles of the kernel", found)
 
 
+@feature("wsp-slots")
 @clause("WSP-02.4-03")
 @pytest.mark.parametrize("latency", [1, 4, 1000])
 def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
@@ -135,6 +143,7 @@ def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
     check.equal(found["total_cycles"], 5 * latency, "the time of the run")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.4-03")
 def test_each_channel_has_its_own_latency(impl, check):
     """Three edges in a row, of 2, 0 and 7 cycles."""
@@ -150,6 +159,7 @@ def test_each_channel_has_its_own_latency(impl, check):
     check.equal(found["slots"], {"x": "1", "y": "1", "z": "1"}, "the token")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.4-04", "WSP-02.2-08")
 def test_tokens_without_latency_take_no_time(impl, check):
     """Twenty tokens through two channels, and kernels of 3 cycles at their end: the kernels are all the time."""

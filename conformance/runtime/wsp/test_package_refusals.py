@@ -8,8 +8,10 @@ import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, example, sealed, setting
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
+
+pytestmark = feature("wsp-packages")
 
 CODES = {"UNKNOWN_ABI", "TRUNCATED", "MALFORMED", "MISSING_PAYLOAD", "ALTERED", "INVALID"}
 
@@ -25,6 +27,7 @@ def refused(impl, check, package, code):
     return message
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-07-01", "WSP-07.2-14")
 @pytest.mark.parametrize(
     "abi",
@@ -55,6 +58,7 @@ def test_another_abi_is_refused(impl, check, abi):
     )
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-07-01", "WSP-07.2-14")
 @pytest.mark.parametrize("abi", [None, 10.0, 10, ["v10.0"], {"v10.0": 1}], ids=str)
 def test_a_package_without_a_version_is_refused(impl, check, abi):
@@ -63,6 +67,7 @@ def test_a_package_without_a_version_is_refused(impl, check, abi):
     check.true(ABI in refused(impl, check, package, "UNKNOWN_ABI"), "the message names the version that is known")
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics")
 @clause("WSP-07.2-14", "WSP-07-01")
 def test_a_truncated_package_is_refused(impl, check):
     """Of any length, the line feed at its end included."""
@@ -72,6 +77,7 @@ def test_a_truncated_package_is_refused(impl, check):
         check.status(impl.wsp.run(package=package[:length]), "TRUNCATED")
 
 
+@feature("wsp-statistics", "wsp-steps")
 @clause("WSP-07.2-14")
 @pytest.mark.parametrize(
     "text",
@@ -105,6 +111,7 @@ ALTERATIONS = {
 }
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-07.2-14")
 @pytest.mark.parametrize("change", ALTERATIONS.values(), ids=ALTERATIONS)
 def test_an_altered_package_is_refused(impl, check, change):
@@ -112,6 +119,7 @@ def test_an_altered_package_is_refused(impl, check, change):
     refused(impl, check, altered(compiled(impl, check, example()), change, seal=False), "ALTERED")
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-14")
 def test_no_digit_of_a_package_can_be_changed(impl, check):
     """Every digit of the text, one after the other: each is refused for some reason."""
@@ -139,6 +147,7 @@ PAYLOADS = {
 }
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @pytest.mark.parametrize("member", [pytest.param(each, marks=clause(its)) for each, its in PAYLOADS.items()])
 def test_a_package_without_a_payload_is_refused(impl, check, member):
     """What is missing is named."""
@@ -191,6 +200,7 @@ MEANINGLESS = [
 ]
 
 
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @pytest.mark.parametrize(("path", "value"), MEANINGLESS)
 def test_a_package_without_meaning_is_refused(impl, check, path, value):
     """Sealed, so that nothing but the member is wrong; the message names the place."""

@@ -31,8 +31,10 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.schemas import schemas
+
+pytestmark = feature("wsp-kernels", "wsp-packages")
 
 
 def opened(impl, check, one):
@@ -49,6 +51,7 @@ def part(check, document, *path):
     return document
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07-01", "WSP-07.2-14")
 def test_a_package_states_the_version_of_its_abi(impl, check):
     """And that of its form; it is loaded by what it says of itself."""
@@ -86,6 +89,7 @@ def test_the_key_of_the_abi_version(impl, check):
     check.equal(opened(impl, check, program(process("p"))).get("wsp_runtime_abi"), "v10.0", "wsp_runtime_abi")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-01")
 def test_the_kernel_registry_has_an_id_for_each_kernel(impl, check):
     """Different ones, by which statements name kernels (AMB-WSP-17)."""
@@ -118,6 +122,7 @@ def test_an_entry_of_the_kernel_registry(impl, check, member, values):
         check.true(len({str(each) for each in found.values()}) > 0, f"there is a {member}", found)
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-16", "WSP-07.2-17")
 def test_the_payload_of_a_kernel_is_what_runs(impl, check):
     """Two kernels of one form have payloads and entries that differ where they differ."""
@@ -137,6 +142,7 @@ def test_the_schedule_has_the_policy_and_its_parameters(impl, check, policy, wor
     check.equal(part(check, stated, "parameters").get("workers"), workers, "its parameter")
 
 
+@feature("wsp-expressions")
 @clause("WSP-07.2-18")
 def test_an_expression_is_a_parameter_of_a_policy(impl, check):
     """A user's policy differs in the package from another one."""
@@ -157,6 +163,7 @@ def test_the_schedule_has_the_task_window(impl, check, size):
     check.equal(stated, {"size": size, "unit": "tasks", "mode": "stall"}, "the task window")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-06")
 def test_the_schedule_declares_the_capabilities_of_its_target(impl, check):
     """The matrix of directives that the target exposes (AMB-WSP-29)."""
@@ -165,6 +172,7 @@ def test_the_schedule_declares_the_capabilities_of_its_target(impl, check):
     check.equal(declared, matrix, "the capability declarations")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-07")
 def test_the_csp_payload_has_an_id_for_each_channel(impl, check):
     """Different ones, by which statements name channels."""
@@ -191,6 +199,7 @@ def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, value
     check.equal(found, values, f"the {member} of each channel")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-10")
 def test_slots_and_symbols_have_ids(impl, check):
     """Different ones, by which statements name them, also slots that are only mentioned."""
@@ -205,6 +214,7 @@ def test_slots_and_symbols_have_ids(impl, check):
     check.equal(loop.get("index"), slots["i"], "the slot of the index")
 
 
+@feature("wsp-slots", "wsp-statistics")
 @clause("WSP-07.2-11")
 def test_slots_and_symbols_have_widths(impl, check):
     """Slots are 64 bits; a symbol has the bits that it was declared with, and no value that needs more (AMB-WSP-32)."""
@@ -220,6 +230,7 @@ def test_slots_and_symbols_have_widths(impl, check):
         check.status(impl.wsp.run(package=package, symbols={name: value}), "TESS_ERR_INVALID_VALUE")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-12")
 def test_symbols_have_an_update_protocol(impl, check):
     """Between runs, from a default."""
@@ -244,6 +255,7 @@ KEEP = [{"op": "add", "destination": "t", "operands": [{"parameter": "t"}, {"par
 SPOIL = [run("keep", "t", 1000)]
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-07.2-13")
 def test_symbols_are_updated_between_runs_of_one_package(impl, check):
     """Each run has the values that it is given, else the defaults; slots and tensors begin anew (AMB-WSP-12)."""
@@ -257,6 +269,7 @@ def test_symbols_are_updated_between_runs_of_one_package(impl, check):
     check.status(impl.wsp.run(package=package, symbols={"second": "1"}), "TESS_ERR_INVALID_VALUE")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-01", "WSP-07.2-07", "WSP-07.2-10")
 def test_every_build_of_a_program_is_the_same_package(impl, check):
     """Byte for byte, whatever was compiled between, and in whatever order its members stand."""
@@ -268,6 +281,7 @@ def test_every_build_of_a_program_is_the_same_package(impl, check):
     check.equal(compiled(impl, check, turned), first, "the package of a program with its members in another order")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-14", "WSP-07.2-10")
 def test_the_hash_of_a_package_covers_its_content(impl, check):
     """Its bytes are canonical; two programs that differ in one cycle have different hashes."""
@@ -279,6 +293,7 @@ def test_the_hash_of_a_package_covers_its_content(impl, check):
     check.true(opened(impl, check, other).get("hash") != document["hash"], "another program has another hash")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots", "wsp-statistics")
 @clause("WSP-07.2-10")
 def test_a_package_runs_as_it_says(impl, check):
     """Tokens 6 to 9 fill a tensor in turn; what is loaded decides that it is doubled."""

@@ -39,7 +39,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.runs import (
     statistics,
     under_seeds,
 )
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages")
 
 ELEMENTS = {
     "i8": [0, 127, -128, -1],
@@ -63,6 +65,7 @@ NO_ELEMENTS = {
 """Elements that are no whole number from 0 below 2^64."""
 
 
+@feature("wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-01", "WSP-04.2-03")
 @pytest.mark.parametrize("issued", ["run", "task"])
 @pytest.mark.parametrize("value", [0, 1, 1 << 40])
@@ -82,6 +85,7 @@ def test_what_a_kernel_writes_steers_a_cond(impl, check, issued, value):
     check.equal(found["slots"]["s"], str(value), "the slot")
 
 
+@feature("wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-02")
 @pytest.mark.parametrize("dtype", sorted(ELEMENTS))
 def test_an_element_becomes_a_number_of_64_bits(impl, check, dtype):
@@ -95,6 +99,7 @@ def test_an_element_becomes_a_number_of_64_bits(impl, check, dtype):
     check.equal(statistics(impl, check, made)["slots"], expected, "the slots")
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-02")
 @pytest.mark.parametrize("dtype", sorted(NO_ELEMENTS))
 def test_an_element_that_is_no_whole_number_is_an_error(impl, check, dtype):
@@ -112,6 +117,7 @@ def test_an_element_that_is_no_whole_number_is_an_error(impl, check, dtype):
         check.equal(result["statistics"]["slots"]["x"], "77", "the slot after the error")
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-02")
 def test_the_element_of_a_load_is_an_expression(impl, check):
     """The last element comes first; one beyond the last is an error (AMB-WSP-58)."""
@@ -126,6 +132,7 @@ def test_the_element_of_a_load_is_an_expression(impl, check):
     ends_with_error(check, result, "ELEMENT_OUT_OF_RANGE", "p")
 
 
+@feature("wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-02")
 def test_a_slot_keeps_what_was_loaded(impl, check):
     """A later write to the tensor does not change it; the next load does."""
@@ -137,6 +144,7 @@ def test_a_slot_keeps_what_was_loaded(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "49", "the slot")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-03")
 def test_a_cond_reads_its_slot_each_time(impl, check):
     """A cond in a loop, whose slot changes in each round, from 0 and back to 0; nested conds too."""
@@ -148,6 +156,7 @@ def test_a_cond_reads_its_slot_each_time(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "a12a21", "the branches that were taken")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-03")
 def test_a_predicate_and_a_count_over_several_slots(impl, check):
     """Slots of two processes, by token; a repeat takes its count when it begins."""
@@ -173,6 +182,7 @@ def searching():
     )
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-04", "WSP-04.2-06", "WSP-01.1-01", "WSP-01.1-05")
 def test_one_package_follows_its_data(impl, check):
     """Compiled once, run with other tensors and symbols, forth and back: no trace of the first data is in it."""
@@ -190,6 +200,7 @@ def test_one_package_follows_its_data(impl, check):
         check.equal(noted(statistics(impl, check, package, **given)), expected, f"what is noted with {given}")
 
 
+@feature("wsp-expressions", "wsp-statistics")
 @clause("WSP-04.2-06", "WSP-01.1-02", "WSP-01.1-05")
 def test_a_package_runs_as_it_was_compiled(impl, check):
     """Two packages of one name, run in turns, each by what it holds itself (AMB-WSP-22)."""
@@ -208,6 +219,7 @@ def test_a_package_runs_as_it_was_compiled(impl, check):
             check.equal((noted(found), found["total_cycles"]), (digit * rounds, cycles), f"{rounds} rounds of {digit}")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-01.1-01", "WSP-01.1-02")
 def test_every_statement_has_its_effect_in_the_package_alone(impl, check):
     """Kernels, tasks, keys, channels, conds, loads, loops: the run has the package and no more (AMB-WSP-22)."""
@@ -227,6 +239,7 @@ def test_every_statement_has_its_effect_in_the_package_alone(impl, check):
     check.equal(found["kernels"]["f"], {"runs": 4, "cycles": 36}, "the kernel")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-07")
 @pytest.mark.parametrize("policy", ["affinity", "hash"])
 def test_a_key_reads_the_slot_of_its_task(impl, check, policy):

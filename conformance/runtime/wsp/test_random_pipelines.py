@@ -27,7 +27,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, ran, reason
 from tessera_conformance.fuzz.drawn_values import judge_each
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
 
 BLOCKS = pytest.mark.parametrize("block", range(4))
 PROGRAMS_OF_A_BLOCK = 20
@@ -83,6 +85,7 @@ def logs(found, expected):
     return {name: noted(found, f"log{name[1:]}") for name in expected}
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.1-03", "WSP-02.1-04", "WSP-02.2-10", "WSP-02.3-03", "WSP-02.4-02", "WSP-02.4-05")
 @BLOCKS
 def test_random_pipelines_have_the_tokens_and_times_of_the_model(impl, check, block):

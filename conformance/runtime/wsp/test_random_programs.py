@@ -9,7 +9,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import elements
 from tessera_conformance.chapters.runtime.wsp.kit.random_programs import bounded
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, reason
 from tessera_conformance.fuzz.drawn_values import judge_each
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-resources", "wsp-scopes", "wsp-slots", "wsp-statistics")
 
 BATCHES, PROGRAMS = 8, 20
 
@@ -51,6 +53,7 @@ def test_smaller_bounds_change_no_result(impl, check, batch):
     check.true("completed" in outcomes, "not every bounded run is a deadlock", len(outcomes))
 
 
+@feature("wsp-seeds", "wsp-steps")
 @clause("WSP-03.4-01", "WSP-03.4.2-05", "WSP-03.4.1-03")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_bound_is_exceeded_at_any_instant(impl, check, batch):

@@ -18,7 +18,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     symbol_of,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ends_with_error, ran, statistics
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 TOP = (1 << 64) - 1
 PAIRS = [(0, 0), (0, 1), (7, 3), (3, 7), (TOP, 1), (1, TOP), (TOP, TOP), (1 << 63, 2), (TOP - 4, 64), (5, 63), (12, 65)]
@@ -61,6 +63,7 @@ def values(found, count):
     return [int(found["slots"][f"x{place}"]) for place in range(count)]
 
 
+@feature("wsp-expressions")
 @clause("WSP-04.1-01", "WSP-04.1-02", "WSP-04.1-03")
 @pytest.mark.parametrize("name", sorted(MEANING))
 def test_an_operator_has_its_value_in_64_bits(impl, check, name):
@@ -75,6 +78,7 @@ def test_an_operator_has_its_value_in_64_bits(impl, check, name):
         check.equal(values(given, 1), [value], f"{name} of {a} and {b} as symbols")
 
 
+@feature("wsp-expressions")
 @clause("WSP-04.1-01")
 def test_not_inverts_and_select_chooses(impl, check):
     """`not` is of all 64 bits; of the operands of `select` only the chosen one is evaluated (AMB-WSP-60)."""
@@ -83,6 +87,7 @@ def test_not_inverts_and_select_chooses(impl, check):
     check.equal(values(statistics(impl, check, made), 4), [TOP, TOP - 5, 7, 9], "the values")
 
 
+@feature("wsp-expressions")
 @clause("WSP-04.1-01")
 @pytest.mark.parametrize("name", ["div", "mod"])
 def test_a_division_by_zero_ends_the_run(impl, check, name):
@@ -100,6 +105,7 @@ def test_constants_are_of_64_bits(impl, check):
         check.rejects(impl.wsp.compile(program=valued(each), target="cpu_sim"), category="INVALID_PROGRAM")
 
 
+@feature("wsp-expressions")
 @clause("WSP-04.1-03")
 def test_a_symbol_has_the_value_of_its_run(impl, check):
     """One package, four runs: the defaults, one symbol given, both, and the defaults again (AMB-WSP-12)."""
@@ -114,6 +120,7 @@ def test_a_symbol_has_the_value_of_its_run(impl, check):
         check.equal(values(statistics(impl, check, package, symbols=given), 2), expected, f"with {given}")
 
 
+@feature("wsp-expressions", "wsp-slots")
 @clause("WSP-04.1-04")
 def test_a_slot_has_the_value_that_it_has_when_it_is_read(impl, check):
     """The index of a repeat and a token change it; each reading has the newest."""

@@ -24,7 +24,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, stalls, statistics
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-scopes", "wsp-statistics")
 
 CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
 
@@ -64,6 +66,7 @@ def test_a_scope_holds_slots_of_complete_tasks(impl, check, body, stall, total):
     check.equal(found["total_cycles"], total, "the makespan")
 
 
+@feature("wsp-steps")
 @clause("WSP-03.4.3-02")
 def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
     """Its tasks are complete at 5 and 10, when the DepList node of the second is freed; the rest is at 30."""
@@ -78,6 +81,7 @@ def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
     check.equal(used, [[2, 2, 24, 1], [2, 2, 24, 1], held, [0] * 4, [0] * 4], "what is used at 0, 5, 10, 30 and 31")
 
 
+@feature("wsp-resources", "wsp-slots")
 @clause("WSP-03.4.3-01", "WSP-03.4.3-07")
 def test_scopes_nest_in_the_body_of_a_process(impl, check):
     """Three deep, in loops and at every token: all is freed at the end, and results are as without them."""
@@ -126,6 +130,7 @@ def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, task
     check.equal([each["process"] for each in report.get("scopes", [])], ["p"], "the processes with scopes")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.3-04")
 @CORPUS
 def test_the_report_gives_the_depth_of_scopes(impl, check, deadlock):
@@ -135,6 +140,7 @@ def test_the_report_gives_the_depth_of_scopes(impl, check, deadlock):
     check.equal(found, {name: list(each) for name, each in deadlock.scopes.items()}, "depth and held tasks")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.3-05")
 @CORPUS
 def test_the_report_says_whether_scopes_hold_what_is_lacking(impl, check, deadlock):
@@ -159,6 +165,7 @@ def test_scopes_that_hold_what_nobody_wants_are_not_the_reason(impl, check):
     check.equal(report.get("scopes"), [{"process": "p", "depth": 1, "held": 1}], "the scopes")
 
 
+@feature("wsp-resources")
 @clause("WSP-03.4.3-06")
 @pytest.mark.parametrize("deadlock", [each for each in HELD if each.held_by_scopes], ids=lambda each: each.name)
 def test_the_report_recommends_another_window_scope_or_program(impl, check, deadlock):

@@ -32,7 +32,9 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import noted, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-seeds", "wsp-slots", "wsp-statistics")
 
 BLOCKS = pytest.mark.parametrize("block", range(4))
 SEEDS_OF_A_BLOCK = 50
@@ -95,6 +97,7 @@ def test_latencies_do_not_depend_on_the_seed(impl, check, block):
     check.equal((noted(found), found["total_cycles"]), ("66", 3), "the tokens, and the time")
 
 
+@feature("wsp-scopes")
 @clause("WSP-03.1-01", "WSP-03.1-02", "WSP-03.2-01", "WSP-03.2-03", "WSP-04.2-01", "WSP-04.2-03", "WSP-01.2-05")
 @BLOCKS
 def test_tasks_do_not_depend_on_the_seed(impl, check, block):

@@ -23,6 +23,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, noted, statistics, under_seeds
 from tessera_conformance.marks import clause, feature
 
+pytestmark = feature("wsp-kernels", "wsp-packages")
+
 OTHER_MODES = ("abort", "benchmark")
 
 
@@ -40,6 +42,7 @@ def in_flight(found):
     return len(found["assignments"]) - sum(found["kernels"][each]["runs"] for each in ("w4", "w10"))
 
 
+@feature("wsp-statistics", "wsp-steps")
 @clause("WSP-03.2-01")
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 8])
 def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window):
@@ -59,6 +62,7 @@ def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window)
     check.equal(len(found["assignments"]), 19, "the tasks of the run")
 
 
+@feature("wsp-expressions", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-03.2-01")
 def test_the_window_of_a_run_is_the_one_that_it_is_given(impl, check):
     """The package has 8, the run is asked for 2 (AMB-WSP-37)."""
@@ -68,6 +72,7 @@ def test_the_window_of_a_run_is_the_one_that_it_is_given(impl, check):
     check.equal(noted(found), "123456789", "all tasks were issued")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-03.2-03")
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 def test_a_full_window_holds_issue_back_until_a_task_is_complete(impl, check, window):
@@ -80,6 +85,7 @@ def test_a_full_window_holds_issue_back_until_a_task_is_complete(impl, check, wi
     check.true(found["stalls"]["TASK_RING_FULL"]["count"] > 0, "the issue stalled")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-03")
 def test_a_window_of_one_makes_tasks_follow_one_another(impl, check):
     """On four workers: the time is the sum of the kernels, by every reading of it (AMB-WSP-23)."""
@@ -88,6 +94,7 @@ def test_a_window_of_one_makes_tasks_follow_one_another(impl, check):
     check.equal([each["busy"] for each in found["workers"]], [30, 20, 20, 20], "how long each worker was busy")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-03")
 def test_a_window_that_is_large_enough_stalls_nothing(impl, check):
     """Nine tasks in a window of nine."""
@@ -96,6 +103,7 @@ def test_a_window_that_is_large_enough_stalls_nothing(impl, check):
     check.equal(found["processes"]["p"], 0, "when the last task was issued")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-03")
 def test_a_slot_is_freed_in_whatever_order_tasks_end(impl, check):
     """The first of three tasks is the longest; while it runs, the others' slots serve one task after the other."""
@@ -108,6 +116,7 @@ def test_a_slot_is_freed_in_whatever_order_tasks_end(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "123456ef", "the tasks that were issued before the first ended")
 
 
+@feature("wsp-scopes", "wsp-seeds", "wsp-statistics")
 @clause("WSP-03.2-01", "WSP-03.2-03")
 def test_a_scope_keeps_the_slots_of_its_tasks_until_its_end(impl, check):
     """Two tasks of a scope are complete after 4 cycles, and hold two of the three slots until 30 (AMB-WSP-07)."""
@@ -120,6 +129,7 @@ def test_a_scope_keeps_the_slots_of_its_tasks_until_its_end(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "345162", "issues of the other process, and the scope's end")
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-02", "WSP-03.2-06")
 def test_a_window_in_tasks_that_stalls_is_accepted(impl, check):
     """`TaskWindow(3, unit="tasks", mode=STALL)`; its package has the three of them, and they hold."""
@@ -131,6 +141,7 @@ def test_a_window_in_tasks_that_stalls_is_accepted(impl, check):
     check.equal(short, {"size": 5, "unit": "tasks", "mode": "stall"}, "a window of which only the size is given")
 
 
+@feature("wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-02")
 @pytest.mark.parametrize("size", [0, -1, "3", 2.5, True, None])
 def test_a_window_without_a_slot_is_refused(impl, check, size):
@@ -139,6 +150,7 @@ def test_a_window_without_a_slot_is_refused(impl, check, size):
     check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="INVALID_PROGRAM")
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-05")
 @pytest.mark.parametrize("mode", OTHER_MODES)
 def test_another_mode_works_only_where_the_matrix_has_it(impl, check, mode):
@@ -151,6 +163,7 @@ def test_another_mode_works_only_where_the_matrix_has_it(impl, check, mode):
         check.accepts(compiles)
 
 
+@feature("wsp-capabilities", "wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-05", "WSP-03.2-02")
 def test_another_unit_works_only_where_the_matrix_has_it(impl, check):
     """A window in bytes (AMB-WSP-08); one in something that nobody knows is no legal program."""
@@ -164,7 +177,7 @@ def test_another_unit_works_only_where_the_matrix_has_it(impl, check):
     check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category=refusals)
 
 
-@feature("window-modes")
+@feature("window-modes", "wsp-capabilities", "wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-04")
 def test_a_backend_with_other_modes_has_one_of_them_in_its_matrix(impl, check):
     """And a program with it compiles."""

@@ -25,11 +25,14 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import ends_with_error, noted, ran, under_seeds
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
+
+pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 CLOSES = pytest.mark.parametrize("closes", [[], [close("c")]], ids=["by-its-end", "explicitly"])
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02", "WSP-02.3-03")
 @CLOSES
 def test_a_channel_is_closed_by_the_close_or_the_end_of_its_producer(impl, check, closes):
@@ -45,6 +48,7 @@ def test_a_channel_is_closed_by_the_close_or_the_end_of_its_producer(impl, check
     check.equal(found["total_cycles"], 42, "the time of the run")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02")
 def test_a_close_is_seen_while_its_producer_goes_on(impl, check):
     """An explicit close ends the consumer; what the producer does afterwards comes later."""
@@ -57,6 +61,7 @@ def test_a_close_is_seen_while_its_producer_goes_on(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "1fe", "what was noted")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02", "WSP-02.3-03")
 @CLOSES
 @pytest.mark.parametrize("last", [0, 1, 2])
@@ -91,6 +96,7 @@ def test_a_send_after_a_close_is_an_error(impl, check, first):
     check.equal(result["statistics"]["channels"]["c"]["sent"], 1 + len(first), "the tokens that were sent")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02")
 def test_a_process_that_closes_one_channel_sends_into_another(impl, check):
     """A close is of one channel."""
@@ -104,6 +110,7 @@ def test_a_process_that_closes_one_channel_sends_into_another(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "256", "what was noted")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02")
 def test_a_producer_ends_before_its_tasks_signal(impl, check):
     """The channel stays open until the last task of the process that signals it is complete (AMB-WSP-41)."""
@@ -116,6 +123,7 @@ def test_a_producer_ends_before_its_tasks_signal(impl, check):
     check.equal(noted(under_seeds(impl, check, made)), "123f", "the tokens of the tasks, then the end")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.3-03")
 def test_a_consumer_of_no_token_ends(impl, check):
     """A channel that is closed before any send; a cond that never sends makes its process a producer all the same."""
@@ -129,6 +137,7 @@ def test_a_consumer_of_no_token_ends(impl, check):
     check.equal(noted(found), "1f", "what was noted")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.3-03")
 def test_every_consumer_of_a_closed_channel_ends(impl, check):
     """Three consumers, which all wait when the channel is closed."""
@@ -140,6 +149,7 @@ def test_every_consumer_of_a_closed_channel_ends(impl, check):
     check.equal(sorted(noted(found)), ["1", "2", "3"], "the consumers that ended")
 
 
+@feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-03")
 def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
     """Four stages; each adds one to a token and ends after the one before it."""
@@ -165,6 +175,7 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
     check.equal("".join(each for each in log if each >= "a"), "abc", "the ends of the stages")
 
 
+@feature("wsp-slots")
 @clause("WSP-02.3-03")
 def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, check):
     """What was sent is received before (AMB-WSP-58)."""
@@ -179,6 +190,7 @@ def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, che
     check.equal(noted(result["statistics"]), "5", "what was received before")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-03")
 def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
     """A consumer that issues tasks ends with its channel, and its `wait` lasts until they are complete."""
@@ -193,6 +205,7 @@ def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
     check.equal(noted(found), "12acb", "what was noted")
 
 
+@feature("wsp-seeds")
 @clause("WSP-02.3-03", "WSP-02.4-03")
 @pytest.mark.parametrize("latency", [0, 1, 6])
 def test_a_close_is_seen_after_the_latency(impl, check, latency):
@@ -209,6 +222,7 @@ def test_a_close_is_seen_after_the_latency(impl, check, latency):
     check.equal(found["processes"], {"sink": 3 + latency, "stage": latency, "other": 3, "source": 0}, "the times")
 
 
+@feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.1-04", "WSP-02.3-02")
 def test_tokens_of_several_producers_are_in_the_order_of_their_sends(impl, check):
     """Of two that send at one time, the first by index; a full channel serves who came first (AMB-WSP-42)."""

@@ -13,6 +13,7 @@ from ..numerics.errors import InvalidArgument
 from ..wsp.compiler import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
 from ..wsp.executor.run import Run
+from ..wsp.networks import execute
 from ..wsp.package import Package, package_bytes
 from ..wsp.reading import load
 from ..wsp.runs import prepared
@@ -30,6 +31,12 @@ class WspMethods(SessionState):
     def _load(self) -> Callable[[bytes], Package]:
         """Reads a package once: it runs under many seeds, and to read it takes longer than a short run."""
         return lru_cache(16)(load)
+
+    @checked
+    def wsp_execute(self, *, program: Mapping[str, Any]) -> dict[str, Any]:
+        """What comes of a program of processes, channels and kernels by name."""
+        with _refusals():
+            return execute(program)
 
     @checked
     def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ..package import Package
 from ..producers import produced_channels
 from .agenda import CLOSE_SEEN, KERNEL_ENDS, TOKEN_SEEN, Agenda
 from .channels import CLOSED, PROCESS, TASK, ChannelState, Party
+from .observed import Observed
 from .resources import Resources
 from .stalls import CHANNEL_FULL_WAIT, Stalls
 from .states import CallSite, ProcessState, TaskState, Waiting, WorkerState
@@ -70,6 +71,7 @@ class Machine:
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
+        self.observed: Observed | None = None
         self._stalled: dict[int, ProcessState] = {}
         self._startable: dict[int, WorkerState] = {}
 
@@ -133,6 +135,8 @@ class Machine:
         scope = process.scopes[-1] if process.scopes else None
         task = TaskState(number, site, scalars, process, worker, scope, nodes, missing=nodes + len(site.waits) + 1)
         self.assignments.append(worker.index)
+        if self.observed is not None:
+            self.observed.tasks.append((site.kernel, site.cycles))
         self.tasks[number] = task
         self.tensor_map.add(site, task)
         for each in dependencies.values():

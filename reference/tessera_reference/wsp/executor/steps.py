@@ -63,6 +63,8 @@ class Steps:
             process.delivered = None
             if token != CLOSED:
                 slots[into] = token
+                if machine.observed is not None:
+                    machine.observed.arrivals.append((process.index, channel, token))
                 return here + 1
             if at_end is None:
                 raise RunError("RECEIVE_AFTER_CLOSE", f"{name} is closed and empty")
@@ -139,6 +141,8 @@ class Steps:
             site.effect(process.pending)
             process.pending = None
             machine.count_kernel(site)
+            if machine.observed is not None:
+                machine.observed.kernels.append((process.index, site.kernel, site.cycles))
             return here + 1
 
         return step

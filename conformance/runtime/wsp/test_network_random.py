@@ -1,0 +1,96 @@
+"""Random networks, compared with the model of section 2 (`kit/network_model.py`), through `wsp.execute`.
+
+PTO-WSP v10, 2 and 3.3. A program is a random graph, each channel with one producer and one consumer. Outcome, tokens,
+who waits in a deadlock, and the makespan by either reading of a wait (AMB-WSP-01) follow from the program.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tessera_conformance.chapters.runtime.wsp.kit.networks import (
+    arrivals,
+    channel,
+    close,
+    consume,
+    ended,
+    judge_time,
+    model_of,
+    network,
+    process,
+    run,
+    send,
+    work,
+)
+from tessera_conformance.fuzz.drawn_values import judge_each
+from tessera_conformance.marks import clause
+
+BLOCKS = pytest.mark.parametrize("block", range(40))
+PROGRAMS_OF_A_BLOCK = 3
+CYCLES = (1, 2, 7, 40)
+
+
+def pipeline(choose):
+    """Two to six stages in a row, and channels beside it that skip some; a consume in a consume takes from these."""
+    stages, tokens = choose.between(2, 6), choose.below(8)
+    names = [f"c{place}" for place in range(stages - 1)]
+    side = choose.chance(2)
+    bodies = [
+        _stage(choose, names[place - 1 : place], names[place : place + 1], tokens, side and place in (0, stages - 1))
+        for place in range(stages)
+    ]
+    order = choose.shuffled(range(stages))
+    return network(
+        *(process(f"p{place}", *bodies[place]) for place in order),
+        channels=[channel(name, choose.between(1, 3)) for name in [*names, *(["side"] if side else [])]],
+        kernels=work(*CYCLES),
+    )
+
+
+def _stage(choose, into, out, tokens, side):
+    kernels = [run(f"w{choose.pick(CYCLES)}") for _ in range(choose.below(3))]
+    before = [run(f"w{choose.pick(CYCLES)}") for _ in range(choose.below(2))]
+    if into:
+        body = [*kernels, *([consume("side")] if side else []), *(send(name) for name in out)]
+        loop = [consume(into[0], *choose.shuffled(body))]
+    else:
+        loop = []
+        for token in range(tokens):
+            steps = [*(send(name, token) for name in out), *([send("side", token + 50)] if side else [])]
+            loop += [*kernels, *choose.shuffled(steps)]
+    closes = [close(name) for name in [*out, *(["side"] if side and not into else [])]]
+    return [*before, *loop, *closes]
+
+
+@clause("WSP-02.1-03", "WSP-02.1-04", "WSP-02.2-02", "WSP-02.2-10", "WSP-02.3-03")
+@BLOCKS
+def test_random_networks_have_the_tokens_of_the_model(impl, check, block):
+    """The outcome, the tokens of each process, and who waits at which channel in a deadlock."""
+
+    def judge(program):
+        model = model_of(program)
+        ending = ended(impl, check, program)
+        check.equal(ending["outcome"], "completed" if model.completed else "deadlock", "the outcome")
+        actual = {name: arrivals(ending, name) for name in model.arrivals}
+        check.equal(actual, {name: [token for _, token in had] for name, had in model.arrivals.items()}, "the tokens")
+        if not model.completed:
+            waiting = {each["process"]: each["for"] for each in ending["deadlock"]["waiting"]}
+            check.equal(waiting, {name: where for name, (where, _) in model.waiting.items()}, "who waits for what")
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK, number=block)
+
+
+@clause("WSP-02.4-01", "WSP-02.4-02", "WSP-02.4-05", "WSP-01.2-01")
+@BLOCKS
+def test_random_networks_have_the_makespan_of_the_model(impl, check, block):
+    """Of those that complete, in each of five runs."""
+
+    def judge(program):
+        for _ in range(5):
+            ending = ended(impl, check, program)
+            if ending["outcome"] != "completed":
+                check.true(not model_of(program).completed, "a run that does not complete is a deadlock of the model")
+                return
+            judge_time(check, program, ending)
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK, number=block + 1000)

@@ -1,0 +1,180 @@
+"""Process networks: programs of section 2 and 3 in their own words, kernels by name, as `wsp.execute` takes them.
+
+A network becomes a program for `cpu_sim`: a kernel is one without instructions that reports the cycles which the network
+declares, a token that a process forwards is in a slot of its own, and a tensor by name has one element. What comes of
+it is read off the run: arrivals and kernels by process, tasks in order of issue, the makespan, the report of a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .compiler import compile_program
+from .errors import ProgramRefused
+from .executor.observed import Observed
+from .executor.run import Run
+from .json_form import members, name, objects
+from .targets import target
+
+__all__ = ["execute"]
+
+TASK = ("key", "reads", "writes", "waits", "signals")
+"""The members of a task that may be left out."""
+TENSOR = {"dtype": "u64", "count": 1}
+
+
+def execute(network: Any) -> dict[str, Any]:
+    """What comes of a network. Raises `ProgramRefused`, and `UnsupportedDirective` for a policy that there is not."""
+    stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
+    reading = _Reading()
+    cycles = {each["name"]: each["cycles"] for each in objects(stated["kernels"], "/kernels")}
+    processes = [
+        {
+            "name": each["name"],
+            "body": reading.body(each["body"], f"/processes/{place}/body", [f"s{place}"]),
+        }
+        for place, each in enumerate(objects(stated["processes"], "/processes"))
+    ]
+    on_target = target("cpu_sim")
+    assert on_target is not None
+    package, _ = compile_program(
+        {
+            "name": "network",
+            "kernels": list(reading.forms_of_kernels(cycles)),
+            "schedule": _schedule(stated),
+            "csp": {"channels": stated["channels"], "processes": processes},
+            "tensors": [{"name": each, **TENSOR} for each in reading.tensors],
+        },
+        on_target,
+    )
+    run = Run(package)
+    run.machine.observed = Observed()
+    return _ending(run.finish(), [kernel for kernel, *_ in reading.kernels])
+
+
+def _schedule(network: Mapping[str, Any]) -> dict[str, Any]:
+    schedule: dict[str, Any] = {}
+    if "dispatch" in network:
+        dispatch = members(network["dispatch"], "/dispatch", ("policy", "workers"))
+        schedule["policy"] = {"id": dispatch["policy"], "parameters": {"workers": dispatch["workers"]}}
+    if "task_window" in network:
+        schedule["task_window"] = network["task_window"]
+    return schedule
+
+
+@dataclass
+class _Reading:
+    """Statements of a network as those of a program, and the forms of kernels and the tensors that they use."""
+
+    kernels: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    """The name of the kernel in the program, by its name in the network and how many tensors it reads and writes."""
+    tensors: dict[str, None] = field(default_factory=dict)
+
+    def body(self, value: Any, path: str, slots: Sequence[str]) -> list[dict[str, Any]]:
+        """The statements of a body; the last of the slots has the token of the innermost consume."""
+        return [self.statement(each, f"{path}/{place}", slots) for place, each in enumerate(objects(value, path))]
+
+    def statement(self, value: Mapping[str, Any], path: str, slots: Sequence[str]) -> dict[str, Any]:
+        """One statement. Raises `ProgramRefused`."""
+        match value.get("op"):
+            case "run":
+                stated = members(value, path, ("op", "kernel"))
+                return {"op": "run", "kernel": self.kernel(stated["kernel"], path, 0, 0), "arguments": []}
+            case "send":
+                stated = members(value, path, ("op", "channel"), ("token",))
+                token = {"constant": stated["token"]} if "token" in stated else {"slot": slots[-1]}
+                return {"op": "send", "channel": stated["channel"], "value": token}
+            case "consume":
+                stated = members(value, path, ("op", "channel", "body"))
+                inner = f"{slots[0]}.{len(slots)}"
+                body = self.body(stated["body"], f"{path}/body", [*slots, inner])
+                return {"op": "consume", "channel": stated["channel"], "into": inner, "body": body}
+            case "close":
+                return dict(members(value, path, ("op", "channel")))
+            case "task":
+                return self.task(members(value, path, ("op", "kernel"), TASK), path)
+        raise ProgramRefused(f"{path}/op", f"is {value.get('op')!r:.120}, expected run, send, consume, close or task")
+
+    def task(self, stated: Mapping[str, Any], path: str) -> dict[str, Any]:
+        """A task; one that only reads tensors writes one of its own, which nobody else uses."""
+        reads, writes = [[name(each, path) for each in stated.get(part, ())] for part in ("reads", "writes")]
+        if reads and not writes:
+            writes = [f"own.{len(self.tensors)}"]
+        self.tensors |= dict.fromkeys([*reads, *writes])
+        more: dict[str, Any] = {part: list(stated[part]) for part in ("waits", "signals") if stated.get(part)}
+        if "key" in stated:
+            more["key"] = {"constant": stated["key"]}
+        kernel = self.kernel(stated["kernel"], path, len(reads), len(writes))
+        return {"op": "task", "kernel": kernel, "arguments": [{"tensor": each} for each in (*writes, *reads)], **more}
+
+    def kernel(self, value: Any, path: str, reads: int, writes: int) -> str:
+        """The kernel of the program that stands for one of the network."""
+        form = (name(value, f"{path}/kernel"), reads, writes)
+        return self.kernels.setdefault(form, f"k{len(self.kernels)}")
+
+    def forms_of_kernels(self, cycles: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The kernels of the program: each writes its first tensors, and reads the others into the first."""
+        for (kernel, reads, writes), called in self.kernels.items():
+            if kernel not in cycles:
+                raise ProgramRefused("/kernels", f"has no kernel {kernel}")
+            written = [f"w{place}" for place in range(writes)]
+            read = [f"r{place}" for place in range(reads)]
+            instructions = [_instruction("fill", each, {"constant": 0}) for each in written]
+            instructions += [_instruction("add", "w0", {"parameter": "w0"}, {"parameter": each}) for each in read]
+            parameters = [{"name": each, "kind": "tensor"} for each in (*written, *read)]
+            payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": instructions}
+            yield {"name": called, "payload": payload, "cycles": {"fixed": cycles[kernel], "per_element": 0}}
+
+
+def _instruction(op: str, destination: str, *operands: Mapping[str, Any]) -> dict[str, Any]:
+    return {"op": op, "destination": destination, "operands": list(operands)}
+
+
+def _ending(run: Run, kernels: Sequence[str]) -> dict[str, Any]:
+    """The outcome of a run that has ended, and what was observed in it."""
+    machine, observed = run.machine, run.machine.observed
+    assert observed is not None
+    result = run.result()
+    names = [each.name for each in machine.processes]
+    channels = [each.name for each in machine.package.channels]
+    arrivals: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
+    for process, channel, token in observed.arrivals:
+        arrivals[names[process]].append({"channel": channels[channel], "token": token})
+    reports: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
+    for process, kernel, cycles in observed.kernels:
+        reports[names[process]].append({"kernel": kernels[kernel], "cycles": cycles})
+    ending = {
+        "outcome": run.outcome,
+        "total_cycles": result["statistics"]["total_cycles"],
+        "arrivals": arrivals,
+        "kernels": reports,
+        "tasks": [
+            {"kernel": kernels[kernel], "worker": worker, "cycles": cycles}
+            for (kernel, cycles), worker in zip(observed.tasks, machine.assignments, strict=True)
+        ],
+    }
+    if run.error is not None:
+        ending["error"] = f"{run.error.code}: {run.error.process}: {run.error.problem}"
+    if run.deadlock is not None:
+        ending["deadlock"] = _short(result["deadlock"])
+    return ending
+
+
+def _short(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a report that section 3.3 asks for."""
+    return {
+        "window": report["window"],
+        "channels": [{"name": each["name"], "state": each["state"]} for each in report["channels"]],
+        "waiting": [
+            {"process": each["process"], "for": _subject(each["for"]), "reason": each["reason"]}
+            for each in report["waiting"]
+            if "task" not in each
+        ],
+        "mitigations": [f"{each['knob']}: {each['why']}" for each in report["mitigations"]],
+    }
+
+
+def _subject(resource: str) -> str:
+    return "task_window" if resource == "task_ring" else resource
