@@ -6,6 +6,8 @@ its consumer waits for ends in a deadlock.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
@@ -17,14 +19,13 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     completed,
     completed_runs,
     consume,
-    deadlocked,
     kernels,
     network,
     process,
-    reported_cycles,
     run,
     send,
     sends,
+    stands_still,
     work,
 )
 from tessera_conformance.marks import clause
@@ -78,8 +79,6 @@ def test_a_process_does_one_thing_after_the_other(impl, check, cycles):
     for ending in completed_runs(impl, check, program):
         check.equal(kernels(ending, "p"), [f"w{count}" for count in cycles], "the kernels of one process")
         check.equal(kernels(ending, "q"), [f"w{count}" for count in reversed(cycles)], "the kernels of the other")
-        longest = max(reported_cycles(ending, "p"), reported_cycles(ending, "q"))
-        check.equal(ending["total_cycles"], longest, "the time of the run")
 
 
 @clause("WSP-02.1-03", "WSP-02.2-04", "WSP-02.2-05")
@@ -132,7 +131,7 @@ def test_each_token_goes_to_one_of_several_consumers(impl, check, consumers):
     for ending in completed_runs(impl, check, program):
         had = [arrivals(ending, name) for name in names]
         check.reading("AMB-WSP-27", "broadcast", all(tokens == list(range(12)) for tokens in had))
-        check.equal(sorted(sum(had, [])), list(range(12)), "the tokens of all consumers")
+        check.equal(sorted(chain(*had)), list(range(12)), "the tokens of all consumers")
         check.equal([sorted(tokens) for tokens in had], had, "the tokens of each in order")
 
 
@@ -141,9 +140,7 @@ def test_each_token_goes_to_one_of_several_consumers(impl, check, consumers):
 @pytest.mark.parametrize("more", [1, 2, 9])
 def test_a_send_into_a_full_channel_stalls(impl, check, capacity, more):
     """The producer gets no further than the capacity, so its consumer never has what it waits for first."""
-    report = deadlocked(impl, check, filling((capacity or 1) + more, capacity))
-    states = {each["name"]: each["state"] for each in report["channels"]}
-    check.equal(states, {"data": "full", "go": "empty"}, "the channels that block")
+    stands_still(impl, check, filling((capacity or 1) + more, capacity))
 
 
 @clause("WSP-02.2-06", "WSP-02.2-10", "WSP-02.2-07")
@@ -154,7 +151,7 @@ def test_a_channel_has_room_for_as_many_tokens_as_it_declares(impl, check, capac
     count = max(1, (capacity or 1) - less)
     ending = completed(impl, check, filling(count, capacity))
     check.equal(arrivals(ending, "consumer", "data"), list(range(count)), "the tokens that were held")
-    deadlocked(impl, check, filling((capacity or 1) + 1, capacity))
+    stands_still(impl, check, filling((capacity or 1) + 1, capacity))
 
 
 @clause("WSP-02.2-10")
@@ -173,10 +170,9 @@ def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):
             channels=[channel("c", capacity), *channels(*gates)],
         )
 
-    for _ in range(3):
-        report = deadlocked(impl, check, crowd(capacity + 1))
-        states = {each["name"]: each["state"] for each in report["channels"]}
-        check.equal(states.get("c"), "full", "the state of the channel")
+    completed(impl, check, crowd(capacity))
+    for _ in range(RUNS // 4):
+        stands_still(impl, check, crowd(capacity + 1))
 
 
 @clause("WSP-02.2-03")

@@ -13,6 +13,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     channel,
     close,
     consume,
+    deadlocked,
     ended,
     judge_time,
     model_of,
@@ -65,7 +66,7 @@ def _stage(choose, into, out, tokens, side):
 @clause("WSP-02.1-03", "WSP-02.1-04", "WSP-02.2-02", "WSP-02.2-10", "WSP-02.3-03")
 @BLOCKS
 def test_random_networks_have_the_tokens_of_the_model(impl, check, block):
-    """The outcome, the tokens of each process, and who waits at which channel in a deadlock."""
+    """The outcome, and the tokens of each process."""
 
     def judge(program):
         model = model_of(program)
@@ -73,14 +74,43 @@ def test_random_networks_have_the_tokens_of_the_model(impl, check, block):
         check.equal(ending["outcome"], "completed" if model.completed else "deadlock", "the outcome")
         actual = {name: arrivals(ending, name) for name in model.arrivals}
         check.equal(actual, {name: [token for _, token in had] for name, had in model.arrivals.items()}, "the tokens")
-        if not model.completed:
-            waiting = {each["process"]: each["for"] for each in ending["deadlock"]["waiting"]}
-            check.equal(waiting, {name: where for name, (where, _) in model.waiting.items()}, "who waits for what")
 
     judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK, number=block)
 
 
-@clause("WSP-02.4-01", "WSP-02.4-02", "WSP-02.4-05", "WSP-01.2-01")
+@clause("WSP-03.3-07", "WSP-03.3-08")
+@pytest.mark.parametrize("block", range(10))
+def test_random_deadlocks_name_who_waits(impl, check, block):
+    """The processes of the model, each with the channel at which it waits."""
+
+    def judge(program):
+        model = model_of(program)
+        if model.completed:
+            check.equal(ended(impl, check, program)["outcome"], "completed", "the outcome")
+            return
+        waiting = {each["process"]: each["for"] for each in deadlocked(impl, check, program)["waiting"]}
+        check.equal(waiting, {name: where for name, (where, _) in model.waiting.items()}, "who waits for what")
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK * 2, number=block + 2000)
+
+
+@clause("WSP-03.3-06", "WSP-03.3-10")
+@pytest.mark.parametrize("block", range(10))
+def test_random_deadlocks_name_the_channels_that_block(impl, check, block):
+    """The channels of the model, each with its state."""
+
+    def judge(program):
+        model = model_of(program)
+        if model.completed:
+            check.equal(ended(impl, check, program)["outcome"], "completed", "the outcome")
+            return
+        states = {each["name"]: each["state"] for each in deadlocked(impl, check, program)["channels"]}
+        check.equal(states, dict(model.channels), "the channels that block")
+
+    judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK * 2, number=block + 2000)
+
+
+@clause("WSP-02.4-01", "WSP-02.4-05", "WSP-01.2-01")
 @BLOCKS
 def test_random_networks_have_the_makespan_of_the_model(impl, check, block):
     """Of those that complete, in each of five runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 
@@ -180,7 +180,7 @@ def test_every_consumer_of_a_closed_channel_ends(impl, check, consumers):
     for ending in completed_runs(impl, check, program, RUNS // 4):
         had = [arrivals(ending, f"q{place}") for place in range(consumers)]
         check.reading("AMB-WSP-27", "broadcast", all(tokens == [1, 2] for tokens in had))
-        check.equal(sorted(sum(had, [])), [1, 2], "the tokens of all consumers")
+        check.equal(sorted(chain(*had)), [1, 2], "the tokens of all consumers")
 
 
 @clause("WSP-02.3-03")

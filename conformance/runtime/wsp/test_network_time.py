@@ -6,6 +6,8 @@ time of a process is open (AMB-WSP-01): where the two readings differ, either is
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
@@ -193,7 +195,7 @@ def test_a_token_between_tasks_takes_the_time_of_both_kernels(impl, check, worke
     """Each task waits for the token that the one before it signals, on another worker."""
     names = [f"c{place}" for place in range(4)]
     steps = [task("w7", signals=names[:1])]
-    steps += [task("w7", waits=[before], signals=[after]) for before, after in zip(names, names[1:], strict=False)]
+    steps += [task("w7", waits=[before], signals=[after]) for before, after in pairwise(names)]
     program = network(
         process("p", *steps, task("w7", waits=names[-1:])),
         channels=channels(*names),

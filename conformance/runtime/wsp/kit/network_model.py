@@ -1,9 +1,9 @@
 """A model of processes, channels and kernels from section 2, to compare networks with.
 
 Kahn's view: a process is a sequence of what it does, and a channel with one producer and one consumer is a queue. Token
-k is sent when the producer is there and token k - capacity was taken, and received when the consumer is there and it was
-sent (AMB-WSP-01, the decision). Each time follows from earlier ones, so no order of execution shows. `busy` is the time
-of a process where waits cost nothing, the other reading. Of tasks the model says nothing.
+k is sent when the producer is there and token k - capacity was taken. It is received when the consumer is there and it
+was sent (AMB-WSP-01, the decision). Each time follows from earlier ones, so no order of execution shows. `busy` is the
+time of a process where waits cost nothing, the other reading. Of tasks the model says nothing.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ def modelled(network: Mapping[str, Any], reported: Mapping[str, Sequence[int]]) 
         _Actor(each["name"], each["body"], queues, declared, iter(reported.get(each["name"], ())))
         for each in network["processes"]
     ]
-    while any([actor.goes_on() for actor in actors]):
-        pass
+    moved = True
+    while moved:
+        moved = any(actor.goes_on() for actor in actors)
     return Modelled(
         {each.name: each.time for each in actors},
         {each.name: each.busy for each in actors},

@@ -133,6 +133,11 @@ def completed_runs(impl: Any, check: Any, program: Network, runs: int = RUNS) ->
         yield completed(impl, check, program)
 
 
+def stands_still(impl: Any, check: Any, program: Network) -> None:
+    """A program ends in a deadlock, whatever is told of it."""
+    check.equal(ended(impl, check, program)["outcome"], "deadlock", "the outcome")
+
+
 def deadlocked(impl: Any, check: Any, program: Network) -> dict[str, Any]:
     """The report of a program that ends in a deadlock."""
     ending = ended(impl, check, program)

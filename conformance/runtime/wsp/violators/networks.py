@@ -1,0 +1,109 @@
+"""Runtimes that are asked by `wsp.execute` alone: what they lose, count or report wrongly (PTO-WSP v10, 1.2 to 3.3)."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from tessera_reference.wsp.executor.channels import ChannelState, Party
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.tensor_map import TensorMap
+
+from .answers import Answer, answered
+from .changes import changed
+
+SEND, ISSUE = ChannelState.send, Machine.issue
+EXECUTIONS = count()
+
+
+def of_report(change: Any) -> Any:
+    """A change of the report, where there is one."""
+
+    def of_answer(answer: Answer) -> None:
+        if "deadlock" in answer:
+            change(answer["deadlock"])
+
+    return of_answer
+
+
+def now_and_then(answer: Answer) -> None:
+    """One run of seven takes a cycle more."""
+    answer["total_cycles"] += next(EXECUTIONS) % 7 == 6
+
+
+def lost_beside_another(self: Any, party: Party, value: int) -> bool:
+    """A token is lost where another sender waits for room."""
+    return bool(self.senders) or SEND(self, party, value)
+
+
+def without_last(answer: Answer) -> None:
+    """The last token of a process is not told."""
+    answer["arrivals"] = {name: tokens[:-1] for name, tokens in answer["arrivals"].items()}
+
+
+def reversed_arrivals(answer: Answer) -> None:
+    """Tokens in the order of the last first."""
+    answer["arrivals"] = {name: tokens[::-1] for name, tokens in answer["arrivals"].items()}
+
+
+def one_report_a_kernel(answer: Answer) -> None:
+    """A kernel reports its first run alone."""
+    for name, reports in answer["kernels"].items():
+        answer["kernels"][name] = list({each["kernel"]: each for each in reports}.values())
+
+
+def no_cycles(answer: Answer) -> None:
+    """Kernels report 0 cycles."""
+    for reports in answer["kernels"].values():
+        for each in reports:
+            each["cycles"] = 0
+
+
+def next_worker(answer: Answer) -> None:
+    """Every task is told of a worker that there is not."""
+    for each in answer["tasks"]:
+        each["worker"] += 16
+
+
+def of_states(state: str) -> Any:
+    """All channels of a report have one state."""
+    return of_report(lambda report: [each.update(state=state) for each in report["channels"]])
+
+
+NETWORKS = [
+    answered("WSP-02.4-05", "host_threads", "takes a cycle more in one run of seven", now_and_then, "execute"),
+    answered("WSP-02.1-04", "last_token_untold", "does not give the last token to a consumer", without_last, "execute"),
+    answered("WSP-02.1-04", "last_token_first", "gives the tokens backwards", reversed_arrivals, "execute"),
+    answered("WSP-01.2-05", "first_run_alone", "reports the cycles of a kernel once", one_report_a_kernel, "execute"),
+    answered("WSP-01.2-05", "no_cycles_told", "reports no cycles of kernels", no_cycles, "execute"),
+    answered("WSP-03.1-01", "no_such_worker", "places tasks on workers that there are not", next_worker, "execute"),
+    answered("WSP-03.3-10", "all_empty", "calls every blocking channel empty", of_states("empty"), "execute"),
+    answered("WSP-03.3-10", "all_full", "calls every blocking channel full", of_states("full"), "execute"),
+    answered("WSP-03.3-06", "first_channel", "names the first blocking channel alone", of_report(
+        lambda report: report.update(channels=report["channels"][:1])
+    ), "execute"),
+    answered("WSP-03.3-07", "first_waiting", "names the first process that waits alone", of_report(
+        lambda report: report.update(waiting=report["waiting"][:1])
+    ), "execute"),
+    answered("WSP-03.3-08", "no_reason", "names no reason", of_report(
+        lambda report: [each.update(reason="") for each in report["waiting"]]
+    ), "execute"),
+    answered("WSP-03.3-09", "no_suggestion", "suggests nothing", of_report(
+        lambda report: report.update(mitigations=[])
+    ), "execute"),
+    answered("WSP-03.3-05", "no_mark", "tells a high-water mark of 0", of_report(
+        lambda report: report["window"].update(high_water=0)
+    ), "execute"),
+    answered("WSP-03.3-04", "other_size", "tells another size of the window", of_report(
+        lambda report: report["window"].update(size=report["window"]["size"] + 1)
+    ), "execute"),
+    answered("WSP-03.3-03", "no_report", "ends a deadlock without a report", lambda answer: answer.pop(
+        "deadlock", None
+    ) and None, "execute"),
+    changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits", (
+        ChannelState, "send", lost_beside_another
+    )),
+    changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete", (
+        TensorMap, "dependencies", lambda self, reads, writes: {}
+    )),
+]  # fmt: skip
