@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
 
-POLICIES = {"round_robin": lambda issue, key, count: issue % count, "affinity": lambda issue, key, count: key % count}
+POLICIES: Mapping[str, Callable[[int, int, int], int]] = {
+    "round_robin": lambda issue, key, count: issue % count,
+    "affinity": lambda issue, key, count: key % count,
+}
 
 
 class Ended(Exception):

@@ -50,7 +50,8 @@ def after_work():
     """Tasks are complete and tokens have been exchanged before two processes wait for each other."""
     return network(
         process("a", task("w3"), task("w3"), *sends("x", (1, 2, 3)), close("x"), consume("c", send("d"))),
-        process("b", consume("x", run("w5")), consume("d", send("c"))),
+        process("b", consume("d", send("c"))),
+        process("sink", consume("x", run("w5"))),
         channels=channels("x", "c", "d"),
         kernels=work(3, 5),
         policy="round_robin",

@@ -1,10 +1,13 @@
 """Random networks, compared with the model of section 2 (`kit/network_model.py`), through `wsp.execute`.
 
-PTO-WSP v10, 2 and 3.3. A program is a random graph, each channel with one producer and one consumer. Outcome, tokens,
+PTO-WSP v10, 2 and 3.3. A program is a random pipeline, each channel with one producer and one consumer; no process goes on after
+a consume, so that both readings of its end agree (AMB-WSP-54). Outcome, tokens,
 who waits in a deadlock, and the makespan by either reading of a wait (AMB-WSP-01) follow from the program.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 
@@ -32,35 +35,36 @@ CYCLES = (1, 2, 7, 40)
 
 
 def pipeline(choose):
-    """Two to six stages in a row, and channels beside it that skip some; a consume in a consume takes from these."""
+    """Two to six stages in a row; the sink may first wait for a token that the source sends beside its others."""
     stages, tokens = choose.between(2, 6), choose.below(8)
     names = [f"c{place}" for place in range(stages - 1)]
-    side = choose.chance(2)
-    bodies = [
-        _stage(choose, names[place - 1 : place], names[place : place + 1], tokens, side and place in (0, stages - 1))
-        for place in range(stages)
-    ]
+    side = ["side"] if choose.chance(2) else []
+    bodies = [_source(choose, names[0], tokens, side)]
+    bodies += [_stage(choose, before, after) for before, after in pairwise(names)]
+    sink = consume(names[-1], *_kernels(choose, 3))
+    bodies.append([*_kernels(choose, 2), consume("side", sink) if side else sink])
     order = choose.shuffled(range(stages))
     return network(
         *(process(f"p{place}", *bodies[place]) for place in order),
-        channels=[channel(name, choose.between(1, 3)) for name in [*names, *(["side"] if side else [])]],
+        channels=[channel(name, choose.between(1, 3)) for name in [*names, *side]],
         kernels=work(*CYCLES),
     )
 
 
-def _stage(choose, into, out, tokens, side):
-    kernels = [run(f"w{choose.pick(CYCLES)}") for _ in range(choose.below(3))]
-    before = [run(f"w{choose.pick(CYCLES)}") for _ in range(choose.below(2))]
-    if into:
-        body = [*kernels, *([consume("side")] if side else []), *(send(name) for name in out)]
-        loop = [consume(into[0], *choose.shuffled(body))]
-    else:
-        loop = []
-        for token in range(tokens):
-            steps = [*(send(name, token) for name in out), *([send("side", token + 50)] if side else [])]
-            loop += [*kernels, *choose.shuffled(steps)]
-    closes = [close(name) for name in [*out, *(["side"] if side and not into else [])]]
-    return [*before, *loop, *closes]
+def _source(choose, out, tokens, side):
+    steps = [step for token in range(tokens) for step in (*_kernels(choose, 2), send(out, token))]
+    for name in side:
+        steps.insert(choose.below(len(steps) + 1), send(name, 50))
+    return [*steps, *map(close, [out, *side])]
+
+
+def _stage(choose, into, out):
+    before, body = _kernels(choose, 2), choose.shuffled([*_kernels(choose, 3), send(out)])
+    return [*before, consume(into, *body), close(out)]
+
+
+def _kernels(choose, most):
+    return [run(f"w{choose.pick(CYCLES)}") for _ in range(choose.below(most))]
 
 
 @clause("WSP-02.1-03", "WSP-02.1-04", "WSP-02.2-02", "WSP-02.2-10", "WSP-02.3-03")

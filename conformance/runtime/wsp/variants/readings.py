@@ -1,0 +1,137 @@
+"""Runtimes that answer `wsp.execute` alone, and read a silence of the document as a listed alternative has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp.executor.channels import ChannelState
+from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.steps import DONE, Step, Steps
+
+NETWORKS = ("runtime/wsp/*",)
+CLOSES, SEND, TAKE, ISSUE = ChannelState.producer_closes, Steps.send, Steps.take, Machine.issue
+
+
+class Networks(ReferenceAdapter):
+    """A claim of the document without a feature."""
+
+    def hello(self) -> dict[str, Any]:
+        """Nothing beyond the core."""
+        return super().hello() | {"documents": ["wsp"], "capabilities": {}}
+
+
+def closed_by_the_first(self: Any) -> None:
+    """One producer closes for all."""
+    if self.producers:
+        self.producers = 1
+        CLOSES(self)
+
+
+def dropped(self: Any, here: int, channel: int, value: Any) -> Step:
+    """A send after a close sends nothing."""
+    send = SEND(self, here, channel, value)
+    return lambda process: here + 1 if channel in process.closed else send(process)
+
+
+def left_open(self: Any) -> Step:
+    """The end of a process closes nothing."""
+
+    def step(process: Any) -> int:
+        process.done = True
+        return DONE
+
+    return step
+
+
+def ends_the_process(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
+    """A consumer that has no more tokens ends with its whole process."""
+    take = TAKE(self, here, channel, into, at_end)
+
+    def step(process: Any) -> int:
+        place = take(process)
+        return len(process.code) - 1 if at_end is not None and place == at_end else place
+
+    return step
+
+
+def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any) -> Any:
+    """A policy has the number of the task among those of its kernel."""
+    place, before = self._place, sum(kernel == site.kernel for kernel, _ in self.observed.tasks)
+    self._place = lambda number, key: place(before, key)
+    try:
+        return ISSUE(self, process, site, key, scalars)
+    finally:
+        self._place = place
+
+
+READINGS = [
+    altered("AMB-WSP-02", "closes a channel with its first producer", NETWORKS, Networks, (
+        ChannelState, "producer_closes", closed_by_the_first
+    ), name="first_close_wins"),
+    altered("AMB-WSP-03", "drops a token that is sent after the close", NETWORKS, Networks, (
+        Steps, "send", dropped
+    ), name="dropped_after_close"),
+    altered("AMB-WSP-05", "counts the tasks of each kernel", NETWORKS, Networks, (
+        Machine, "issue", counted_by_kernel
+    ), name="counters_of_kernels"),
+    altered("AMB-WSP-24", "closes a channel where a process says so, not at its end", NETWORKS, Networks, (
+        Steps, "end", left_open
+    ), name="explicit_close"),
+    altered("AMB-WSP-54", "ends the process of a consumer with its channel", NETWORKS, Networks, (
+        Steps, "take", ends_the_process
+    ), name="consumer_is_the_process"),
+]  # fmt: skip
+
+
+@varies("AMB-WSP-27", "gives each token to all consumers of its channel", *NETWORKS)
+class Broadcast(Networks):
+    """A channel of several consumers stands for one to each of them."""
+
+    def __getattribute__(self, name: str) -> Any:
+        method = super().__getattribute__(name)
+        return (lambda *, program: _one_name(method(program=_split(program)))) if name == "wsp_execute" else method
+
+
+def _split(program: Mapping[str, Any]) -> Mapping[str, Any]:
+    consumers = Counter(name for each in program["processes"] for name in _consumed(each["body"]))
+    ends: dict[str, list[str]] = {each["name"]: [each["name"]] for each in program["channels"]}
+    for name, number in consumers.items():
+        if number > 1:
+            ends[name] = [f"{name}--{each['name']}" for each in program["processes"] if name in _consumed(each["body"])]
+    return {
+        **program,
+        "channels": [{**each, "name": end} for each in program["channels"] for end in ends[each["name"]]],
+        "processes": [{**each, "body": _to_all(each["body"], each["name"], ends)} for each in program["processes"]],
+    }
+
+
+def _to_all(body: Sequence[Mapping[str, Any]], process: str, ends: Mapping[str, Sequence[str]]) -> list[Any]:
+    steps: list[Any] = []
+    for step in body:
+        match step["op"]:
+            case "send" | "close":
+                steps += [{**step, "channel": end} for end in ends[step["channel"]]]
+            case "consume":
+                own = [
+                    end for end in ends[step["channel"]] if end in (step["channel"], f"{step['channel']}--{process}")
+                ]
+                steps.append({**step, "channel": own[0], "body": _to_all(step["body"], process, ends)})
+            case _:
+                steps.append(step)
+    return steps
+
+
+def _consumed(body: Sequence[Mapping[str, Any]]) -> set[str]:
+    inner = [_consumed(step["body"]) for step in body if step["op"] == "consume"]
+    return {step["channel"] for step in body if step["op"] == "consume"}.union(*inner)
+
+
+def _one_name(ending: dict[str, Any]) -> dict[str, Any]:
+    for tokens in ending["arrivals"].values():
+        for each in tokens:
+            each["channel"] = each["channel"].partition("--")[0]
+    return ending
