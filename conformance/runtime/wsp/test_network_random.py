@@ -1,8 +1,8 @@
 """Random networks, compared with the model of section 2 (`kit/network_model.py`), through `wsp.execute`.
 
-PTO-WSP v10, 2 and 3.3. A program is a random pipeline, each channel with one producer and one consumer; no process goes on after
-a consume, so that both readings of its end agree (AMB-WSP-54). Outcome, tokens,
-who waits in a deadlock, and the makespan by either reading of a wait (AMB-WSP-01) follow from the program.
+PTO-WSP v10, 2 and 3.3. A program is a random pipeline, each channel with one producer and one consumer. No process does
+more than close after a consume, so that both readings of its end agree (AMB-WSP-54). Outcome, tokens, who waits in a
+deadlock, and the makespan by either reading of a wait (AMB-WSP-01) follow from the program.
 """
 
 from __future__ import annotations
