@@ -799,10 +799,18 @@ tessStatus_t tessxHostIoRuntimeFrames(const char* program, char* out, size_t cap
 /* Programs of channels, processes and tasks, their packages, and runs of these (CSP specification) */
 
 /*
+ * What comes of a program of processes and channels, with kernels by name.
+ *   program  JSON, wsp_program
+ *   out  JSON, wsp_ending
+ * WSP-01.2-01, WSP-02.1-03, WSP-02.2-02, WSP-02.3-03, WSP-02.4-05, WSP-03.1-01, WSP-03.2-03, WSP-03.3-03
+ */
+tessStatus_t tessxWspExecute(const char* program, char* out, size_t capacity, size_t* needed);
+
+/*
  * The package of a program for a target.
  *   program  JSON, object
  *   out  JSON, {package: text, diagnostics: [text]}
- * WSP-01.3-04, WSP-01.3-05, WSP-07-01, WSP-07.2-14
+ * Feature wsp-packages. WSP-01.3-04, WSP-01.3-05, WSP-07-01, WSP-07.2-14
  */
 tessStatus_t tessxWspCompile(const char* program, const char* target, char* out, size_t capacity, size_t* needed);
 
@@ -810,7 +818,7 @@ tessStatus_t tessxWspCompile(const char* program, const char* target, char* out,
  * What a package says of itself.
  *   out  JSON, {name: text, target: text, phase: int, kernels: [text], channels: [text], processes: [text], slots:
  *     [text], symbols: [text], tensors: [text]}
- * WSP-07.2-14
+ * Feature wsp-packages. WSP-07.2-14
  */
 tessStatus_t tessxWspLoad(const char* package, char* out, size_t capacity, size_t* needed);
 
@@ -821,7 +829,7 @@ tessStatus_t tessxWspLoad(const char* package, char* out, size_t capacity, size_
  *   resources  JSON, {*: int>=1}; NULL where left out
  *   seed  TESSX_ABSENT where left out
  *   out  JSON, wsp_outcome
- * WSP-01.1-01, WSP-01.2-01, WSP-03.3-03, WSP-03.4.2-01
+ * Feature wsp-packages. WSP-01.1-01, WSP-01.2-01, WSP-03.3-03, WSP-03.4.2-01
  */
 tessStatus_t tessxWspRun(const char* package, const char* symbols, const char* tensors, const char* resources,
                          int64_t seed, char* out, size_t capacity, size_t* needed);
@@ -833,7 +841,7 @@ tessStatus_t tessxWspRun(const char* package, const char* symbols, const char* t
  *   resources  JSON, {*: int>=1}; NULL where left out
  *   seed  TESSX_ABSENT where left out
  *   run  out
- * WSP-03.4.2-06
+ * Feature wsp-steps. WSP-03.4.2-06
  */
 tessStatus_t tessxWspStart(const char* package, const char* symbols, const char* tensors, const char* resources,
                            int64_t seed, int64_t* run);
@@ -841,21 +849,21 @@ tessStatus_t tessxWspStart(const char* package, const char* symbols, const char*
 /*
  * All that happens at the next instants of time, at most so many.
  *   out  JSON, wsp_outcome
- * WSP-03.4.2-06
+ * Feature wsp-steps. WSP-03.4.2-06
  */
 tessStatus_t tessxWspStep(int64_t run, int64_t instants, char* out, size_t capacity, size_t* needed);
 
 /*
  * The statistics of a run as they stand.
  *   out  JSON, wsp_outcome
- * WSP-03.4.2-01, WSP-03.4.2-06
+ * Feature wsp-steps. WSP-03.4.2-01, WSP-03.4.2-06
  */
 tessStatus_t tessxWspStatistics(int64_t run, char* out, size_t capacity, size_t* needed);
 
 /*
  * The capability matrix of a target.
  *   out  JSON, {phase: int>=1, directives: wsp_states, csp: wsp_states, predicates: wsp_states}
- * WSP-01.3-01, WSP-01.3-09, WSP-05.2-01 to 03
+ * Feature wsp-capabilities. WSP-01.3-01, WSP-01.3-09, WSP-05.2-01 to 03
  */
 tessStatus_t tessxWspCapabilities(const char* target, char* out, size_t capacity, size_t* needed);
 
