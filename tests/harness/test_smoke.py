@@ -31,7 +31,7 @@ def test_every_document_that_is_claimed_is_asked(capsys: pytest.CaptureFixture[s
     code, told = smoke(capsys, "--impl=reference")
     assert code == 0
     assert {"language.execute", "numerics.evaluate", "abi.parameter_layout", "tessMemcpyAsync"} < told.keys()
-    assert {"collectives.all_reduce", "host_io.describe", "wsp.capabilities"} < told.keys()
+    assert {"collectives.all_reduce", "host_io.describe", "wsp.execute"} < told.keys()
     assert all(
         answer.startswith("right, ")
         for method, answers in told.items()

@@ -123,9 +123,14 @@ def _describe(impl: Implementation, check: Check) -> None:
     check.true(bool(described["devices"]), "there is a device", described)
 
 
-def _capabilities(impl: Implementation, check: Check) -> None:
-    found = check.returns(impl.wsp.capabilities(target="cpu_sim"))
-    check.true(found["phase"] >= 1, "the target cpu_sim is in some phase", found)
+def _token(impl: Implementation, check: Check) -> None:
+    producer = [{"op": "send", "channel": "c", "token": 7}, {"op": "close", "channel": "c"}]
+    consumer = [{"op": "consume", "channel": "c", "body": []}]
+    processes = [{"name": "p", "body": producer}, {"name": "q", "body": consumer}]
+    program = {"channels": [{"name": "c"}], "kernels": [], "processes": processes}
+    ending = check.returns(impl.wsp.execute(program=program))
+    check.equal(ending["outcome"], "completed", "the outcome")
+    check.equal(ending["arrivals"].get("q"), [{"channel": "c", "token": 7}], "the tokens of the consumer")
 
 
 QUESTIONS = (
@@ -141,7 +146,7 @@ QUESTIONS = (
     Question("tessMeshCreate", "a mesh in the context NULL", "runtime_abi", _null_context),
     Question("collectives.all_reduce", "a sum over two ranks", "collectives", _all_reduce),
     Question("host_io.describe", "what the endpoint has", "host_io", _describe),
-    Question("wsp.capabilities", "the target cpu_sim", "wsp", _capabilities),
+    Question("wsp.execute", "a token between two processes", "wsp", _token),
 )
 
 
