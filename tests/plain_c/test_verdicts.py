@@ -1,0 +1,90 @@
+"""A runtime of malloc, memcpy and threads gets a fair verdict: what fails is its own, its defects are all that does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.reports.journal import read
+from tessera_conformance.verdicts import BAD_VERDICTS
+
+from .conftest import ROOT, SOURCES
+
+pytestmark = pytest.mark.slow
+
+NAMES = (
+    "bad_arguments contexts copies errors events events_of_meshes memory memory_limits meshes overlong_copies policy "
+    "profiling status_causes stream_order streams collectives_of_one_device module_versions"
+)
+FILES = [f"conformance/runtime/test_{name}.py" for name in NAMES.split()]
+"""Those without kernels, and some with."""
+DEADLINE = 2
+
+NO_MODULES = "does not support runtime.tessModuleLoad"
+"""Its own failure: it has no modules."""
+READINGS = ("AMB-RT-39", "AMB-RT-49", "AMB-RT-50")
+"""Silences where it chooses otherwise (README.md)."""
+
+DEFECTS = {
+    "last_byte_lost": ("RT-04.4-20",),
+    "overlong_copy_cut": ("RT-04.4-18",),
+    "size_wraps": ("RT-19.A-02",),
+    "double_free": ("RT-04.4-15", "RT-04.4-17"),
+    "event_forgotten": ("RT-12-03", "RT-12-04", "RT-02-06"),
+    "any_copy_kind": ("RT-19.A-01", "RT-07-02"),
+    "null_stream_not_initialized": ("RT-19.A-01",),
+}
+"""The clauses that each defect breaks."""
+
+
+def judged(library: Path, folder: Path, files: Iterable[str] = FILES, defects: str = "") -> list[Mapping[str, Any]]:
+    """The lines of the cases that went wrong."""
+    implementation = f"cabi:{library},description={SOURCES / 'description.toml'}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, f"--impl={implementation}"]
+    command += [f"--deadline={DEADLINE}", f"--report-dir={folder}"]
+    environment = {**os.environ, "PLAIN_DEFECT": defects}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout[-4000:] + done.stderr
+    return [line for line in read(folder / "report.jsonl").observations if line["verdict"] in BAD_VERDICTS]
+
+
+def of_its_own(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The cases that count against it, and are not for want of modules."""
+    counted = [line for line in lines if line.get("disposition", "none") == "none"]
+    return [(line["case"], line["reason"]) for line in counted if NO_MODULES not in line["reason"]]
+
+
+def test_it_is_small_and_has_functions_of_the_document_alone(library: Mapping[str, Path]) -> None:
+    assert len((SOURCES / "plain.c").read_text(encoding="utf-8").splitlines()) <= 400
+    command = ["nm", "-D", "--defined-only", "-P", str(library["synchronous"])]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    names = {line.split()[0] for line in listed.splitlines()}
+    assert {name for name in names if not name.startswith("tess")} == set()
+    assert {name for name in names if name.startswith("tessx")} == set()
+
+
+@pytest.mark.parametrize("how", ["synchronous", "slow"])
+def test_what_fails_is_its_own(library: Mapping[str, Path], tmp_path: Path, how: str) -> None:
+    """It has no modules; the rest is another reading, each of one of three silences."""
+    lines = judged(library[how], tmp_path)
+    assert of_its_own(lines) == []
+    readings = {line["interpretation"] for line in lines if line.get("disposition") == "other_reading"}
+    assert readings <= set(READINGS)
+    assert "AMB-RT-50" in readings
+
+
+def test_its_defects_are_seen_by_their_clauses_and_nothing_else(library: Mapping[str, Path], tmp_path: Path) -> None:
+    """All of them at once: every failure is one of a clause of theirs, and every one of them is seen."""
+    broken = {clause for clauses in DEFECTS.values() for clause in clauses}
+    before = {line["case"] for line in judged(library["slow"], tmp_path / "sound")}
+    lines = judged(library["slow"], tmp_path / "defects", defects=",".join(DEFECTS))
+    new = [line for line in lines if line["case"] not in before]
+    assert [line["case"] for line in new if broken.isdisjoint(line["clauses"])] == []
+    seen = {clause for line in new for clause in line["clauses"]}
+    assert {name for name, clauses in DEFECTS.items() if seen.isdisjoint(clauses)} == set()
