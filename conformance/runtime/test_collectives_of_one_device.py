@@ -17,7 +17,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     done,
     parts_of,
 )
-from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
@@ -75,13 +75,13 @@ def test_every_axis_of_one_device_has_one_rank(impl, check, collective, axis):
 def test_a_collective_of_one_keeps_its_place_in_its_stream(impl, check, collective):
     """Behind a copy that writes the buffer, and before one that takes it away (AMB-RT-58)."""
     session, begun = opened(impl, check), brought("int32")
-    source, target = session.upload(begun.data), session.allocate(len(begun.data))
-    pointer = session.upload(bytes(len(begun.data)))
-    session.copy(pointer, source, len(begun.data), D2D)
+    pointer, target = session.upload(bytes(len(begun.data))), session.host(bytes(len(begun.data)))
+    session.write(pointer, begun.data)
     done(session, collective, pointer, COUNT, "int32", **parts_of(collective))
-    session.copy(target, pointer, len(begun.data), D2D)
+    session.copy(target, pointer, len(begun.data), D2H)
     session.write(pointer, bytes(len(begun.data)))
-    found = session.download(target, len(begun.data))
+    session.synchronize()
+    found = session.host_bytes(target, len(begun.data))
     check.bits(Tensor("int32", begun.shape, found), begun, "what was taken away")
 
 
