@@ -26,6 +26,7 @@ import numpy as np
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.operations.arrays import Array, NoArray, array_of, numpy_type, tensor_of
+from tessera_conformance.operations.declared import BadDeclaration, Declarations
 from tessera_conformance.operations.names import OPERATIONS, Operation, nearest
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
@@ -51,12 +52,14 @@ class TableAdapter:
     def __init__(self, module: ModuleType, table: Mapping[str, Callable[..., Any] | None]) -> None:
         self.module = module
         self.table = {name: function for name, function in table.items() if function is not None}
+        self.declarations = _declarations(module)
         self.dtypes = tuple(getattr(module, "DTYPES", [name for name in ELEMENT_FORMATS if name != "tf32"]))
 
     def hello(self) -> Mapping[str, Any]:
         """Who answers; the features claimed are those of the operations that are there."""
         name = getattr(self.module, "NAME", self.module.__name__.rpartition(".")[2])
-        arithmetic = {"level": getattr(self.module, "LEVEL", "fast")}
+        level = "deterministic" if self.declarations else "fast"
+        arithmetic = {"level": getattr(self.module, "LEVEL", level)}
         if hasattr(self.module, "SUBNORMALS"):
             arithmetic["subnormals"] = self.module.SUBNORMALS
         return {
@@ -98,6 +101,12 @@ class TableAdapter:
         except NoArray as problem:
             raise Refusal("numerics", "execute", f"{operation}: the callable gave {problem}") from None
 
+    def numerics_declared(self, **question: Any) -> dict[str, Any]:
+        """The order of a sum, as the file of the module declares it. Raises `NotSupported` where it does not."""
+        if self.declarations is None:
+            raise NotSupported("a declared order")
+        return self.declarations.answer(**question)
+
     def _require_dtypes(self, operation: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> None:
         asked = [tensor.dtype for tensor in inputs]
         asked += [attributes[name] for name in DTYPE_ATTRIBUTES if name in attributes]
@@ -125,6 +134,18 @@ class TableAdapter:
         own = getattr(self.module, "__file__", None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
         return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+
+
+def _declarations(module: ModuleType) -> Declarations | None:
+    """The orders that a module declares: those of the file that it names, or of `declared.toml` beside it."""
+    beside = Path(getattr(module, "__file__", None) or ".").parent
+    path = beside / getattr(module, "DECLARED", "declared.toml")
+    if not path.exists() and not hasattr(module, "DECLARED"):
+        return None
+    try:
+        return Declarations(path)
+    except BadDeclaration as problem:
+        raise BadTable(str(problem)) from None
 
 
 def adapter_of(module: ModuleType, name: str) -> TableAdapter:

@@ -16,7 +16,9 @@ from tessera_conformance.probe.algorithms import RANKS, Row, as_table, probe_alg
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
 from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
 from tessera_conformance.probe.run import Finding, probe
+from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjects
 from tessera_conformance.probe.tree_svg import drawing
+from tessera_conformance.protocol import Hello
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import reporting_errors
@@ -53,6 +55,12 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the tree")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write Markdown, JSON and drawing into a folder")
     parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help="instead: probe every product and sum of the golden vectors, and write the orders as a declaration",
+    )
+    parser.add_argument(
         "--algorithms",
         action="store_true",
         help="instead: the declared and the probed order of each algorithm of all_reduce, as a table",
@@ -67,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Probe, print the finding, and write the files requested."""
     if arguments.algorithms:
         return _run_algorithms(arguments)
+    if arguments.write:
+        return _write_declaration(arguments)
     shape = arguments.shape or extents(DEFAULT_SHAPES[arguments.operation])
     subject = Subject(arguments.operation, shape, arguments.dtype, arguments.axis, arguments.element, arguments.out)
     session = Session(locate(arguments.impl), arguments.deadline)
@@ -82,6 +92,28 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         write_finding(finding, arguments.report)
     return 1 if finding.verdict == "differs" else 0
+
+
+def _write_declaration(arguments: argparse.Namespace) -> int:
+    """Probe all shapes of the suite, and write the file that declares their orders; what has none is told."""
+    session = Session(locate(arguments.impl), arguments.deadline)
+    rows: list[ShapeOrder] = []
+    without: list[str] = []
+    try:
+        hello = session.open()
+        for subject in subjects():
+            try:
+                rows += orders(session, subject)
+            except CannotProbe as reason:
+                without.append(str(reason).splitlines()[0])
+    finally:
+        session.close()
+    name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else arguments.impl
+    write_text(arguments.write, as_toml(name, rows))
+    print(f"{arguments.write}: {len(rows)} orders of {len({row.subject for row in rows})} shapes")
+    for line in without:
+        print(f"  not declared: {line}")
+    return 0
 
 
 def _run_algorithms(arguments: argparse.Namespace) -> int:

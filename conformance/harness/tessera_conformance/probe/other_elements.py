@@ -47,6 +47,16 @@ class OtherElements:
 
 def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
     """Ask for random operands of the whole shape; None where there is one element only, or too many to replay."""
+    same = alike_elements(box, arithmetic, seed)
+    if same is None:
+        return None
+    others = np.flatnonzero(~same)
+    first = tuple(int(place) for place in np.unravel_index(others[0], box.subject.result)) if len(others) else None
+    return OtherElements(int(np.count_nonzero(same)), len(same), first)
+
+
+def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    """Which elements replay in every round; None where there is one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
     fast = replay.is_fast(arithmetic.tree, arithmetic.model, subject.dtype, box.has_products, subject.terms)
@@ -56,9 +66,7 @@ def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> O
     same = np.ones(elements, bool)
     for round_ in range(ROUNDS):
         same &= _replayed(box, arithmetic, 1000 * seed + 10 * round_, cancels=round_ % 2 == 1)
-    others = np.flatnonzero(~same)
-    first = tuple(int(place) for place in np.unravel_index(others[0], subject.result)) if len(others) else None
-    return OtherElements(int(np.count_nonzero(same)), elements, first)
+    return same
 
 
 def _replayed(

@@ -16,6 +16,7 @@ from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle.formats import Format, IntegerFormat
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports import Lacking
 
 LONGEST_TREE = 60
 """Of longer trees only the beginning is shown."""
@@ -90,6 +91,8 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
             subnormals = "flushed" if impl.arithmetic.flushes else "kept"
             tree = Tree.from_text(impl.arithmetic.trees[operation])
             return Declaration(tree, canonical(dtype).but(subnormals=subnormals))
+        if isinstance(observation, Unsupported) and impl.door == "operations":
+            raise Lacking(f"the implementation lacks {observation.feature}")
         said = check.returns(observation, f"the order of {operation} is declared")
         declared = Declaration(Tree.from_json(said["tree"]), NodeArithmetic.from_json(said["arithmetic"]))
     except (TreeError, ModelError) as error:
