@@ -20,17 +20,19 @@ from torch.nn import functional
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.operations import calls
 from tessera_conformance.operations.arrays import numpy_type
-from tessera_conformance.operations.names import DTYPES
+from tessera_conformance.operations.names import DTYPES as NAMES_OF_DTYPES
 
 NAME, VERSION = "torch", torch.__version__
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 
-TORCH_TYPES = {numpy_type(name): getattr(torch, row["torch"]) for name, row in DTYPES.items() if "torch" in row}
+TORCH_TYPES = {
+    numpy_type(name): getattr(torch, row["torch"]) for name, row in NAMES_OF_DTYPES.items() if "torch" in row
+}
 NUMPY_TYPES = {kind: dtype for dtype, kind in TORCH_TYPES.items()}
 WORDS = {1: (np.uint8, torch.uint8), 2: (np.int16, torch.int16)}
-LACKING = ("not implemented for", "Unsupported dtype", "not supported for")
-"""In the message of an error: PyTorch has no kernel of this dtype."""
+LACKING = ("not implemented for", "Unsupported dtype", "not supported for", "step must be greater than zero")
+"""In the message of an error: PyTorch has no kernel of this dtype, or no negative steps."""
 
 
 def given(array: Any) -> torch.Tensor:
@@ -58,7 +60,7 @@ def on_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
         named = {name: TORCH_TYPES[v] if isinstance(v, np.dtype) else v for name, v in attributes.items()}
         try:
             result = function(*map(given, arrays), **named)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             if any(words in str(error) for words in LACKING):
                 raise NotImplementedError(str(error)) from None
             raise
