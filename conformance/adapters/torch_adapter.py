@@ -20,15 +20,13 @@ from torch.nn import functional
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.operations import calls
 from tessera_conformance.operations.arrays import numpy_type
-from tessera_conformance.operations.names import DTYPES as NAMES_OF_DTYPES
+from tessera_conformance.operations.names import DTYPES as NAMES
 
 NAME, VERSION = "torch", torch.__version__
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 
-TORCH_TYPES = {
-    numpy_type(name): getattr(torch, row["torch"]) for name, row in NAMES_OF_DTYPES.items() if "torch" in row
-}
+TORCH_TYPES = {numpy_type(name): getattr(torch, row["torch"]) for name, row in NAMES.items() if "torch" in row}
 NUMPY_TYPES = {kind: dtype for dtype, kind in TORCH_TYPES.items()}
 WORDS = {1: (np.uint8, torch.uint8), 2: (np.int16, torch.int16)}
 LACKING = ("not implemented for", "Unsupported dtype", "not supported for", "step must be greater than zero")
