@@ -203,7 +203,7 @@ def test_reductions(impl, check, name, axis, dtype):
     judge(
         impl,
         check,
-        f"op.{name}(A, axis={axis})",
+        f"op.{name}(A) @{{axis={axis}}}",
         {"A": x},
         lambda xs: [REDUCTIONS[name](line) for line in lines(xs)],
         weights=weights,

@@ -11,7 +11,7 @@ from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.cases import golden, judge
 
-DRAWS = ["op.uniform(shape=[64])", "op.normal(shape=[64])", "op.dropout(X, rate=0.5)"]
+DRAWS = ["op.uniform() @{shape=[64]}", "op.normal() @{shape=[64]}", "op.dropout(X) @{rate=0.5}"]
 NAMES = {call: f"tessera.graph.{call[3:].partition('(')[0]}" for call in DRAWS}
 VECTOR = "tensor<64xfp32>"
 PARAMETERS = f"X: {VECTOR}"
@@ -33,7 +33,7 @@ def results(impl, check, *statements):
 
 def with_stream(draw, stream):
     """The same draw with an explicit stream."""
-    return f"{draw[:-1]}, stream={stream})"
+    return f"{draw[:-1]}, stream={stream}}}"
 
 
 # Effects
@@ -99,9 +99,9 @@ def test_draws_are_numbered_in_program_order(impl, check, draw):
         impl,
         check,
         f"let A: {VECTOR} = {draw};",
-        "op.uniform(shape=[7]);",
+        "op.uniform() @{shape=[7]};",
         f"let B: {VECTOR} = {with_stream(draw, 9)};",
-        f"let C: {VECTOR} = op.dropout(X, rate=0.5);",
+        f"let C: {VECTOR} = op.dropout(X) @{{rate=0.5}};",
         f"let D: {VECTOR} = {draw};",
         "return A, B, D;",
     )
@@ -153,7 +153,8 @@ def test_only_the_branch_that_is_taken_draws(impl, check, draw):
 @pytest.mark.parametrize("setting", ["seed", "stream"])
 def test_another_seed_or_stream_gives_other_numbers(impl, check, draw, setting):
     """Of 64 draws at most a few are equal by chance, of masks about half."""
-    calls = [f"{draw[:-1]}, {', '.join({'stream': 'stream=1', setting: f'{setting}={n}'}.values())})" for n in (3, 4)]
+    settings = [{"stream": "stream=1", setting: f"{setting}={n}"} for n in (3, 4)]
+    calls = [f"{draw[:-1]}, {', '.join(each.values())}}}" for each in settings]
     first, second = results(impl, check, f"return {calls[0]}, {calls[1]};")
     same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
     check.true(same <= 52, f"numbers of two values of {setting} differ", f"{same} of 64 are equal")
@@ -165,8 +166,8 @@ def test_another_seed_or_stream_gives_other_numbers(impl, check, draw, setting):
 def test_a_shard_draws_its_part(impl, check, draw):
     """An offset is the index of the first element in the whole."""
     whole, part = (
-        draw[:-1] + ", seed=5, stream=2)",
-        draw.replace("[64]", "[16]")[:-1] + ", seed=5, stream=2, offset=48)",
+        draw[:-1] + ", seed=5, stream=2}",
+        draw.replace("[64]", "[16]")[:-1] + ", seed=5, stream=2, offset=48}",
     )
     found = results(impl, check, f"return {whole}, {part};")
     last = Tensor("fp32", (16,), found[0].data[-64:])
@@ -183,8 +184,8 @@ def test_the_gradient_of_dropout_has_its_mask(impl, check):
     y, gradient = results(
         impl,
         check,
-        f"let Y: {VECTOR} = op.dropout(X, rate=0.75);",
-        "op.uniform(shape=[64]);",
+        f"let Y: {VECTOR} = op.dropout(X) @{{rate=0.75}};",
+        "op.uniform() @{shape=[64]};",
         "return Y, op.grad(Y, X);",
     )
     kept = sum(word != 0 for word in y.words().tolist())
@@ -196,7 +197,7 @@ def test_the_gradient_of_dropout_has_its_mask(impl, check):
 @clause("LANG-02-04")
 def test_a_rate_of_zero_keeps_everything(impl, check):
     """Divided by 1."""
-    (found,) = results(impl, check, "return op.dropout(X, rate=0.0);")
+    (found,) = results(impl, check, "return op.dropout(X) @{rate=0.0};")
     check.bits(found, ONES)
 
 
@@ -205,7 +206,7 @@ def test_a_rate_of_zero_keeps_everything(impl, check):
 @pytest.mark.parametrize("dtype", ["fp8_e5m2", "fp16", "bf16", "fp32", "fp64"])
 def test_uniform_numbers_lie_in_the_half_open_interval(impl, check, dtype):
     """From 0, which is included, to 1, which is not."""
-    source = returning(f"op.uniform(shape=[512], dtype={dtype})", "", f"tensor<512x{dtype}>")
+    source = returning(f"op.uniform() @{{shape=[512], dtype={dtype}}}", "", f"tensor<512x{dtype}>")
     values = values_of(value_of(impl, check, source))
     check.true(all(value is not None and 0 <= value < 1 for value in values), "every number lies in [0, 1)")
     mean = float(sum(values) / len(values))
@@ -217,17 +218,17 @@ def test_uniform_numbers_lie_in_the_half_open_interval(impl, check, dtype):
 @pytest.mark.parametrize(
     ("call", "wrong", "category"),
     [
-        ("op.uniform(shape=[2])", "op.uniform(dtype=fp32)", "types"),
-        ("op.uniform(shape=[2], dtype=bf16)", "op.uniform(shape=[2], dtype=int32)", "types"),
-        ("op.normal(shape=[2], dtype=fp64)", "op.normal(shape=[2], dtype=bool)", "types"),
-        ("op.normal(shape=[2, 0])", "op.normal(shape=[2, -1])", "shapes"),
-        ("op.uniform(shape=[2], seed=0)", "op.uniform(shape=[2], seed=-1)", ("types", "numerics")),
-        ("op.normal(shape=[2], stream=0)", "op.normal(shape=[2], stream=-1)", ("types", "numerics")),
-        ("op.normal(shape=[2], offset=0)", "op.normal(shape=[2], offset=-1)", ("types", "shapes", "numerics")),
-        ("op.dropout(X, rate=0.5)", "op.dropout(X)", "types"),
-        ("op.dropout(X, rate=0.5)", "op.dropout(X, rate=1.0)", ("types", "numerics")),
-        ("op.dropout(X, rate=0.5)", "op.dropout(X, rate=-0.5)", ("types", "numerics")),
-        ("op.dropout(X, rate=0.5)", "op.dropout(I, rate=0.5)", "types"),
+        ("op.uniform() @{shape=[2]}", "op.uniform() @{dtype=fp32}", "types"),
+        ("op.uniform() @{shape=[2], dtype=bf16}", "op.uniform() @{shape=[2], dtype=int32}", "types"),
+        ("op.normal() @{shape=[2], dtype=fp64}", "op.normal() @{shape=[2], dtype=bool}", "types"),
+        ("op.normal() @{shape=[2, 0]}", "op.normal() @{shape=[2, -1]}", "shapes"),
+        ("op.uniform() @{shape=[2], seed=0}", "op.uniform() @{shape=[2], seed=-1}", ("types", "numerics")),
+        ("op.normal() @{shape=[2], stream=0}", "op.normal() @{shape=[2], stream=-1}", ("types", "numerics")),
+        ("op.normal() @{shape=[2], offset=0}", "op.normal() @{shape=[2], offset=-1}", ("types", "shapes", "numerics")),
+        ("op.dropout(X) @{rate=0.5}", "op.dropout(X)", "types"),
+        ("op.dropout(X) @{rate=0.5}", "op.dropout(X) @{rate=1.0}", ("types", "numerics")),
+        ("op.dropout(X) @{rate=0.5}", "op.dropout(X) @{rate=-0.5}", ("types", "numerics")),
+        ("op.dropout(X) @{rate=0.5}", "op.dropout(I) @{rate=0.5}", "types"),
     ],
 )
 def test_what_no_draw_is_made_of_is_refused(impl, check, call, wrong, category):

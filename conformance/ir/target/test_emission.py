@@ -26,7 +26,7 @@ SCALED = {
 }
 """One operation each, and so one kernel for whoever fuses nothing, too."""
 REDUCTIONS = [
-    returning(f"op.{name}(A, axis=1)", "A: tensor<8x64xfp32>", f"tensor<{result}>")
+    returning(f"op.{name}(A) @{{axis=1}}", "A: tensor<8x64xfp32>", f"tensor<{result}>")
     for name, result in (("sum", "8xfp32"), ("max", "8xfp32"), ("softmax", "8x64xfp32"))
 ]
 

@@ -202,7 +202,7 @@ def test_some_reduction_exchanges_values_between_lanes(impl, check, pattern, tar
     """Of a sum and a maximum at least one."""
     names = set()
     for expression, result in (("sum", "8xfp32"), ("max", "8xfp32")):
-        source = returning(f"op.{expression}(A, axis=1)", "A: tensor<8x64xfp32>", f"tensor<{result}>")
+        source = returning(f"op.{expression}(A) @{{axis=1}}", "A: tensor<8x64xfp32>", f"tensor<{result}>")
         found = lowered(impl, check, source, "target", target)
         names |= {name for kernel in found.kernels for name in named(found, kernel)}
     check.true(any(re.fullmatch(pattern, name) for name in names), f"there is {pattern}", sorted(names))

@@ -21,7 +21,7 @@ TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
 
 @dataclass(frozen=True)
 class Style:
-    """How a tree is spelled; without a chooser plainly, everything as a keyword argument, no parenthesis too many."""
+    """How a tree is spelled; without a chooser plainly, every attribute in a block, no parenthesis too many."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     chooser: Chooser | None = None
@@ -302,7 +302,9 @@ class _Writer:
             self.put(first)
             for word in rest:
                 self.join(".", word)
-        in_block = [each for each in call.attributes if not each.fixed and self.style.respelled and self.chance(2)]
+        in_block = [
+            each for each in call.attributes if not each.fixed and not (self.style.respelled and self.chance(2))
+        ]
         self.join("(")
         start = len(self.tokens)
         parts = [*call.arguments, *(each for each in call.attributes if each not in in_block)]
