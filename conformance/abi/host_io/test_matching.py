@@ -133,10 +133,18 @@ def test_nothing_of_a_request_with_a_pair_in_use_happens(impl, check):
 @feature("delivery-order")
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_pair_in_use_is_refused_in_any_order_of_completion(impl, check, seed):
-    """Between requests of which each has a pair of its own (AMB-HIO-22, AMB-HIO-51)."""
+    """Twice, with another tag or label, as another type: each while the first is unanswered (AMB-HIO-22, -51)."""
     host = connected(impl, check)
     requests = [host.write() for _ in range(6)]
-    answers = host.exchange(*requests, *requests[1:3], seed=seed)
+    ids = {name: requests[4][name] for name in ("correlation_id", "request_id")}
+    again = [
+        requests[1],
+        requests[1],
+        requests[2] | {"timestamp_tag": "later"},
+        requests[3] | {"debug_label": "another"},
+    ]
+    answers = host.exchange(*requests, *again, host.read(**ids), seed=seed)
     outcomes = [sorted(each["ok"] for each in answers.of(request)) for request in requests]
-    check.equal(outcomes, [[True], [False, True], [False, True], [True], [True], [True]], "success by pair")
+    twice = [False, True]
+    check.equal(outcomes, [[True], [False, False, True], twice, twice, twice, [True]], "success by pair")
     check.equal(len({pair_of(each) for each in requests}), 6, "the number of pairs")

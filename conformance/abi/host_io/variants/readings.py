@@ -259,21 +259,38 @@ READINGS = [
 ]
 
 
-def answering(interpretation: str, name: str, description: str, change: Callable[[Message], Message]) -> Variant:
+def answering(
+    interpretation: str, name: str, description: str, change: Callable[[list[Message]], list[Message]]
+) -> Variant:
     """A variant whose responses are changed."""
     original = MessagesAlone.host_io_exchange
 
     def exchange(self: MessagesAlone, **given: Any) -> dict[str, Any]:
         found: dict[str, Any] = original(self, **given)
-        return found | {"answers": [rewritten(each, change) for each in found["answers"]]}
+        answers = change([json.loads(each) for each in found["answers"]])
+        return found | {"answers": [json.dumps(each) for each in answers]}
 
     return altered(
         interpretation, description, HOST_IO, MessagesAlone, (MessagesAlone, "host_io_exchange", exchange), name=name
     )
 
 
+def timed(answers: list[Message]) -> list[Message]:
+    """Every response says how long it took."""
+    return [each | {"ns": 5} for each in answers]
+
+
+def both_failed(answers: list[Message]) -> list[Message]:
+    """Every request fails whose pair of ids another one has that is unanswered."""
+    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in answers]
+    failed = {"completion": {"ok": False, "error_code": "TWICE", "error_message": None}}
+    return [
+        each | (failed if "completion" in each and pairs.count(pair) > 1 else {})
+        for each, pair in zip(answers, pairs, strict=True)
+    ]
+
+
 ANSWERS = [
-    answering(
-        "AMB-HIO-53", "says_how_long", "tells in a response how long it took", lambda message: message | {"ns": 5}
-    ),
+    answering("AMB-HIO-53", "says_how_long", "tells in a response how long it took", timed),
+    answering("AMB-HIO-51", "both_fail", "lets both requests with a pair fail", both_failed),
 ]

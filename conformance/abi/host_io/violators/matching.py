@@ -174,14 +174,6 @@ def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
     return told
 
 
-def fails_both(answers: list[Message]) -> None:
-    """Both requests with a pair fail."""
-    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in answers]
-    for each, pair in zip(answers, pairs, strict=True):
-        if pairs.count(pair) > 1 and "completion" in each:
-            each["completion"] = {"ok": False, "error_code": "DUPLICATE_REQUEST", "error_message": None}
-
-
 def answers_once(answers: list[Message]) -> list[Message]:
     """A pair has one answer, the last."""
     return list(
@@ -224,7 +216,6 @@ IN_USE = [
     in_use("HIO-D3-06", "correlation_id_alone", "allows one request for each correlation id", correlation_id_alone),
     in_use("HIO-D3-06", "any_case", "compares ids without case", any_case),
     changed("HIO-D3-06", "acts_before", "acts before it refuses a pair in use", (Endpoint, "submit", acts_before)),
-    answered("HIO-D3-06", "fails_both", "lets both requests fail", fails_both),
     answered("HIO-D3-06", "answers_once", "answers a pair once", answers_once),
     answered("HIO-D3-06", "only_the_first_time", "refuses a pair in use once", only_the_first_time),
 ]
