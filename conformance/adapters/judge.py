@@ -68,7 +68,9 @@ def judged(row: Mapping[str, Any], *options: str) -> Report:
         RuntimeError: the run ended without a report; says what it printed last.
     """
     with tempfile.TemporaryDirectory(prefix="tessera-judge-") as folder:
-        implementation = row["impl"].replace("{python}", sys.executable)
+        if "build" in row:
+            subprocess.run(row["build"].replace("{folder}", folder).split(), cwd=ROOT, check=True)
+        implementation = row["impl"].replace("{python}", sys.executable).replace("{folder}", folder)
         asked = [f"--impl={implementation}", f"--report-dir={folder}/report", *row["options"], *options]
         command = [sys.executable, "-m", "tessera_conformance", "run", *asked]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
