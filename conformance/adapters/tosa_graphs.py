@@ -25,6 +25,8 @@ class Graph:
 
     def operand(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Value:
         """The next input of the graph."""
+        if 0 in shape:
+            raise NotSupported("TOSA: a tensor without elements")
         name = f"in{self.operands}"
         self.operands += 1
         self.graph.addInputTensor(tosa.TosaSerializerTensor(name, list(shape), _type(dtype)))
