@@ -121,7 +121,26 @@ def page(folder: Path = PUBLISHED) -> str:
     """The comparison of all summaries."""
     told = [path for path in sorted(folder.glob("*.json")) if "cases" in json.loads(path.read_text(encoding="utf-8"))]
     head = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
-    return "\n".join([INTRODUCTION, *head, *map(row_of, told), ""])
+    return "\n".join([INTRODUCTION, *head, *map(row_of, told), "", *_readers(folder), ""])
+
+
+def _readers(folder: Path) -> list[str]:
+    """The tools that read texts, and how many they read at each level."""
+    found = {path: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    rows = [f"- {_reader_row(path, told)}" for path, told in found.items() if "texts" in told]
+    command = "`python -m conformance.adapters.text_readers`"
+    return [f"Tools that read what the levels print, asked by {command}:", "", *rows] if rows else []
+
+
+def _reader_row(path: Path, told: Mapping[str, Any]) -> str:
+    levels = [
+        f"{row['read']} of {row['read'] + sum(map(len, row['refused'].values()))} at {level}"
+        for level, row in told["texts"].items()
+    ]
+    refused = sum(row["refused"] for row in told["forgeries"].values())
+    whole = refused + sum(len(row["read"]) for row in told["forgeries"].values())
+    reads = f"reads {', '.join(levels)}; refuses {refused} of {whole} forgeries"
+    return f"[{path.stem}]({path.stem}.md), {told['version']}: {reads}"
 
 
 def row_of(path: Path) -> str:
