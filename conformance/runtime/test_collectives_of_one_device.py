@@ -18,6 +18,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     parts_of,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
@@ -90,5 +91,7 @@ def test_a_collective_of_nothing_changes_nothing(impl, check, collective):
     """It succeeds (AMB-RT-40)."""
     session = opened(impl, check)
     pointer = session.upload(GUARD)
-    check.returns(asking(session, collective, pointer, 0, "int32", **parts_of(collective)), "it succeeds")
+    answer = asking(session, collective, pointer, 0, "int32", **parts_of(collective))
+    check.reading("AMB-RT-40", "INVALID_VALUE everywhere", rejected(answer, "TESS_ERR_INVALID_VALUE"))
+    check.returns(answer, "a collective of nothing succeeds")
     check.equal(session.download(pointer, len(GUARD)).hex(), GUARD.hex(), "the memory")

@@ -15,6 +15,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     compiled,
     opened,
 )
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.schedules import explored, seeds_of
 from tessera_conformance.marks import clause, feature
 
@@ -110,7 +111,10 @@ def test_a_copy_of_nothing_changes_nothing(impl, check, kind):
     device, other = session.upload(numbered(64)), session.upload(numbered(64)[::-1])
     host = session.host(bytes([BEHIND]) * 64)
     dst, src = {H2D: (device, host), D2H: (host, device), D2D: (device, other)}[kind]
-    session.copy(dst, src, 0, kind)
+    whole = {"dst": dst, "src": src, "bytes": 0, "kind": kind, "stream": session.stream}
+    answer = session.attempt("tessMemcpyAsync", **whole)
+    check.reading("AMB-RT-40", "INVALID_VALUE everywhere", rejected(answer, "TESS_ERR_INVALID_VALUE"))
+    check.returns(answer, "a copy of nothing succeeds")
     check.equal(session.download(device, 64).hex(), numbered(64).hex(), "the memory of the device")
     check.equal(session.host_bytes(host, 64).hex(), (bytes([BEHIND]) * 64).hex(), "the memory of the host")
 

@@ -182,7 +182,10 @@ def destroyed_after_the_wait(stream: StreamFixture) -> int:
     stream.digit(2, x)
     stream.record(event)
     other.wait(event)
-    stream.ask("tessEventDestroy", event=event)
+    answer = stream.attempt("tessEventDestroy", event=event)
+    refusal = rejected(answer, "TESS_ERR_INVALID_VALUE")
+    stream.check.reading("AMB-RT-141", "TESS_ERR_INVALID_VALUE", refusal)
+    stream.check.returns(answer, "tessEventDestroy succeeds")
     other.move(x, y)
     return other.number(y)
 

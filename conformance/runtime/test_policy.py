@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
@@ -37,7 +38,11 @@ def evaluate(impl, check, operation, inputs, attributes, **under):
 def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
     """Every combination of the four switches is accepted and read back (AMB-RT-47)."""
     policy = {name: bits >> place & 1 for place, name in enumerate(POLICY_FIELDS)}
-    context = context_with(impl, check, policy)
+    context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
+    answer = impl.runtime.tessSetNumericsPolicy(context=context, policy=policy)
+    both = policy["deterministic"] and policy["allowFastMath"] and rejected(answer, "TESS_ERR_INVALID_VALUE")
+    check.reading("AMB-RT-47", "the combination is INVALID_VALUE", bool(both))
+    check.returns(answer, "tessSetNumericsPolicy succeeds")
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], policy, "the policy")
 
 

@@ -12,7 +12,14 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.chapters.runtime.kit.collectives import GUARD, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
-from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, MeshSession, axes_of, compiled, devices
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    DETERMINISTIC,
+    MeshSession,
+    axes_of,
+    compiled,
+    devices,
+    presume_devices,
+)
 from tessera_conformance.check import Check
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
@@ -54,6 +61,7 @@ class Sample:
         axes = axes_of(**MESHES[ranks])
         ids = devices(impl, check, ranks)
         created = impl.runtime.tessMeshCreate(context=context, deviceIds=ids, nDevices=ranks, axes=axes)
+        presume_devices(impl, check, ranks, created)
         mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
         made = impl.runtime.tessStreamCreate(mesh=mesh, priority=0)
         stream = check.returns(made, "tessStreamCreate succeeds")["stream"]

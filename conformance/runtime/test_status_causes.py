@@ -23,8 +23,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     MeshSession,
     opened,
 )
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause
-from tessera_conformance.observations import Observation
+from tessera_conformance.observations import Observation, Returned
 
 Cause = Callable[[MeshSession], Observation]
 
@@ -63,9 +64,13 @@ NO_MEMORY: dict[str, Cause] = {
     "all addresses but a page": lambda session: allocating(session, (1 << 64) - 4096),
     "two allocations together": together,
     "two meshes together": on_two_meshes,
+    "a quarter of all addresses on the host": lambda session: session.attempt("tessHostAlloc", bytes=1 << 62, kind=1),
     "half of all addresses on the host": lambda session: session.attempt("tessHostAlloc", bytes=1 << 63, kind=1),
     "all addresses on the host": lambda session: session.attempt("tessHostAlloc", bytes=(1 << 64) - 1, kind=1),
 }
+
+OF_ANY_SIZE = [cause for name, cause in NO_MEMORY.items() if name.startswith(("all", "half"))]
+"""Sizes that no memory can have."""
 
 
 @clause("RT-19.A-02", "RT-07-04")
@@ -73,7 +78,12 @@ NO_MEMORY: dict[str, Cause] = {
 def test_an_allocation_that_cannot_be_made_is_out_of_memory(impl, check, cause):
     """The call itself says so, the stream has nothing to report, and less memory is still to be had (AMB-RT-126)."""
     session = opened(impl, check)
-    check.status(cause(session), OUT_OF_MEMORY)
+    answer = cause(session)
+    unwritten = cause in (together, on_two_meshes) and isinstance(answer, Returned)
+    check.reading("AMB-RT-126", "more may be given out until it is written", unwritten)
+    no_size = cause in OF_ANY_SIZE and rejected(answer, "TESS_ERR_INVALID_VALUE")
+    check.reading("AMB-RT-126", "a size that no memory can have is TESS_ERR_INVALID_VALUE", no_size)
+    check.status(answer, OUT_OF_MEMORY)
     session.synchronize()
     session.allocate(BYTES)
     session.ask("tessHostAlloc", bytes=BYTES, kind=1)
@@ -130,13 +140,18 @@ UNSUPPORTED: dict[str, Cause] = {
     for dtype, op in (("complex64", MAX), ("complex64", MIN), ("complex128", MAX), ("complex128", MIN), ("bool", SUM))
 }
 
+OF_TRUTH_VALUES = [cause for name, cause in UNSUPPORTED.items() if name.endswith("of bool")]
+
 
 @clause("RT-19.A-06")
 @pytest.mark.parametrize("cause", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_an_operation_that_there_is_not_is_unsupported(impl, check, cause):
     """Complex numbers have no order, and truth values no sum; the call itself says so (AMB-RT-28, AMB-RT-57)."""
     session = opened(impl, check)
-    check.status(cause(session), "TESS_ERR_UNSUPPORTED")
+    answer = cause(session)
+    summed = cause in OF_TRUTH_VALUES and isinstance(answer, Returned)
+    check.reading("AMB-RT-57", "bool SUM is or", summed)
+    check.status(answer, "TESS_ERR_UNSUPPORTED")
     session.synchronize()
     session.ask("tessAllReduce", **legal_call(session, "tessAllReduce"))
 

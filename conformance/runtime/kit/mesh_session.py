@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected, Unsupported
+from tessera_conformance.observations import Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
 
 from .encoding import values_of
@@ -87,7 +87,11 @@ class MeshSession:
 
     def reports(self, status: str) -> None:
         """The next synchronization of the stream reports an error with this status."""
-        self.check.status(self.attempt("tessStreamSynchronize", stream=self.stream), status)
+        answer = self.attempt("tessStreamSynchronize", stream=self.stream)
+        if status == "TESS_ERR_LAUNCH_FAILED" and isinstance(answer, Returned):
+            unclaimed = isinstance(self.attempt("tessxSetFaults", context=self.context, faults=[]), Unsupported)
+            self.check.reading("AMB-RT-127", "only where fault-injection is claimed", unclaimed)
+        self.check.status(answer, status)
 
     def set_policy(self, policy: Mapping[str, int]) -> None:
         """Set the numerics policy of the context."""
@@ -253,6 +257,12 @@ def devices(impl: Implementation, check: Check, count: int) -> list[int]:
     return known[:count]
 
 
+def presume_devices(impl: Implementation, check: Check, count: int, created: Observation) -> None:
+    """A machine that does not tell its devices, and refuses a mesh of several, is presumed to have fewer."""
+    if count > 1 and isinstance(created, Rejected):
+        check.given(machine(impl, check) is not None, f"the machine has {count} devices", created.code)
+
+
 def axes_of(**sizes: int) -> dict[str, int]:
     """tessMeshAxes with some axes, the others of one rank."""
     return {name: sizes.get(name, 1) for name in ("tp", "pp", "dp", "ep")}
@@ -269,9 +279,8 @@ def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int],
     axes = axes_of(**(sizes or {"dp": len(ids)}))
     created = impl.runtime.tessMeshCreate(context=context, deviceIds=list(ids), axes=axes)
     absent = isinstance(created, Rejected) and 0 in sizes.values() and created.code == "TESS_ERR_INVALID_VALUE"
+    presume_devices(impl, check, max(ids) + 1, created)
     check.reading("AMB-RT-01", "refuse 0 and call the sample wrong", absent)
-    if len(ids) > 1 and isinstance(created, Rejected):
-        check.given(machine(impl, check) is not None, f"the machine has {len(ids)} devices", created.code)
     mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
     stream = check.returns(impl.runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
     return MeshSession(impl, check, context, mesh, stream, len(ids), [stream])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.mesh import address_ranges, allocations, memory
+from tessera_reference.mesh.capacity import Capacity
 
 from .reach import RUNTIME
 
@@ -56,3 +58,19 @@ class NothingIsNull(ReferenceAdapter):
     def runtime_tessHostFree(self, *, hostPtr: Any) -> dict[str, Any]:  # noqa: N802, N803
         """Free it."""
         return {} if hostPtr == 0 else super().runtime_tessHostFree(hostPtr=hostPtr)
+
+
+def alone(capacity: Capacity, numbers: Any, bytes: int) -> None:
+    """Compare each allocation with the whole device."""
+    if any(bytes > capacity.devices[each].total for each in numbers):
+        raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMalloc: no memory")
+
+
+GIVEN_OUT = altered(
+    "AMB-RT-126",
+    "compares each allocation with the whole device, and gives out more than there is",
+    RUNTIME,
+    ReferenceAdapter,
+    (Capacity, "require_on_devices", alone),
+    name="more_than_there_is",
+)

@@ -123,7 +123,7 @@ OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "tessMalloc": {"devPtr": 0},
     "tessHostAlloc": {"hostPtr": 0},
     "tessModuleLoad": {"module": 0},
-    "tessKernelGet": {"kernel": 0},
+    "tessKernelGet": {"kernel": 1},
     "tessGetNumericsPolicy": {"policy": dict.fromkeys(("stableReductions", "deterministic", "rngStateless"), 0)},
     "tessProfilerStart": {"profiler": 0},
 }

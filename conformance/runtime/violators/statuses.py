@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
 from tessera_reference.abi.status import Failure
-from tessera_reference.mesh.capacity import Capacity
 from tessera_reference.runtime.launches import LaunchWork
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
@@ -110,22 +108,9 @@ def wrapping(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**(given | {"bytes": given["bytes"] & 0xFFFFFFFF}))
 
 
-def alone(capacity: Capacity, numbers: Any, bytes: int) -> None:
-    """Compare each allocation with the whole device."""
-    if any(bytes > capacity.devices[each].total for each in numbers):
-        raise Refusal(OUT_OF_MEMORY, "call", "tessMalloc: no memory")
-
-
 MEMORY = [
     answering("RT-19.A-02", "wrapping", "counts bytes in 32 bits", "tessMalloc", wrapping),
     answering("RT-19.A-02", "host_wrapping", "counts bytes of the host in 32 bits", "tessHostAlloc", wrapping),
-    replaced(
-        "RT-19.A-02",
-        "compares each allocation with the whole device",
-        BuildsOnce,
-        (Capacity, "require_on_devices", alone),
-        name="alone",
-    ),
 ]
 
 
