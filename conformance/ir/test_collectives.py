@@ -5,6 +5,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import graph_of, syntax_twins, tensor_type, verified_twins
 from tessera_conformance.dsl import func, module
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
 
 MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 UNDECLARED = ("distributed", "types")
@@ -20,7 +21,7 @@ def meshed(*statements, parameters=f"X: {VECTOR}", result=VECTOR):
 
 def reducing(arguments="X", attributes='axis=dp, op="sum"'):
     """A function that returns an all-reduce."""
-    return meshed(f"return dist.all_reduce({', '.join(filter(None, [arguments, attributes]))});")
+    return meshed(f"return dist.all_reduce({arguments}) @{{{attributes}}};")
 
 
 # Spelling
@@ -67,7 +68,10 @@ def test_a_dist_call_of_another_form_is_refused(impl, check, call, place):
 )
 def test_a_dist_statement_has_arguments_and_attributes(impl, check, call):
     """Axis and op as keyword arguments or in the attribute block (AMB-LANG-14, AMB-LANG-100), also as a value."""
-    check.accepts(impl.language.verify(source=meshed(f"{call};", "return X;")), "as a statement")
+    answer = impl.language.verify(source=meshed(f"{call};", "return X;"))
+    keyword = isinstance(answer, Rejected) and answer.phase == "parse" and "=" in call.partition("@")[0]
+    check.reading("AMB-LANG-14", "attribute block only", keyword)
+    check.accepts(answer, "as a statement")
     check.accepts(impl.language.verify(source=meshed(f"return {call};")), "as a value")
 
 
@@ -216,9 +220,9 @@ def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, ca
     """The same with each of its declarations left out is refused (AMB-LANG-141)."""
     source = meshed(f"let Y: tensor<{extent}xfp32> = {call};", "return X;")
     check.accepts(impl.language.verify(source=source))
-    for declaration in (", axis=dp", ', op="sum"'):
+    for declaration, rest in (("{axis=dp, ", "{"), ("{axis=dp}", "{}"), (', op="sum"', "")):
         if declaration in call:
-            check.rejects(impl.language.verify(source=source.replace(declaration, "")), category=UNDECLARED)
+            check.rejects(impl.language.verify(source=source.replace(declaration, rest)), category=UNDECLARED)
 
 
 @feature("mesh-collectives")
@@ -226,10 +230,10 @@ def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, ca
 @pytest.mark.parametrize(
     ("legal", "illegal", "shape"),
     [
-        ('reduce_scatter(X, axis=dp, op="sum")', 'reduce_scatter(X, axis=dp, op="sum", dim=1)', "1x6"),
-        ("all_to_all(X, axis=dp)", "all_to_all(X, axis=dp, split=1)", "4x6"),
-        ("broadcast(X, axis=dp, root=3)", "broadcast(X, axis=dp, root=4)", "4x6"),
-        ("broadcast(X, axis=tp, root=1)", "broadcast(X, axis=tp, root=-1)", "4x6"),
+        ('reduce_scatter(X) @{axis=dp, op="sum"}', 'reduce_scatter(X) @{axis=dp, op="sum", dim=1}', "1x6"),
+        ("all_to_all(X) @{axis=dp}", "all_to_all(X) @{axis=dp, split=1}", "4x6"),
+        ("broadcast(X) @{axis=dp, root=3}", "broadcast(X) @{axis=dp, root=4}", "4x6"),
+        ("broadcast(X) @{axis=tp, root=1}", "broadcast(X) @{axis=tp, root=-1}", "4x6"),
     ],
     ids=["scatter", "all-to-all", "root-behind", "root-before"],
 )
