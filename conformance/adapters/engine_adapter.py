@@ -23,6 +23,9 @@ class EngineAdapter(ABC):
     `operations` is the module with the library's table of operations, if it has one.
     """
 
+    features: tuple[str, ...] = ()
+    """What it claims beside `FEATURES`."""
+
     def __init__(
         self, engine: str, version: str, ranks: int, name: str = "", operations: ModuleType | None = None
     ) -> None:
@@ -31,7 +34,7 @@ class EngineAdapter(ABC):
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims."""
-        return hello_of_engine(self.engine, self.version, FEATURES, self.name)
+        return hello_of_engine(self.engine, self.version, (*FEATURES, *self.features), self.name)
 
     def numerics_evaluate(self, **question: Any) -> dict[str, Any]:
         """One operation of the library's table."""

@@ -64,6 +64,8 @@ TABLE = calls("jax", {"jax": jax, "jnp": jnp, "lax": lax, "np": np}, compiled)
 class JaxAdapter(EngineAdapter):
     """Collectives over virtual devices, and the operations of the table."""
 
+    features = ("bf16-collectives",)
+
     def __init__(self) -> None:
         super().__init__("jax", jax.__version__, RANKS, operations=sys.modules[__name__])
 

@@ -45,12 +45,9 @@ def taken_part(group: Group, request: Request, own: Array) -> Array:
     """What this rank has afterwards; `own` is what it brings, both flat. What is only moved travels as bytes."""
     if request.operation not in COMBINING:
         return _moved(group, request, own)
-    engine_op = "sum" if request.op == "mean" else request.op
     if request.operation == "reduce_scatter":
-        result = group.reduce_scatter(own, engine_op, share_sizes(own.size, group.size))
-    else:
-        result = _in_chunks(own, request.chunk, lambda part: group.all_reduce(part, engine_op))
-    return result / result.dtype.type(group.size) if request.op == "mean" else result
+        return group.reduce_scatter(own, request.op, share_sizes(own.size, group.size))
+    return _in_chunks(own, request.chunk, lambda part: group.all_reduce(part, request.op))
 
 
 def _moved(group: Group, request: Request, own: Array) -> Array:

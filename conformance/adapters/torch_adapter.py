@@ -73,11 +73,15 @@ TABLE = calls("torch", {"torch": torch, "F": functional, "np": np}, on_arrays)
 class TorchAdapter(EngineAdapter):
     """Collectives of gloo, and the operations of the table."""
 
+    features = ("bf16-collectives",)
+
     def __init__(self) -> None:
         super().__init__("gloo", torch.__version__, RANKS, name="torch", operations=sys.modules[__name__])
 
     def require(self, request: Request, dtype: str) -> None:
         """The dtypes that gloo combines."""
+        if request.op == "mean":
+            raise NotSupported("mean in gloo")
         combining = request.operation in COMBINING
         if combining and (dtype == "int16" or (kind_of(dtype) == "complex" and request.op not in ("sum", "mean"))):
             raise NotSupported(f"{request.op} of {dtype} in gloo")

@@ -11,6 +11,7 @@ from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
 
 POLICIES = {"deterministic": (0, 1, 1, 0), "strict": (1, 1, 1, 0)}
+BF16 = pytest.param("bf16", marks=feature("bf16-collectives"), id="bf16")
 FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
 
 
@@ -23,7 +24,7 @@ def test_golden(impl, check, vector):
 @feature("operation-access")
 @clause("LANG-15-10", "LANG-15-16", "RT-13-01")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+@pytest.mark.parametrize("dtype", [BF16, "fp32"])
 def test_every_rank_gets_the_same_bits(impl, check, ranks, dtype):
     """Whatever the order, it is one order: ranks do not differ (AMB-LANG-109)."""
     inputs = [counted(dtype, (40,), seed=331 + rank, exponents=(-6, 6)) for rank in range(ranks)]
@@ -36,7 +37,7 @@ def test_every_rank_gets_the_same_bits(impl, check, ranks, dtype):
 @feature("operation-access")
 @clause("RT-13-01", "LANG-15-16")
 @pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("dtype", ["int32", "fp32", "bf16"])
+@pytest.mark.parametrize("dtype", ["int32", "fp32", BF16])
 def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
     """The largest and smallest of exact values are exact at every level."""
     rows = [[1, -2, 3, 5], [4, -5, 6, 5], [0, 7, -8, 5]]
@@ -48,7 +49,7 @@ def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
         check.bits(output, tensor_of(dtype, wanted), f"the {op} over ranks")
 
 
-@feature("operation-access")
+@feature("operation-access", "collective-policy")
 @clause("RT-13-09")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize("wire", ["fp8_e4m3", "bf16"])
@@ -79,7 +80,7 @@ LOSSY = [("bf16", "fp16"), ("fp16", "bf16"), ("fp8_e5m2", "fp8_e4m3"), ("fp8_e4m
 LOSSY += [("int32", "int16"), ("int32", "fp32")]
 
 
-@feature("operation-access")
+@feature("operation-access", "collective-policy")
 @clause("RT-13-09")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize(("dtype", "wire"), LOSSLESS)
@@ -96,7 +97,7 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
         check.bits(output, plain[rank], f"rank {rank}, with the wire and without one")
 
 
-@feature("operation-access")
+@feature("operation-access", "collective-policy")
 @clause("RT-13-09")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize(("dtype", "wire"), LOSSY)
@@ -110,7 +111,7 @@ def test_a_wire_that_lacks_a_value_of_the_data_is_lossy_whatever_its_width(impl,
     check.status(impl.collectives.all_reduce(**call, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
 
 
-@feature("operation-access")
+@feature("operation-access", "collective-policy")
 @clause("RT-13-09")
 def test_nothing_is_lost_on_the_wire_where_the_policy_is_strict(impl, check):
     """Numbers that fp8 and bf16 do not have arrive whole: their sum with zero has all their bits."""
@@ -161,7 +162,7 @@ def test_ranks_with_different_buffers_are_refused(impl, check, other):
 @clause("LANG-15-10", "RT-06-03", "RT-06-04", "RT-13-01")
 @level("deterministic")
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("dtype", ["fp32", BF16])
 def test_ranks_are_combined_as_declared(impl, check, dtype, ranks):
     """The declared tree and arithmetic, replayed; on every rank, and the same bits on every run."""
     inputs = [counted(dtype, (48,), seed=371 + rank, exponents=(-7, 7)) for rank in range(ranks)]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
+from tessera_conformance.chapters.collectives.kit.readings import recognize_bare_fp8
+from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values, telling
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, finite
-from tessera_conformance.oracle.formats import FloatFormat, float_format, values_of
+from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.counter import counted
 
@@ -26,7 +26,7 @@ def named(wires: Sequence[str]) -> list[object]:
     return [pytest.param(wire, marks=clause(clauses.get(wire, "COLL-02.5-08")), id=wire) for wire in wires]
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-08-05")
 @pytest.mark.parametrize("source", ["fp32", "fp64", "fp16", "bf16", "fp8_e5m2"])
 @pytest.mark.parametrize("wire", named(list(WIRES)))
@@ -34,7 +34,9 @@ def test_a_wire_dtype_is_a_cast_there_and_back(impl, check, wire, source):
     """Rounded once to nearest even, ties, subnormals, overflow, infinities, NaN and signs of zeros included."""
     target, origin = float_format(WIRES[wire]), float_format(source)
     x = of_values(source, list(telling(target)))
-    found = check.returns(impl.collectives.compress(input=x, dtype=wire))
+    observed = impl.collectives.compress(input=x, dtype=wire)
+    recognize_bare_fp8(check, observed, wire)
+    found = check.returns(observed)
     sent = [target.encode(value) for value in values_of(x)]
     check.bits(found["payload"], Tensor.from_words(WIRES[wire], x.shape, sent), "what travels")
     back = [origin.encode(target.decode(code)) for code in sent]
@@ -42,18 +44,20 @@ def test_a_wire_dtype_is_a_cast_there_and_back(impl, check, wire, source):
     check.equal("scales" in found, False, "whether a scale travels without a scheme")
 
 
-@feature("compression")
+@feature("compression-probe")
 @pytest.mark.parametrize("wire", named(["bf16", "fp16", "fp8", "fp8_e5m2"]))
 def test_the_payload_has_the_shape_of_the_tensor(impl, check, wire):
     """Scalars, empty tensors and several axes travel as they are."""
     for shape in ((), (0,), (2, 0), (3, 4, 5)):
         x = counted("fp32", shape, seed=401)
-        found = check.returns(impl.collectives.compress(input=x, dtype=wire))
+        observed = impl.collectives.compress(input=x, dtype=wire)
+        recognize_bare_fp8(check, observed, wire)
+        found = check.returns(observed)
         check.equal((found["payload"].dtype, found["payload"].shape), (WIRES[wire], shape), "what travels")
         check.equal((found["restored"].dtype, found["restored"].shape), ("fp32", shape), "what is restored")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-01")
 @pytest.mark.parametrize(
     "wire", ["fp32", "fp64", "tf32", "int8", "bool", "complex64", "fp4", "fp8_e4m3fn", "e4m3", "BF16", "float16", ""]
@@ -66,7 +70,7 @@ def test_another_wire_dtype_is_refused(impl, check, wire, scheme):
     check.status(impl.collectives.compress(input=x, dtype=wire, **scheme), "TESS_ERR_INVALID_VALUE")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-01")
 @pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
 def test_data_that_no_wire_rounds_are_unsupported(impl, check, dtype):
@@ -75,7 +79,7 @@ def test_data_that_no_wire_rounds_are_unsupported(impl, check, dtype):
     check.status(impl.collectives.compress(input=x, dtype="bf16"), "TESS_ERR_UNSUPPORTED")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-02", "COLL-06-06")
 @pytest.mark.parametrize(("shape", "block"), BLOCKS)
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
@@ -84,24 +88,28 @@ def test_blocks_are_restored_within_half_a_step(impl, check, wire, shape, block)
     for name, values in inputs(prod(shape), block).items():
         x = of_values("fp32", values, shape)
         given = {"dtype": wire, "qscheme": "blockwise", "block": block}
-        found = check.returns(impl.collectives.compress(input=x, **given))
+        observed = impl.collectives.compress(input=x, **given)
+        recognize_bare_fp8(check, observed, wire)
+        found = check.returns(observed)
         check.equal(found["block"], block, "the block that was taken")
         judge_blocks(check, x, found, WIRES[wire], block, name)
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-02", "COLL-06-06")
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
 def test_the_block_is_declared_where_none_is_asked_for(impl, check, wire):
     """The answer says how many elements share a scale."""
     x = counted("fp32", (1000,), seed=404, exponents=(-20, 20))
-    found = check.returns(impl.collectives.compress(input=x, dtype=wire, qscheme="blockwise"))
+    observed = impl.collectives.compress(input=x, dtype=wire, qscheme="blockwise")
+    recognize_bare_fp8(check, observed, wire)
+    found = check.returns(observed)
     block = found.get("block", 0)
     check.true(block >= 1, "the block has at least one element", block)
     judge_blocks(check, x, found, WIRES[wire], block, "the declared block")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-02", "COLL-06-06")
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
 @pytest.mark.parametrize("bad", [NAN, INFINITY, NEGATIVE_INFINITY], ids=["nan", "inf", "-inf"])
@@ -114,7 +122,7 @@ def test_a_block_that_has_no_scale_is_refused(impl, check, wire, bad):
         check.status(call, "TESS_ERR_INVALID_VALUE")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-02")
 @pytest.mark.parametrize(
     "given",
@@ -131,17 +139,18 @@ def test_a_block_that_has_no_scale_is_refused(impl, check, wire, bad):
 def test_another_scheme_or_block_is_refused(impl, check, given):
     """blockwise is the scheme; a block has at least one element, and belongs to a scheme."""
     x = counted("fp32", (8,), seed=405)
-    check.returns(impl.collectives.compress(input=x, dtype="fp8", qscheme="blockwise", block=4))
-    check.status(impl.collectives.compress(input=x, dtype="fp8", **given), "TESS_ERR_INVALID_VALUE")
+    check.returns(impl.collectives.compress(input=x, dtype="fp8_e4m3", qscheme="blockwise", block=4))
+    check.status(impl.collectives.compress(input=x, dtype="fp8_e4m3", **given), "TESS_ERR_INVALID_VALUE")
 
 
-@feature("compression")
+@feature("compression-probe")
 @clause("COLL-02.5-02")
 @pytest.mark.parametrize("dtype", ["fp64", "bf16", "int32"])
 def test_scales_are_for_fp32_data(impl, check, dtype):
     """A scale of fp32 does not serve wider data, and other data are not scaled unasked (AMB-COLL-38)."""
     x = counted(dtype, (8,), seed=406)
-    check.status(impl.collectives.compress(input=x, dtype="fp8", qscheme="blockwise", block=4), "TESS_ERR_UNSUPPORTED")
+    observed = impl.collectives.compress(input=x, dtype="fp8_e4m3", qscheme="blockwise", block=4)
+    check.status(observed, "TESS_ERR_UNSUPPORTED")
 
 
 def judge_blocks(check, x: Tensor, found: dict[str, Tensor], wire: str, block: int, what: str) -> None:
@@ -182,18 +191,3 @@ def inputs(count: int, block: int) -> dict[str, list[Value]]:
         "subnormal blocks": [SINGLE.round(value) for value in lowest],
         "special blocks": [SINGLE.round(value) if isinstance(value, Fraction) else value for value in mixed],
     }
-
-
-def telling(target: FloatFormat) -> Iterator[Value]:
-    """Values that tell roundings to a format apart: its neighbours' midpoints, and what lies around them."""
-    codes = [0, 1, 2, (1 << target.fraction_bits) - 1, target.encode(Fraction(1)), target.largest_code - 2]
-    near = Fraction(1, 1 << 40)
-    for code in codes:
-        for low, high in pairwise(finite(target.decode(each)) for each in (code, code + 1, code + 2)):
-            middle = (low + high) / 2
-            for value in (low, middle * (1 - near), middle, middle * (1 + near)):
-                yield from (value, -value)
-    beyond = target.largest + (target.largest - finite(target.decode(target.largest_code - 1))) / 2
-    for value in (target.largest, beyond * (1 - near), beyond, beyond * 2):
-        yield from (value, -value)
-    yield from (NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN)

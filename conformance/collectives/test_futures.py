@@ -15,6 +15,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     told,
 )
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 pytestmark = feature("graph-ir-text")
 
@@ -147,6 +148,7 @@ def test_an_axis_is_required_unless_one_alone_has_several_ranks(impl, check, mes
     if legal:
         check.accepts(asked)
     else:
+        check.reading("AMB-COLL-02", "whole mesh by default", isinstance(asked, Returned))
         check.rejects(asked, category="distributed", at_line=FIRST_LINE)
 
 

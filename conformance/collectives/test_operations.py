@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, OPERATORS, RANKS, afterwards, share
+from tessera_conformance.chapters.collectives.kit.readings import recognize_operators
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
@@ -50,6 +52,7 @@ def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, op
             rows = [small(rank, count, op) for rank in range(ranks)]
             inputs = [tensor_of(dtype, row) for row in rows]
             observed = impl.collectives.run(operation=operation, inputs=inputs, op=op, algorithm=algorithm)
+            recognize_operators(check, observed, op)
             outputs = check.returns(observed)["outputs"]
             check.equal(len(outputs), ranks, "the number of results")
             for rank, wanted in enumerate(afterwards(operation, rows, op)):
@@ -101,7 +104,7 @@ def test_blocks_change_places(impl, check, algorithm, ranks):
         check.bits(back[rank], inputs[rank], f"twice exchanged, rank {rank}")
 
 
-@feature("operation-access", "all-to-all")
+@feature("operation-access", "all-to-all", "argument-checks")
 @clause("COLL-07.2-02")
 def test_blocks_of_different_sizes_are_refused(impl, check):
     """Seven elements are no three blocks of one size (AMB-COLL-34)."""
@@ -109,12 +112,13 @@ def test_blocks_of_different_sizes_are_refused(impl, check):
         inputs = [tensor_of("int32", list(range(count))) for _ in range(ranks)]
         observed = impl.collectives.run(operation="all_to_all", inputs=inputs)
         if count % ranks:
+            check.reading("AMB-COLL-34", "shares as AMB-RT-04 says", isinstance(observed, Returned))
             check.status(observed, "TESS_ERR_INVALID_VALUE")
         else:
             check.returns(observed)
 
 
-@feature("operation-access", "all-to-all", "algorithm-control")
+@feature("operation-access", "all-to-all", "algorithm-control", "argument-checks")
 @clause("COLL-07.2-02")
 @pytest.mark.parametrize("algorithm", ["tree", "halving_doubling", "hierarchical"])
 def test_an_algorithm_that_an_all_to_all_does_not_have_is_unsupported(impl, check, algorithm):
@@ -160,7 +164,7 @@ def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operati
                 check.bits(outputs[rank], tensor_of("int32", row), f"{algorithm}: rank {rank} in the group {group}")
 
 
-@feature("operation-access", "subgroups")
+@feature("operation-access", "subgroups", "argument-checks")
 @clause("COLL-02.2-03")
 @pytest.mark.parametrize(
     "groups",
@@ -172,6 +176,8 @@ def test_groups_that_are_no_partition_are_refused(impl, check, groups):
     inputs = [tensor_of("int32", [rank, 1]) for rank in range(3)]
     check.returns(impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=[[0], [2, 1]]))
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=groups)
+    left_out = isinstance(observed, Returned) and groups == [[0, 1]]
+    check.reading("AMB-COLL-32", "ranks may be left out", left_out)
     check.status(observed, "TESS_ERR_INVALID_VALUE")
 
 
@@ -189,7 +195,7 @@ MISTAKES = {
 }
 
 
-@feature("operation-access")
+@feature("operation-access", "argument-checks")
 @clause("RT-13-01")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_arguments_that_do_not_fit_are_refused(impl, check, mistake):

@@ -17,9 +17,10 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     program,
     returns,
 )
+from tessera_conformance.chapters.collectives.kit.readings import recognize_operators
 from tessera_conformance.chapters.collectives.kit.wires import of_values
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce, reduce_scatter
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
@@ -82,6 +83,7 @@ def test_under_strict_they_have_the_bits_of_the_canonical_tree(impl, check, op, 
         for algorithm in ALGORITHMS:
             for operation, oracle in (("all_reduce", all_reduce), ("reduce_scatter", reduce_scatter)):
                 observed = impl.collectives.run(operation=operation, algorithm=algorithm, **given)
+                recognize_operators(check, observed, op)
                 outputs = check.returns(observed)["outputs"]
                 for rank, (found, wanted) in enumerate(zip(outputs, oracle(*inputs, op=op), strict=True)):
                     check.bits(found, wanted, f"{operation} by {algorithm}, rank {rank} of {ranks}")
@@ -97,7 +99,9 @@ def test_under_deterministic_they_have_the_order_of_their_algorithm(impl, check,
         inputs = rows(dtype, ranks, count)
         for algorithm in ALGORITHMS:
             given = {"inputs": inputs, "op": op, "algorithm": algorithm, "level": "deterministic"}
-            outputs = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
+            observed = impl.collectives.run(operation="all_reduce", **given)
+            recognize_operators(check, observed, op)
+            outputs = check.returns(observed)["outputs"]
             again = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
             for rank, output in enumerate([*outputs, *again]):
                 check.bits(output, outputs[0], f"{algorithm}: rank {rank % ranks} of {ranks} and rank 0")
@@ -118,19 +122,21 @@ def test_under_deterministic_they_have_the_order_of_their_algorithm(impl, check,
 
 @feature("operation-access")
 @clause("RT-13-01")
+@level("strict")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op", DTYPES)
 def test_special_values(impl, check, op, dtype):
     """Signs of zeros, subnormals kept, infinities and NaN; overflow is that of the accumulator on the way."""
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, level="strict")
+    recognize_operators(check, observed, op)
     for rank, (found, wanted) in enumerate(
         zip(check.returns(observed)["outputs"], all_reduce(*inputs, op=op), strict=True)
     ):
         check.bits(found, wanted, f"{op} of {dtype}, rank {rank}")
 
 
-@feature("operation-access")
+@feature("operation-access", "bf16-collectives")
 @clause("RT-13-01")
 def test_a_mean_is_rounded_once(impl, check):
     """Sums that fp32 has and bf16 has not, quotients that neither has, and a mean of numbers whose sum bf16 lacks."""
@@ -139,7 +145,9 @@ def test_a_mean_is_rounded_once(impl, check):
     columns += [(Fraction(n), Fraction(1), Fraction(k, 2)) for n in (256, 258, 262, 384, 510) for k in (0, 1, 3)]
     inputs = [of_values("bf16", list(row)) for row in zip(*columns, strict=True)]
     words = [layout.encode(layout.round(sum(column, Fraction(0)) / 3)) for column in columns]
-    outputs = check.returns(impl.collectives.run(operation="all_reduce", inputs=inputs, op="mean"))["outputs"]
+    observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="mean")
+    recognize_operators(check, observed, "mean")
+    outputs = check.returns(observed)["outputs"]
     for rank, output in enumerate(outputs):
         check.bits(output, Tensor.from_words("bf16", (len(words),), words), f"rank {rank}")
 
@@ -159,6 +167,7 @@ def test_products_of_integers_wrap(impl, check, dtype):
         wanted.append(wrapped - (1 << bits) if wrapped > high else wrapped)
     for algorithm in ALGORITHMS:
         observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="prod", algorithm=algorithm)
+        recognize_operators(check, observed, "prod")
         for rank, output in enumerate(check.returns(observed)["outputs"]):
             check.bits(output, tensor_of(dtype, wanted), f"{algorithm}, rank {rank}")
 
@@ -171,7 +180,7 @@ LACKING = [
 ]
 
 
-@feature("operation-access")
+@feature("operation-access", "argument-checks")
 @clause("RT-13-01")
 @pytest.mark.parametrize(("op", "dtype"), LACKING)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter"])

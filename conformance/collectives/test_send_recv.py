@@ -61,6 +61,7 @@ MISTAKES = {"to_itself": [[1, 1]], "unknown_source": [[5, 0]], "unknown_target":
 MISTAKES |= {"received_twice": [[0, 2], [1, 2]], "the_same_twice": [[0, 1], [0, 1]]}
 
 
+@feature("argument-checks")
 @pytest.mark.parametrize("pairs", MISTAKES.values(), ids=MISTAKES)
 def test_pairs_that_cannot_meet_are_refused(impl, check, pairs):
     """TESS_ERR_INVALID_VALUE; without the mistake the pairs meet."""
@@ -68,6 +69,7 @@ def test_pairs_that_cannot_meet_are_refused(impl, check, pairs):
     check.status(impl.collectives.send_recv(inputs=brought("fp32"), pairs=pairs), "TESS_ERR_INVALID_VALUE")
 
 
+@feature("argument-checks")
 @pytest.mark.parametrize(
     "other", [counted("fp32", (8,), seed=1), counted("fp32", (7, 1), seed=1), counted("bf16", (7,), seed=1)]
 )

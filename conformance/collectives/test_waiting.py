@@ -19,6 +19,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 )
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.tensors import Tensor
 
@@ -132,6 +133,8 @@ def test_a_second_await_yields_the_same_value(impl, check):
     )
     rows = spread(3)
     total = all_reduce(*rows)[0]
+    observed = impl.collectives.execute(text=text, function="f", ranks=given(rows))
+    check.reading("AMB-COLL-03", "errors", isinstance(observed, Rejected))
     for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
         for place, found in enumerate(outputs):
             check.bits(found, total, f"rank {rank}, await {place}")

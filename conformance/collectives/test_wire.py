@@ -9,10 +9,12 @@ from itertools import chain
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
+from tessera_conformance.chapters.collectives.kit.readings import recognize_operators, recognize_unquantized
 from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, Value, exponent_of, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
@@ -104,6 +106,7 @@ def test_other_operators_combine_what_was_sent(impl, check, wire, op):
     columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
     wanted = [float_format(WIRES[wire]).round(combine[op](column)) for column in columns]
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, wire=wire, level="fast")
+    recognize_operators(check, observed, op)
     for rank, output in enumerate(check.returns(observed)["outputs"]):
         check.bits(output, received(wanted, "fp32"), f"{op}, rank {rank}")
 
@@ -128,6 +131,7 @@ def test_fp64_data_are_added_in_fp64(impl, check, wire):
         observed = impl.collectives.run(
             operation="all_reduce", inputs=inputs, op="sum", algorithm=algorithm, wire=wire, level="fast"
         )
+        check.reading("AMB-COLL-06", "fp64 refused", isinstance(observed, Rejected))
         for rank, output in enumerate(check.returns(observed)["outputs"]):
             check.bits(output, received(wanted, "fp64"), f"by {algorithm}, rank {rank}")
 
@@ -196,9 +200,11 @@ def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data
     inputs = [tensor_of(data, [1, 2, 0, 4]) for _ in range(2)]
     for given in ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"}):
         call = {"inputs": inputs, **given}
-        check.returns(impl.collectives.run(**call, level=level))
+        plain = check.returns(impl.collectives.run(**call, level=level))["outputs"]
         check.returns(impl.collectives.run(**call, level="fast", wire=wire))
-        refused(check, impl.collectives.run(**call, level=level, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
+        observed = impl.collectives.run(**call, level=level, wire=wire)
+        recognize_unquantized(check, observed, plain)
+        refused(check, observed, "TESS_ERR_DETERMINISM_VIOLATION")
 
 
 @feature("operation-access", "compression")

@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 from tessera_conformance.oracle import bounds
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, declaration
@@ -68,6 +69,7 @@ def test_a_tree_over_another_number_of_elements_is_refused(impl, check):
         observation = impl.numerics.evaluate(
             operation="sum", inputs=[x], attributes={"axis": 0}, descriptor={"reduction_order": tree}
         )
+        check.reading("AMB-RT-78", "it is ignored", isinstance(observation, Returned))
         check.status(observation, "TESS_ERR_INVALID_VALUE")
 
 

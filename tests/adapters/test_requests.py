@@ -1,4 +1,4 @@
-"""What is asked of an engine is checked before any rank takes part; and the orders on file are answered."""
+"""What no engine defines is asked of none; and the orders on file are answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.adapter import NotSupported
 from tessera_conformance.arithmetic import NodeArithmetic, Tree
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
@@ -29,35 +29,33 @@ def orders(at_the_root: Path) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("operation", "arguments", "status"),
+    ("operation", "arguments"),
     [
-        ("all_reduced", {"op": "sum"}, "TESS_ERR_INVALID_VALUE"),
-        ("all_reduce", {}, "TESS_ERR_INVALID_VALUE"),
-        ("all_gather", {"op": "sum"}, "TESS_ERR_INVALID_VALUE"),
-        ("all_reduce", {"op": "sum", "algorithm": "rings"}, "TESS_ERR_INVALID_VALUE"),
-        ("all_reduce", {"op": "sum", "root": 0}, "TESS_ERR_INVALID_VALUE"),
-        ("broadcast", {}, "TESS_ERR_INVALID_VALUE"),
-        ("broadcast", {"root": -1}, "TESS_ERR_INVALID_VALUE"),
-        ("broadcast", {"root": 1, "groups": [[0], [1]]}, "TESS_ERR_INVALID_VALUE"),
-        ("all_reduce", {"op": "sum", "groups": [[0, 1], []]}, "TESS_ERR_INVALID_VALUE"),
-        ("all_reduce", {"op": "sum", "per_node": 3}, "TESS_ERR_UNSUPPORTED"),
+        ("all_reduced", {"op": "sum"}),
+        ("all_reduce", {}),
+        ("all_gather", {"op": "sum"}),
+        ("all_reduce", {"op": "sum", "algorithm": "rings"}),
+        ("all_reduce", {"op": "sum", "root": 0}),
+        ("broadcast", {}),
+        ("broadcast", {"root": -1}),
+        ("broadcast", {"root": 1, "groups": [[0], [1]]}),
+        ("all_reduce", {"op": "sum", "groups": [[0, 1], []]}),
+        ("all_reduce", {"op": "sum", "per_node": 3}),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(
-    requests: ModuleType, operation: str, arguments: Mapping[str, Any], status: str
+def test_no_engine_is_asked_for_arguments_that_do_not_fit(
+    requests: ModuleType, operation: str, arguments: Mapping[str, Any]
 ) -> None:
-    with pytest.raises(Refusal) as stop:
+    with pytest.raises(NotSupported):
         requests.request_of(operation, PAIR, 8, **arguments)
-    assert stop.value.outcome.code == status
 
 
-def test_operators_that_a_dtype_has_not_are_refused(requests: ModuleType) -> None:
+def test_no_engine_is_asked_for_operators_that_a_dtype_has_not(requests: ModuleType) -> None:
     for dtype, op in (("int32", "mean"), ("bool", "sum"), ("complex64", "max")):
         element = ELEMENT_FORMATS[dtype]
         inputs = [Tensor(dtype, (1,), bytes(element.word_bytes * element.words))] * 2
-        with pytest.raises(Refusal) as stop:
+        with pytest.raises(NotSupported):
             requests.request_of("all_reduce", inputs, 8, op=op)
-        assert stop.value.outcome.code == "TESS_ERR_UNSUPPORTED"
 
 
 def test_a_sound_request(requests: ModuleType) -> None:
@@ -110,9 +108,8 @@ def test_integers_have_every_order(orders: ModuleType) -> None:
     assert Tree.from_json(said["tree"]).leaves == 3
 
 
-def test_pairs_that_cannot_meet_are_refused(requests: ModuleType) -> None:
+def test_no_engine_is_asked_for_pairs_that_cannot_meet(requests: ModuleType) -> None:
     assert requests.send_recv_of(PAIR, [[0, 1], [1, 0]], 8).pairs == ((0, 1), (1, 0))
     for pairs in ([[0, 0]], [[0, 2]], [[-1, 0]], [[0, 1], [0, 1]]):
-        with pytest.raises(Refusal) as stop:
+        with pytest.raises(NotSupported):
             requests.send_recv_of(PAIR, pairs, 8)
-        assert stop.value.outcome.code == "TESS_ERR_INVALID_VALUE"

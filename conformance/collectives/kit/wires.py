@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
-from tessera_conformance.oracle.exact import Value, exponent_of
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, exponent_of, finite
+from tessera_conformance.oracle.formats import FloatFormat, float_format
 from tessera_conformance.tensors import Tensor
 
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
@@ -42,3 +43,18 @@ def of_values(dtype: str, values: Sequence[Value], shape: Sequence[int] | None =
     """A tensor of values, each rounded to the dtype; flat unless a shape is given."""
     words = [float_format(dtype).encode(value, nonfinite=True) for value in values]
     return Tensor.from_words(dtype, (len(words),) if shape is None else shape, words)
+
+
+def telling(target: FloatFormat) -> Iterator[Value]:
+    """Values that tell roundings to a format apart: its neighbours' midpoints, and what lies around them."""
+    codes = [0, 1, 2, (1 << target.fraction_bits) - 1, target.encode(Fraction(1)), target.largest_code - 2]
+    near = Fraction(1, 1 << 40)
+    for code in codes:
+        for low, high in pairwise(finite(target.decode(each)) for each in (code, code + 1, code + 2)):
+            middle = (low + high) / 2
+            for value in (low, middle * (1 - near), middle, middle * (1 + near)):
+                yield from (value, -value)
+    beyond = target.largest + (target.largest - finite(target.decode(target.largest_code - 1))) / 2
+    for value in (target.largest, beyond * (1 - near), beyond, beyond * 2):
+        yield from (value, -value)
+    yield from (NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN)

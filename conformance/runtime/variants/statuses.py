@@ -6,9 +6,10 @@ from typing import Any, NoReturn
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.status import Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime import handles
+from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.entries import report
 from tessera_reference.runtime.launches import LaunchWork
 
@@ -110,3 +111,46 @@ class LastArgumentFirst(ReferenceAdapter):
         if outJsonPath is None:
             self.refuse("tessProfilerStop", "outJsonPath")
         return super().runtime_tessProfilerStop(outJsonPath=outJsonPath, **given)
+
+
+def mismatch_of_policies(met: CollectiveWork, contributions: Any) -> None:
+    """Ranks under different policies do not agree on their collective, as appendix A has it."""
+    try:
+        AGREEMENT(met, contributions)
+    except Failure as failure:
+        if "another policy" in failure.given:
+            raise Failure(
+                Status.TESS_ERR_COLLECTIVE_MISMATCH, failure.function, failure.given, failure.allowed
+            ) from None
+        raise
+
+
+AGREEMENT = CollectiveWork._require_agreement
+APPENDIX = altered(
+    "AMB-RT-13",
+    "calls a difference in policy a mismatch",
+    ("runtime/rank-disagreement/*",),
+    ReferenceAdapter,
+    (CollectiveWork, "_require_agreement", mismatch_of_policies),
+    name="policy_mismatch",
+)
+
+
+@varies(
+    "AMB-RT-78",
+    "passes over a tree of another number of elements",
+    "runtime/descriptor/*",
+    "runtime/named-operations/*",
+)
+class PassesOverTrees(ReferenceAdapter):
+    """Such a descriptor says nothing of this reduction."""
+
+    def numerics_evaluate(self, *, descriptor: dict[str, Any] | None = None, **question: Any) -> dict[str, Any]:
+        """With the order of its own where the tree of the descriptor does not fit."""
+        try:
+            return super().numerics_evaluate(descriptor=descriptor, **question)
+        except Refusal:
+            if not descriptor or not isinstance(descriptor.get("reduction_order"), list):
+                raise
+            others = {name: value for name, value in descriptor.items() if name != "reduction_order"}
+            return super().numerics_evaluate(descriptor=others, **question)

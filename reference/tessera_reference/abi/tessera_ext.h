@@ -494,12 +494,34 @@ tessStatus_t tessxCollectivesSendRecv(const char* inputs, const char* pairs, int
  *   path  NULL where left out
  *   cuts  JSON, [link_cut]; NULL where left out
  *   out  JSON, {transfers: [transfer], duration: int>=0, trace?: text}
- * Feature link-credits. COLL-03.1-03, COLL-04.2-01 to 04, COLL-04.3-01, COLL-06-01, COLL-06-08, COLL-08-19
+ * Feature message-times. COLL-03.1-03, COLL-04.2-01 to 04, COLL-04.3-01, COLL-06-01, COLL-06-08, COLL-08-19
  */
 tessStatus_t tessxCollectivesTransfers(const char* operation, const char* algorithm, int64_t count,
                                        int64_t element_bytes, const char* topology, const char* devices, int64_t root,
                                        int64_t chunk, const char* down, const char* path, const char* cuts, int trace,
                                        char* out, size_t capacity, size_t* needed);
+
+/*
+ * A limiter of chunks on links, each with so many credits.
+ *   credits  JSON, {*: int>=1}
+ * Feature credit-limiter. COLL-04.2-01, COLL-04.2-02
+ */
+tessStatus_t tessxCollectivesLimiter(const char* credits, int64_t* limiter);
+
+/*
+ * Issues one of the ready chunks for which every link on its way has a credit, takes these credits, and tells its id;
+ * null where there is no such chunk.
+ *   ready  JSON, [ready_chunk; 1..]
+ *   out  JSON, {chunk: text or null}
+ * Feature credit-limiter. COLL-04.2-03, COLL-04.2-04
+ */
+tessStatus_t tessxCollectivesAcquire(int64_t limiter, const char* ready, char* out, size_t capacity, size_t* needed);
+
+/*
+ * The chunk has arrived: its credits are back.
+ * Feature credit-limiter. COLL-04.2-03
+ */
+tessStatus_t tessxCollectivesRelease(int64_t limiter, const char* chunk);
 
 /*
  * One all-reduce of the buffers of all ranks, under a context's policy.
@@ -510,7 +532,7 @@ tessStatus_t tessxCollectivesTransfers(const char* operation, const char* algori
  *   wire  NULL where left out
  *   descriptors  JSON, [descriptor]; NULL where left out
  *   out  JSON, {outputs: [tensor]}
- * RT-11-08, RT-11-09, RT-13-01, RT-13-09, LANG-15-10, LANG-15-16
+ * Feature operation-access. RT-11-08, RT-11-09, RT-13-01, RT-13-09, LANG-15-10, LANG-15-16
  */
 tessStatus_t tessxCollectivesAllReduce(const char* inputs, const char* op, const char* level, tessContext_t context,
                                        const char* wire, const char* descriptors, char* out, size_t capacity,
@@ -592,7 +614,7 @@ tessStatus_t tessxCollectivesTune(const char* measurements, const char* knobs, c
  *   chunk_bytes  JSON, int or text; NULL where left out
  *   tile  JSON, [int; 2]; NULL where left out
  *   out  JSON, {chunks: [chunk_run]}
- * COLL-02.3-01 to 03, COLL-08-01, COLL-08-09
+ * Feature chunk-ranges. COLL-02.3-01 to 03, COLL-08-01, COLL-08-09
  */
 tessStatus_t tessxCollectivesChunks(const char* shape, const char* dtype, const char* chunk, const char* chunk_bytes,
                                     const char* tile, char* out, size_t capacity, size_t* needed);
@@ -603,10 +625,33 @@ tessStatus_t tessxCollectivesChunks(const char* shape, const char* dtype, const 
  *   qscheme  NULL where left out
  *   block  TESSX_ABSENT where left out
  *   out  JSON, {payload: tensor, scales?: tensor, block?: int>=1, restored: tensor}
- * Feature compression. COLL-02.5-01, COLL-02.5-02, COLL-02.5-06 to 08, COLL-06-06
+ * Feature compression-probe. COLL-02.5-01, COLL-02.5-02, COLL-02.5-06 to 08, COLL-06-06
  */
 tessStatus_t tessxCollectivesCompress(const char* input, const char* dtype, const char* qscheme, int64_t block,
                                       char* out, size_t capacity, size_t* needed);
+
+/*
+ * The bytes that travel for a buffer of these tensors, in a form of the implementation's own.
+ *   inputs  JSON, [tensor; 1..]
+ *   dtype  NULL where left out
+ *   qscheme  NULL where left out
+ *   block  TESSX_ABSENT where left out
+ * Feature wire-packing. COLL-02.4-01, COLL-02.4-05, COLL-02.5-02, COLL-06-06
+ */
+tessStatus_t tessxCollectivesPack(const char* inputs, const char* dtype, const char* qscheme, int64_t block, void* out,
+                                  size_t capacity, size_t* needed);
+
+/*
+ * The tensors, of these types, that a receiver makes of bytes of tessxCollectivesPack.
+ *   tensors  JSON, [tensor_type; 1..]
+ *   dtype  NULL where left out
+ *   qscheme  NULL where left out
+ *   block  TESSX_ABSENT where left out
+ *   out  JSON, {outputs: [tensor]}
+ * Feature wire-packing. COLL-02.4-01, COLL-02.5-02, COLL-06-06
+ */
+tessStatus_t tessxCollectivesUnpack(const void* wire, size_t wireSize, const char* tensors, const char* dtype,
+                                    const char* qscheme, int64_t block, char* out, size_t capacity, size_t* needed);
 
 /*
  * What is sent of a gradient and what is left over, step by step.
@@ -666,7 +711,7 @@ tessStatus_t tessxCollectivesPipeline(const char* kind, int64_t layers, int64_t 
  *   experts  JSON, [token_experts; 1..]
  *   dtype  NULL where left out
  *   out  JSON, {buckets: [bucket]}
- * Feature all-to-all. COLL-07.2-01, COLL-07.2-02, COLL-07.2-04
+ * Feature expert-buckets. COLL-07.2-01, COLL-07.2-02, COLL-07.2-04
  */
 tessStatus_t tessxCollectivesDispatch(const char* inputs, const char* experts, int64_t count, const char* dtype,
                                       char* out, size_t capacity, size_t* needed);

@@ -1,4 +1,4 @@
-"""The method that tells when the messages of a collective travel."""
+"""The methods on the time and the credits of messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ..abi import Failure, Status
 from ..collectives.argument_checks import require_known, require_within
+from ..collectives.credits import CreditLimiter, ReadyChunk
 from ..collectives.durations import algorithms
 from ..collectives.graph import topology_of
 from ..collectives.operations import OPERATIONS, messages
@@ -67,6 +68,32 @@ class CollectiveTravelMethods(SessionState):
         told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((each.end for each in found), default=0)
         return {"transfers": [_told(each) for each in found], "duration": duration, **told}
+
+    @checked
+    def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
+        """A limiter of its own links."""
+        with statuses():
+            limiter = CreditLimiter(credits)
+        self._limiters.append(limiter)
+        return {"limiter": len(self._limiters)}
+
+    @checked
+    def collectives_acquire(self, *, limiter: int, ready: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The chunk that may be issued."""
+        with statuses():
+            chunks = [ReadyChunk(each["id"], tuple(each["links"])) for each in ready]
+            return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
+
+    @checked
+    def collectives_release(self, *, limiter: int, chunk: str) -> dict[str, Any]:
+        """A chunk has arrived."""
+        with statuses():
+            self._limiter("collectives.release", limiter).release(chunk)
+        return {}
+
+    def _limiter(self, function: str, number: int) -> CreditLimiter:
+        require_within(function, "limiter", number, 1, len(self._limiters))
+        return self._limiters[number - 1]
 
 
 def _told(each: Transfer) -> dict[str, Any]:

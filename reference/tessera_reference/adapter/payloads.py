@@ -1,8 +1,8 @@
-"""The methods for what collectives put on the wire: chunks, compressed tensors, residuals, largest elements."""
+"""The methods on what travels: chunks, compressed and packed tensors, residuals, largest elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,8 +11,9 @@ from tessera_conformance.tensors import Tensor
 from ..abi.status import invalid
 from ..collectives.chunk_sizes import read_chunk_size
 from ..collectives.chunks import chunks_of
-from ..collectives.compression import compress, read_compression
+from ..collectives.compression import Compression, compress, read_compression
 from ..collectives.error_feedback import feed_back
+from ..collectives.packing import TensorType, pack, unpack
 from ..collectives.sparsity import densify, sparsify
 from ..numerics import formats
 from ..numerics.errors import shown
@@ -60,6 +61,31 @@ class PayloadMethods(SessionState):
         return answer
 
     @checked
+    def collectives_pack(
+        self, *, inputs: Sequence[Tensor], dtype: Any = None, qscheme: Any = None, block: Any = None
+    ) -> dict[str, Any]:
+        """The bytes of a buffer of tensors."""
+        with statuses():
+            compression = _compression("collectives.pack", dtype, qscheme, block)
+            return {"wire": pack([array(each) for each in inputs], compression).hex()}
+
+    @checked
+    def collectives_unpack(
+        self,
+        *,
+        wire: bytes,
+        tensors: Sequence[Mapping[str, Any]],
+        dtype: Any = None,
+        qscheme: Any = None,
+        block: Any = None,
+    ) -> dict[str, Any]:
+        """The tensors of a buffer."""
+        with statuses():
+            compression = _compression("collectives.unpack", dtype, qscheme, block)
+            types = [TensorType(formats.dtype(each["dtype"]), tuple(each["shape"])) for each in tensors]
+            return {"outputs": [tensor(each) for each in unpack(wire, types, compression)]}
+
+    @checked
     def collectives_feedback(
         self, *, gradients: Sequence[Tensor], dtype: Any, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
@@ -85,6 +111,12 @@ class PayloadMethods(SessionState):
         """A tensor of some elements."""
         with statuses():
             return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
+
+
+def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:
+    """None where nothing is said of a wire."""
+    unsaid = dtype is None and qscheme is None and block is None
+    return None if unsaid else read_compression(function, dtype, qscheme, block)
 
 
 def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:

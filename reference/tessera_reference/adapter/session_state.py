@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..abi.policy import NumericsPolicy
+    from ..collectives.credits import CreditLimiter
     from ..compilation.compiler import Compiler
     from ..host_io.endpoint import Endpoint
     from ..runtime import Runtime
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionState"]
 
-FORGOTTEN = ("runtime", "endpoint", "_runs")
+FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
 """What is another one after every reset."""
 
 
@@ -47,8 +48,13 @@ class SessionState:
         """The runs of packages by their numbers."""
         return {}
 
+    @cached_property
+    def _limiters(self) -> list[CreditLimiter]:
+        """The limiters of credits, in order of their numbers."""
+        return []
+
     def session_reset(self, **given: Any) -> dict[str, Any]:
-        """Another machine, another endpoint, no runs."""
+        """Another machine, another endpoint, no runs and limiters."""
         if "runtime" in self.__dict__:
             self.runtime.close()
         for each in FORGOTTEN:

@@ -11,6 +11,14 @@ from tessera_conformance.vectors.model import Call, Check
 
 ACCESS = "operation-access"
 
+OVER_RANKS = {
+    "bf16": ("bf16-collectives",),
+    "fp8_e4m3": ("fp8-collectives",),
+    "fp8_e5m2": ("fp8-collectives",),
+    "tf32": ("fp8-collectives",),
+}
+"""The features of the dtypes that a library of collectives may lack."""
+
 
 def operation(
     name: str,
@@ -29,7 +37,7 @@ def all_reduce(inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
     """`collectives.all_reduce` over one tensor of each rank."""
     call = Call("collectives.all_reduce", {"inputs": list(inputs), "op": op})
     check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), {"op": op})
-    return Question(call, check, clauses, (ACCESS,))
+    return Question(call, check, clauses, (ACCESS, *OVER_RANKS.get(inputs[0].dtype, ())))
 
 
 def collective(

@@ -21,6 +21,7 @@ from tessera_conformance.tensors import Tensor
 
 NAN_IGNORED = "NaN ignored"
 EQUAL_ZEROS = "-0 and +0 equal"
+NAN_UNORDERED = "a comparison with NaN is false, so that the order of comparisons decides"
 NONFINITE = "overflow to infinity or NaN by default"
 NEAREST = "float to integer rounds to the nearest, to even in the middle"
 
@@ -35,6 +36,9 @@ def recognize(
     Raises:
         OtherReading: it does.
     """
+    if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
+        recognize_extremes(check, [values_of(each) for each in inputs], arguments["op"], found, frozen)
+        return
     known = ALTERNATIVES.get(function.removeprefix("oracle."), {})
     if not known or not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
         return
@@ -47,6 +51,30 @@ def recognize(
             check.reading("AMB-LANG-105", alternative, follows)
         else:
             check.reading("AMB-LANG-134", alternative, follows)
+
+
+def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, found: Any, frozen: Tensor) -> None:
+    """As `recognize`, of the extremes over ranks, each of which brings a row.
+
+    Raises:
+        OtherReading: every element that departs from the decision follows an alternative of AMB-LANG-134.
+    """
+    if not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
+        return
+    followed: list[str | None] = []
+    for decision, actual, column in zip(values_of(frozen), values_of(found), zip(*rows, strict=True), strict=True):
+        if decision == actual:
+            continue
+        numbers = _numbers(column)
+        extreme = reductions.greatest(numbers) if op == "max" else reduce(minimum, numbers)
+        if NAN not in column:
+            followed.append(EQUAL_ZEROS if _are_equal(decision, actual) and actual in column else None)
+        elif _are_equal(actual, extreme):
+            followed.append(NAN_IGNORED)
+        else:
+            followed.append(NAN_UNORDERED if any(_are_equal(actual, value) for value in column) else None)
+    if followed and None not in followed:
+        check.reading("AMB-LANG-134", str(followed[0]), True)
 
 
 def _are_equal(a: Value, b: Value) -> bool:

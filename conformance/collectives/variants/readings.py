@@ -1,0 +1,161 @@
+"""Implementations that follow the alternatives of interpretations of collectives, one each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import varies
+from tessera_conformance.tensors import Tensor
+from tessera_reference.adapter import ReferenceAdapter
+
+RUNS = (
+    "collectives/operations/*",
+    "collectives/algorithms/*",
+    "collectives/products-and-means/*",
+    "collectives/wire/*",
+)
+
+
+def refuse(problem: str, code: str = "TESS_ERR_INVALID_VALUE") -> Refusal:
+    """A refusal of a call."""
+    return Refusal(code, "call", problem)
+
+
+@varies("AMB-COLL-29", "combines each chunk as a collective of its own", "collectives/algorithms/*")
+class ChunksApart(ReferenceAdapter):
+    """An element's order follows from its place in its chunk."""
+
+    def collectives_run(self, *, inputs: Sequence[Tensor], chunk: int | None = None, **given: Any) -> dict[str, Any]:
+        """Sums that have an order, chunk by chunk."""
+        apart = chunk and given["operation"] == "all_reduce" and given.get("level") == "deterministic"
+        if not apart or given.get("messages"):
+            return super().collectives_run(inputs=inputs, chunk=chunk, **given)
+        rows = [x.words() for x in inputs]
+        answers = []
+        for first in range(0, inputs[0].size, chunk or 1):
+            parts = [row[first : first + (chunk or 1)] for row in rows]
+            tensors = [Tensor.from_words(inputs[0].dtype, part.shape, part.tolist()) for part in parts]
+            answers.append(super().collectives_run(inputs=tensors, **given))
+        joined = [b"".join(answer["outputs"][rank].data for answer in answers) for rank in range(len(inputs))]
+        outputs = [Tensor(x.dtype, x.shape, data) for x, data in zip(inputs, joined, strict=True)]
+        return {**answers[0], "outputs": outputs}
+
+
+@varies("AMB-COLL-31", "sums and finds extremes, and nothing else", *RUNS)
+class ThreeOperators(ReferenceAdapter):
+    """The operators of tessCollOp."""
+
+    def collectives_run(self, *, op: str | None = None, **given: Any) -> dict[str, Any]:
+        """Products and means are refused."""
+        if op in ("prod", "mean"):
+            raise refuse(f"operator {op}", "TESS_ERR_UNSUPPORTED")
+        return super().collectives_run(op=op, **given)
+
+
+@varies("AMB-COLL-32", "lets ranks stand in no group", "collectives/operations/*")
+class RanksLeftOut(ReferenceAdapter):
+    """Such a rank keeps its buffer."""
+
+    def collectives_run(
+        self, *, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None = None, **given: Any
+    ) -> dict[str, Any]:
+        """Ranks of no group are a group each, of one."""
+        named = [rank for group in groups or () for rank in group]
+        lonely = [[rank] for rank in range(len(inputs)) if rank not in named] if groups else []
+        return super().collectives_run(inputs=inputs, groups=[*groups, *lonely] if groups else None, **given)
+
+
+@varies("AMB-COLL-34", "exchanges blocks of different sizes", "collectives/operations/*")
+class BlocksOfShares(ReferenceAdapter):
+    """Block s is the share that rank s owns."""
+
+    def collectives_run(self, *, inputs: Sequence[Tensor], **given: Any) -> dict[str, Any]:
+        """What other ranks have for a rank, in order."""
+        ranks, count = len(inputs), inputs[0].size
+        sizes = {x.size for x in inputs}
+        if given["operation"] != "all_to_all" or len(sizes) > 1 or count % ranks == 0:
+            return super().collectives_run(inputs=inputs, **given)
+        cuts = [rank * count // ranks for rank in range(1, ranks)]
+        blocks = [np.split(x.words(), cuts) for x in inputs]
+        rows = [np.concatenate([block[rank] for block in blocks]) for rank in range(ranks)]
+        return {"outputs": [Tensor.from_words(inputs[0].dtype, row.shape, row.tolist()) for row in rows]}
+
+
+@varies("AMB-COLL-05", "sends data whole where bits are promised", "collectives/wire/*")
+class SentWhole(ReferenceAdapter):
+    """A lossy wire is passed over under deterministic and strict."""
+
+    def collectives_run(self, *, wire: str | None = None, **given: Any) -> dict[str, Any]:
+        """Without the wire, where it is refused with TESS_ERR_DETERMINISM_VIOLATION."""
+        try:
+            return super().collectives_run(wire=wire, **given)
+        except Refusal as refusal:
+            if refusal.outcome.code != "TESS_ERR_DETERMINISM_VIOLATION" or given.get("qscheme") or given.get("block"):
+                raise
+            return super().collectives_run(**given)
+
+
+@varies("AMB-COLL-06", "has wires for data of at most 32 bits", "collectives/wire/fp64-*")
+class NoWideData(ReferenceAdapter):
+    """fp64 data have no wire."""
+
+    def collectives_run(self, *, inputs: Sequence[Tensor], wire: str | None = None, **given: Any) -> dict[str, Any]:
+        """Refused with a wire."""
+        if wire is not None and inputs[0].dtype == "fp64":
+            raise refuse("fp64 over a wire", "TESS_ERR_UNSUPPORTED")
+        return super().collectives_run(inputs=inputs, wire=wire, **given)
+
+
+@varies(
+    "AMB-COLL-07", "knows fp8 formats by their full names alone", "collectives/compression/*", "collectives/packing/*"
+)
+class FullNames(ReferenceAdapter):
+    """fp8 says too little."""
+
+    def collectives_compress(self, *, dtype: Any, **given: Any) -> dict[str, Any]:
+        """Refused for fp8."""
+        if dtype == "fp8":
+            raise refuse("wire fp8")
+        return super().collectives_compress(dtype=dtype, **given)
+
+    def collectives_pack(self, *, dtype: Any = None, **given: Any) -> dict[str, Any]:
+        """Refused for fp8."""
+        if dtype == "fp8":
+            raise refuse("wire fp8")
+        return super().collectives_pack(dtype=dtype, **given)
+
+
+@varies("AMB-COLL-03", "refuses a second await", "collectives/waiting/a-second-await-*")
+class AwaitedOnce(ReferenceAdapter):
+    """A future is used up."""
+
+    def collectives_execute(self, *, text: str, **given: Any) -> dict[str, Any]:
+        """Refused where a text awaits a future twice."""
+        awaited = [
+            line.split("tessera.await", 1)[1].split(":")[0].strip()
+            for line in text.splitlines()
+            if "tessera.await" in line
+        ]
+        if len(set(awaited)) < len(awaited):
+            raise refuse("a future is awaited twice")
+        return super().collectives_execute(text=text, **given)
+
+
+@varies(
+    "AMB-COLL-50", "notices no future that nobody awaits", "collectives/disagreeing-ranks/a-rank-that-never-comes-*"
+)
+class Unnoticed(ReferenceAdapter):
+    """What never completes and is never used is dropped."""
+
+    def collectives_execute(self, *, text: str, **given: Any) -> dict[str, Any]:
+        """The inputs, where the run would be refused and nothing is awaited."""
+        try:
+            return super().collectives_execute(text=text, **given)
+        except Refusal:
+            if "tessera.await" in text:
+                raise
+            return {"ranks": [{"outputs": [rank["x"]]} for rank in given["ranks"]]}

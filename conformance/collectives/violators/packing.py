@@ -1,0 +1,118 @@
+"""Wires on which tensors are lost, run together, or come to more bytes than their dtype has.
+
+Collectives specification, 2.4, 2.5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera_conformance.strength import Violation
+from tessera_reference.adapter import payloads as adapter
+from tessera_reference.collectives import packing
+from tessera_reference.collectives.compression import Compression
+from tessera_reference.collectives.packing import TensorType, pack, unpack
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.numerics.rounding import cast
+
+from ...ir.violators.changes import changed
+
+
+def unpacked(clause: str, name: str, description: str, unpacking: Callable[..., list[Array]]) -> Violation:
+    """Another receiver."""
+    return changed(clause, name, description, (adapter, "unpack", unpacking))
+
+
+def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    """Tensors of one shape change places."""
+    found = unpack(wire, types, compression)
+    return [
+        next(other for other in reversed(found) if other.shape == each.shape and other.dtype == each.dtype)
+        for each in found
+    ]
+
+
+def from_the_start(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    """Every tensor is read from the first byte on."""
+    if compression is not None:
+        return unpack(wire, types, compression)
+    return [unpack(wire[: each.bytes], [each], None)[0] for each in types]
+
+
+def padded(tensors: Sequence[Array], compression: Compression | None) -> bytes:
+    """Every tensor begins at a multiple of four elements."""
+    if compression is not None:
+        return pack(tensors, compression)
+    return b"".join(part + bytes(-len(part) % 16) for part in (pack([each], None) for each in tensors))
+
+
+def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    """The receiver of `padded`."""
+    if compression is not None:
+        return unpack(wire, types, compression)
+    first, outputs = 0, []
+    for each in types:
+        outputs += unpack(wire[first : first + each.bytes], [each], None)
+        first += -(-each.bytes // 16) * 16
+    return outputs
+
+
+def wide(tensors: Sequence[Array], compression: Compression | None) -> bytes:
+    """Elements travel as fp32."""
+    return pack(tensors, _wider(compression))
+
+
+def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    """The receiver of `wide`."""
+    found = unpack(wire, types, _wider(compression))
+    if compression is None or compression.block is not None:
+        return found
+    return [cast(cast(each, compression.wire), each.dtype) for each in found]
+
+
+def through_bf16(*given: Any) -> list[Array]:
+    """What is unpacked has the digits of bf16 alone."""
+    return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*given)]
+
+
+def _wider(compression: Compression | None) -> Compression | None:
+    plain = compression is not None and compression.block is None
+    return Compression(DTYPES["fp32"]) if plain else compression
+
+
+def next_scale(tensor: TensorType, parts: Sequence[Array], compression: Compression | None) -> Array:
+    """Each block has the scale of the block before it."""
+    if compression is not None and compression.block is not None:
+        scales = np.roll(parts[1].values, 1)
+        parts = [parts[0], Array(parts[1].dtype, scales)]
+    return RESTORED(tensor, parts, compression)
+
+
+RESTORED = packing._restored
+
+VIOLATIONS: list[Violation] = [
+    unpacked("COLL-02.4-01", "last_of_a_shape", "gives all tensors of a shape the data of the last", reversed_order),
+    unpacked("COLL-02.4-01", "from_the_start", "reads every tensor from the first byte on", from_the_start),
+    changed(
+        "COLL-02.4-01",
+        "padded_wire",
+        "sends each tensor in whole lines",
+        (adapter, "pack", padded),
+        (adapter, "unpack", unpadded),
+    ),
+    changed(
+        "COLL-02.4-05",
+        "fp32_on_the_wire",
+        "sends fp32 and rounds on arrival",
+        (adapter, "pack", wide),
+        (adapter, "unpack", rounded_on_arrival),
+    ),
+    unpacked("COLL-06-06", "unpacks_through_bf16", "rounds to bf16 as it unpacks", through_bf16),
+    changed("COLL-02.5-02", "unpacks_by_the_next_scale", "scales each block by the one before", (
+        packing, "_restored", next_scale
+    )),
+]  # fmt: skip
