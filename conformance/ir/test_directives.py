@@ -9,7 +9,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate
 from tessera_conformance.dsl import func, kernel, module, parameters_of, program, tensor_of
 from tessera_conformance.marks import clause, level
-from tessera_conformance.observations import Returned
+from tessera_conformance.observations import Rejected, Returned
 
 MATRIX = "tensor<4x4xfp32>"
 DIRECTIVES = {
@@ -153,6 +153,8 @@ def test_the_metadata_of_directives_is_distinct(impl, check, one, other):
 def test_either_spelling_leaves_the_same_metadata(impl, check):
     """Settings as keywords, in an attribute block, or in both (AMB-LANG-14)."""
     spellings = ("schedule.tile(C, m=2, n=2, k=2);", DIRECTIVES["tile"], "schedule.tile(C, m=2) @{n=2, k=2};")
+    answer = impl.language.parse(source=products(spellings[0]))
+    check.reading("AMB-LANG-14", "attribute block only", isinstance(answer, Rejected))
     first, second, third = (lowered(impl, check, products(text)) for text in spellings)
     check.equal(first, second, "the IR of keywords and of attributes")
     check.equal(first, third, "the IR of keywords and of both")
