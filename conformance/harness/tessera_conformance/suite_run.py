@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.blocking import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.check import Check, Unanswered
 from tessera_conformance.deviations import Deviations
 from tessera_conformance.interface import feature_of
@@ -23,6 +22,7 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.judged import judged_by_checks
+from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.session import Exchange, Session

@@ -165,7 +165,7 @@ def _for_product(line: Line, single_device: bool) -> str:
         return "passed"
     if line["disposition"] != "none":
         return "excused"
-    no_loss = ("level", "profile", "question", *(["presumption"] if single_device else []))
+    no_loss = ("document", "level", "profile", "question", *(["presumption"] if single_device else []))
     return "" if line["cause"] in no_loss else "missing"
 
 

@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tessera_conformance.blocking import settled
 from tessera_conformance.documents import read_json
+from tessera_conformance.reports.blocking import settled
 from tessera_conformance.reports.claim import (
     Line,
     Outcome,

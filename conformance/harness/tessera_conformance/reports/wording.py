@@ -285,15 +285,17 @@ def verdict_counts(report: Report) -> list[tuple[str, str]]:
 
 
 def products(report: Report) -> list[str]:
-    """Return the products that are whole, and those of which at least half the cases pass, with their counts."""
-    if not report.header["selection"]["complete"]:
-        return []
+    """Return the products that are whole, and those of which at least half the cases pass, with their counts.
+
+    Of a run of a part of the suite none is known to be whole.
+    """
+    complete = report.header["selection"]["complete"]
     results = product_results(report.plan, report.observed)
-    whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if result.whole]
+    whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if complete and result.whole]
     near = [
-        f"{name} within reach: {_reached(result)}"
+        f"{name} {'within reach' if complete else 'in this run'}: {_reached(result)}"
         for name, result in results.items()
-        if not result.whole and 2 * result.passed >= result.cases > 0
+        if not (complete and result.whole) and 2 * result.passed >= result.cases > 0
     ]
     return [*([f"whole: {', '.join(whole)}"] if whole else []), *near]
 
@@ -301,7 +303,7 @@ def products(report: Report) -> list[str]:
 def _reached(result: ProductResult) -> str:
     parts = [f"{count(number)} {word}" for number, word in ((result.failed, "fail"), (result.missing, "missing"))]
     shown = [part for part in parts if not part.startswith("0 ")]
-    return f"{count(result.passed)} of {cases(result.cases)} pass, {', '.join(shown)}"
+    return ", ".join([f"{count(result.passed)} of {cases(result.cases)} pass", *shown])
 
 
 def not_judged(report: Report) -> list[str]:
