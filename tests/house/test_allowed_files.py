@@ -33,7 +33,6 @@ AMONG_THE_REPORTS = {
     "README.md",
     "benchmarks.txt",
     "coverage.json",
-    "engines",
     "equivalent-mutants",
     "implementations",
     "kill-matrix.json",
