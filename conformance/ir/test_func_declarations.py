@@ -35,16 +35,24 @@ def test_parameters_result_and_attributes_of_a_func_are_optional(impl, check, de
 @pytest.mark.parametrize(
     ("legal", "illegal"),
     [
-        pair("name", "func f() { }", "func () { }"),
-        pair("parentheses", "func f() { }", "func f { }"),
-        pair("closing-parenthesis", "func f() { }", "func f( { }"),
-        pair("block", "func f() { }", "func f();"),
-        pair("keyword", "func f() { }", "f() { }"),
-        pair("other-keyword", "func f() { }", "def f() { }"),
-        pair("attributes-first", "func f() -> int32 @{a=1} { }", "func f() @{a=1} -> int32 { }"),
-        pair("two-attribute-blocks", "func f() @{a=1} { }", "func f() @{a=1} @{b=1} { }"),
-        pair("semicolon-after", "func f() { }", "func f() { };"),
-        pair("nested", "func f() { } func g() { }", "func f() { func g() { } }"),
+        pair("name", "func f() -> int32 { return 1; }", "func () -> int32 { return 1; }"),
+        pair("parentheses", "func f() -> int32 { return 1; }", "func f -> int32 { return 1; }"),
+        pair("closing-parenthesis", "func f() -> int32 { return 1; }", "func f( -> int32 { return 1; }"),
+        pair("block", "func f() -> int32 { return 1; }", "func f() -> int32;"),
+        pair("keyword", "func f() -> int32 { return 1; }", "f() -> int32 { return 1; }"),
+        pair("other-keyword", "func f() -> int32 { return 1; }", "def f() -> int32 { return 1; }"),
+        pair("attributes-first", "func f() -> int32 @{a=1} { return 1; }", "func f() @{a=1} -> int32 { return 1; }"),
+        pair(
+            "two-attribute-blocks",
+            "func f() -> int32 @{a=1} { return 1; }",
+            "func f() -> int32 @{a=1} @{b=1} { return 1; }",
+        ),
+        pair("semicolon-after", "func f() -> int32 { return 1; }", "func f() -> int32 { return 1; };"),
+        pair(
+            "nested",
+            "func f() -> int32 { return 1; } func g() -> int32 { return 1; }",
+            "func f() -> int32 { func g() -> int32 { return 1; } return 1; }",
+        ),
     ],
 )
 def test_a_malformed_func_is_refused(impl, check, legal, illegal):

@@ -32,7 +32,7 @@ def test_a_program_is_a_sequence_of_modules(impl, check, source, names):
 @pytest.mark.parametrize(
     ("legal", "illegal"),
     [
-        pair("func", "module m { func f() { } }", "func f() { }"),
+        pair("func", "module m { func f() -> int32 { return 1; } }", "func f() -> int32 { return 1; }"),
         pair("statement", "module m { }", "module m { } return;"),
         pair("semicolon", "module m { } module n { }", "module m { }; module n { }"),
         pair("brace", "module m { }", "module m { } }"),
@@ -165,12 +165,12 @@ def test_a_block_holds_any_number_of_statements(impl, check, count):
 @pytest.mark.parametrize(
     ("legal", "illegal"),
     [
-        pair("opening-brace", "func f() { return; }", "func f() return; }"),
-        pair("closing-brace", "func f() { return; }", "func f() { return;"),
-        pair("parentheses", "func f() { return; }", "func f() ( return; )"),
-        pair("brackets", "func f() { return; }", "func f() [ return; ]"),
-        pair("doubled", "func f() { return; }", "func f() {{ return; }}"),
-        pair("second-block", "func f() { return; }", "func f() { } { return; }"),
+        pair("opening-brace", "func f() -> int32 { return 1; }", "func f() -> int32 return 1; }"),
+        pair("closing-brace", "func f() -> int32 { return 1; }", "func f() -> int32 { return 1;"),
+        pair("parentheses", "func f() -> int32 { return 1; }", "func f() -> int32 ( return 1; )"),
+        pair("brackets", "func f() -> int32 { return 1; }", "func f() -> int32 [ return 1; ]"),
+        pair("doubled", "func f() -> int32 { return 1; }", "func f() -> int32 {{ return 1; }}"),
+        pair("second-block", "func f() -> int32 { return 1; }", "func f() -> int32 { return 1; } { return 1; }"),
     ],
 )
 def test_a_malformed_block_is_refused(impl, check, legal, illegal):

@@ -47,7 +47,7 @@ def test_a_module_becomes_a_graph_ir_module(impl, check):
     source = module(
         func("return A + A;", parameters="A: tensor<2x3xfp32>", result="tensor<2x3xfp32>", name="twice"),
         func("return a, B;", parameters="a: int32, B: tensor<4xint8>", name="swap"),
-        func(name="nothing"),
+        "  func nothing() { }",
     )
     lowered = check.accepts(impl.language.lower(source=source, to="graph"))
     found = {

@@ -36,7 +36,12 @@ def module(*declarations: str, name: str = "m") -> str:
 
 
 def func(*statements: str, parameters: str = "", result: str = "", attributes: str = "", name: str = "f") -> str:
-    """A func; `result` and `attributes` are written without their `->` and `@`, and left out where empty."""
+    """A func; `result` and `attributes` are written without their `->` and `@`, and left out where empty.
+
+    One without statements is the plainest, which returns a number: empty bodies are judged by cases of their own.
+    """
+    if not statements and not result:
+        statements, result = ("return 1;",), "int32"
     return _declaration("func", name, statements, parameters, result, attributes)
 
 
