@@ -44,7 +44,8 @@ def test_the_value_of_an_integer_fill_is_one_in_range(impl, check, kind, most):
     host = connected(impl, check)
     values = [-1, -most, most + 1, most + 2, 2 * most + 2, 2**64, 0.5, -0.5, most - 0.5, 1e30, 1e-30]
     wrong = {f"value {value}": host.write(pattern={"pattern_kind": kind, "value": value}) for value in values}
-    wraps = Reading("AMB-HIO-06", "wrap", [f"value {value}" for value in values if isinstance(value, int)])
+    whole = [f"value {value}" for value in values if isinstance(value, int)]
+    wraps = Reading("AMB-HIO-06", "wrap", whole, whole=True)
     host.refused(wrong, host.write(pattern={"pattern_kind": kind, "value": most}), wraps)
 
 

@@ -29,11 +29,15 @@ Completion: TypeAlias = Mapping[str, Any]
 
 
 class Reading(NamedTuple):
-    """A listed alternative of an interpretation, and the names of the wrong requests that it accepts."""
+    """A listed alternative of an interpretation, and the names of the wrong requests that it accepts.
+
+    Who follows it accepts all of them, where `whole` says so.
+    """
 
     interpretation: str
     alternative: str
     accepts: Collection[str]
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,8 +119,9 @@ class Host(Messages):
         for name in [name for name in wrong if name not in read_otherwise]:
             self.check.equal(taken.pop(name), False, f"success of a request, {name}")
         for reading in readings:
-            accepted = any(taken[name] for name in reading.accepts if name in taken)
-            self.check.reading(reading.interpretation, reading.alternative, accepted)
+            accepted = [taken[name] for name in reading.accepts if name in taken]
+            follows = all(accepted) if reading.whole else any(accepted)
+            self.check.reading(reading.interpretation, reading.alternative, follows and bool(accepted))
         for name, ok in taken.items():
             self.check.equal(ok, False, f"success of a request, {name}")
 

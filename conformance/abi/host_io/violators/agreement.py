@@ -40,12 +40,6 @@ def fitting(clause: str, name: str, description: str, change: Callable[[Message,
     return read_as(clause, name, description, within)
 
 
-def wrapped(pattern: Message, dtype: str) -> None:
-    """Values modulo the width of the element."""
-    if dtype.startswith("u") and isinstance(pattern.get("value"), int) and not isinstance(pattern["value"], bool):
-        pattern["value"] %= 1 << int(dtype[1:])
-
-
 def cut(pattern: Message, dtype: str) -> None:
     """Values without their fraction."""
     value = pattern.get("value")
@@ -75,36 +69,14 @@ def no_pattern_is_zero(message: Message) -> None:
         message["pattern"] = {"pattern_kind": "zero"}
 
 
-def cut_to_elements(kind: str) -> Callable[[Message], None]:
-    """Fills of one kind write as many whole elements as there is room for, or one."""
-
-    def change(message: Message) -> None:
-        if patterns(message).get("pattern_kind") == kind:
-            size = ELEMENTS[kind].size
-            message["nbytes"] = max(message["nbytes"] // size, 1) * size
-
-    return change
-
-
 WRITES = [
     read_as("HIO-D5-11", "no_pattern_is_zero", "writes zeros without a pattern", no_pattern_is_zero),
     read_as("HIO-D5-10", "null_pattern_is_zero", "writes zeros for a pattern of null", no_pattern_is_zero),
     fitting("HIO-D5-20", "no_value_is_zero", "fills with zero without a value", nothing_is_zero),
-    fitting("HIO-D5-19", "wrapped_values", "takes values modulo the element", wrapped),
     fitting("HIO-D5-19", "cut_values", "cuts fractions off", cut),
     *(
         fitting(clause, f"saturated_{kind}", "limits values to the range", saturated(kind))
         for clause, kind in {"HIO-D5-14": "fill_u8", "HIO-D5-15": "fill_u16", "HIO-D5-16": "fill_u32"}.items()
-    ),
-    forgiving("HIO-D5-07", "parts_of_elements", "fills parts of elements", "a multiple of"),
-    *(
-        read_as(clause, f"part_of_{kind}", "fills whole elements only", cut_to_elements(kind))
-        for clause, kind in {
-            "HIO-D5-15": "fill_u16",
-            "HIO-D5-16": "fill_u32",
-            "HIO-D5-17": "fill_fp16",
-            "HIO-D5-18": "fill_fp32",
-        }.items()
     ),
 ]
 
@@ -219,13 +191,6 @@ def deployed_at_zero(message: Message) -> None:
         kernel["deploy_pa"] = 2048
 
 
-def one_byte_of_code(message: Message) -> None:
-    """No code is a byte of code."""
-    kernel = message.get("kernel_ref")
-    if isinstance(kernel, dict) and kernel.get("nbytes_code") == 0:
-        kernel["nbytes_code"] = 1
-
-
 def stripped_names(message: Message) -> None:
     """Names without the spaces around them."""
     kernel = message.get("kernel_ref")
@@ -251,16 +216,10 @@ def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
     return within
 
 
-def numbers_of_booleans(scalar: Message) -> None:
-    """True is 1, where a number is wanted."""
-    if isinstance(scalar.get("value"), bool) and scalar.get("dtype") != "bool":
-        scalar["value"] = int(scalar["value"])
-
-
-def booleans_of_numbers(scalar: Message) -> None:
-    """Numbers are true or false, where a boolean is wanted."""
-    if scalar.get("dtype") == "bool" and isinstance(scalar.get("value"), int):
-        scalar["value"] = bool(scalar["value"])
+def booleans_of_texts(scalar: Message) -> None:
+    """A text is true or false, where a boolean is wanted."""
+    if scalar.get("dtype") == "bool" and isinstance(scalar.get("value"), str):
+        scalar["value"] = scalar["value"] == "true"
 
 
 def dereferenced(scalar: Message) -> None:
@@ -272,15 +231,10 @@ def dereferenced(scalar: Message) -> None:
 LAUNCHES = [
     read_as("HIO-D7-08", "code_at_zero", "takes the usual address for a missing one", deployed_at_zero),
     read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at_zero),
-    read_as("HIO-D7-12", "no_code", "takes binaries of no bytes", one_byte_of_code),
     read_as("HIO-D7-05", "stripped_names", "strips names of kernels", stripped_names),
     read_as("HIO-D7-05", "unknown_is_nop", "takes unknown kernels for nop", unknown_is_nop),
-    read_as("HIO-D7-27", "true_is_one", "takes true for a number", scalar_value(numbers_of_booleans)),
-    read_as("HIO-D7-27", "one_is_true", "takes numbers for booleans", scalar_value(booleans_of_numbers)),
+    read_as("HIO-D7-27", "text_is_true", "takes texts for booleans", scalar_value(booleans_of_texts)),
     read_as("HIO-D7-46", "scalars_by_reference", "takes scalars by reference", scalar_value(dereferenced)),
-    forgiving(
-        "HIO-D7-24", "offsets_to_the_end", "lets shards pass the end of their tensor", "pass 2^64", "offset_bytes"
-    ),
     read_as("HIO-D5-23", "hbm_by_default", "writes to HBM by default", default_hbm),
     read_as("HIO-D5-23", "null_is_hbm", "takes null for HBM", null_is_hbm),
 ]

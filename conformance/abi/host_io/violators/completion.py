@@ -52,9 +52,6 @@ RESPONSES = [
         "has the completion's members in the response",
         lambda answer: without("completion")(answer | answer["completion"]),
     ),
-    responding(
-        "HIO-D3-12", "more_members", "tells a status beside the completion", lambda answer: answer | {"status": 0}
-    ),
     responding("HIO-D3-12", "in_a_list", "puts responses in lists", lambda answer: f"[{endpoint.write_frame(answer)}]"),
 ]
 
