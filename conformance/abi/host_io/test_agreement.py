@@ -177,7 +177,7 @@ def test_a_shard_ends_at_2_to_the_64_of_its_tensor_at_the_latest(impl, check):
     (found,) = host.completions(host.another(last))
     check.reading("AMB-HIO-34", "2^63", not found["ok"])
     wrong = {f"{END - each} bytes before": changed(message, offset, each) for each in (END - 31, END - 1)}
-    host.refused(wrong, last, Reading("AMB-HIO-34", "no bounds", wrong))
+    host.refused(wrong, last, Reading("AMB-HIO-34", "no bounds", wrong, whole=True))
 
 
 @clause("HIO-D7-07", "HIO-D7-08")

@@ -128,12 +128,14 @@ class Host(Messages):
     def deploy(self, place: Place | None = None, **members: Any) -> Message:
         """A binary that a pattern wrote, as a KernelRef; it is a kernel that computes nothing (AMB-HIO-56).
 
-        A case that needs a kernel presumes that such a one is launched, by itself or with a tensor.
+        A case that needs a kernel presumes that such a one is launched, by itself, with a tensor, or with every option.
         """
         kernel = self.binary(place, **members)
         if kernel not in self._deployed:
             self.written(kernel, place)
-            trials = [self.launch(kernel), self.launch(kernel, self.arguments(["tensor"]))]
+            one = self.arguments(["tensor"])
+            stated = {"grid": {}, "meta": {}, "failure_policy": "fail_fast", "debug_label": "x", "timestamp_tag": "x"}
+            trials = [self.launch(kernel), self.launch(kernel, one), self.launch(kernel, one, **stated)]
             launched = any(each["ok"] for each in self.completions(*trials))
             self.check.given(launched, "a kernel whose binary a pattern wrote is launched (AMB-HIO-56)")
             self._deployed.append(kernel)
@@ -150,12 +152,13 @@ class Host(Messages):
 
         A case that needs one presumes that the endpoint tells of it.
         """
+        self.check.given(bool(self.machine.builtins), "a built-in kernel is told", self.machine.builtins)
         for name, parameters in self.machine.builtins.items():
             message = self.launch(self.builtin(name), self.arguments(parameters))
             if self.completions(message)[0]["ok"]:
                 return self.another(message)
-        self.check.given(False, "a built-in kernel is told, and takes arguments of 64 bytes", self.machine.builtins)
-        raise AssertionError("a presumption that does not hold raises")
+        self.check.true(False, "a built-in kernel that is told takes arguments of 64 bytes", self.machine.builtins)
+        raise AssertionError("a check that cannot pass raises")
 
 
 def connected(impl: Implementation, check: Check) -> Host:

@@ -183,6 +183,7 @@ def without_empty(message: Message) -> Message:
     }
 
 
+NEVER_NULL = ("dst_mem_kind", "dst_kind", "failure_policy")
 OPTIONAL = {
     "MemoryWrite": ("timestamp_tag", "dst_mem_kind", "debug_label"),
     "MemoryRead": ("timestamp_tag", "dst_kind", "debug_label"),
@@ -191,9 +192,8 @@ OPTIONAL = {
 
 
 def null_refused(message: Message) -> Message:
-    """An optional member is absent or has a value."""
-    names = OPTIONAL.get(str(message.get("msg_type")), ())
-    return refused(message) if any(name in message and message[name] is None for name in names) else message
+    """A member to whose type the document does not add None is absent or has a value."""
+    return refused(message) if any(name in message and message[name] is None for name in NEVER_NULL) else message
 
 
 TYPES: Mapping[str, type] = {"grid": dict, "meta": dict}

@@ -97,12 +97,6 @@ SCALARS = [
         "refuses a launch without arguments",
         lambda message: message.get("args") == [],
     ),
-    refusing(
-        "HIO-D7-48",
-        "scalars_alone_refused",
-        "refuses scalars without tensors",
-        lambda message: bool(message.get("args")) and all(each["arg_kind"] == "scalar" for each in message["args"]),
-    ),
     obeying("HIO-D7-28", "grid", lambda grid: bool(grid)),
     obeying("HIO-D7-29", "meta", lambda meta: bool(meta)),
     obeying("HIO-D7-32", "debug_label", lambda label: label == "skip"),
@@ -180,11 +174,5 @@ BINARIES = [
         "binary_at_odd_address",
         "refuses binaries at odd addresses",
         lambda message: (message.get("kernel_ref", {}).get("deploy_pa") or 0) % 2,
-    ),
-    refusing(
-        "HIO-D7-36",
-        "no_deployed_kernels",
-        "refuses kernels that were deployed",
-        lambda message: message.get("kernel_ref", {}).get("kind") == "deployed",
     ),
 ]

@@ -13,7 +13,6 @@ from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint, numbers, patterns, validator
 from tessera_reference.host_io.memory import PAGE, SparseMemory
 from tessera_reference.host_io.messages import Pattern
-from tessera_reference.host_io.patterns import Element
 
 from .message_changes import changed
 
@@ -213,19 +212,6 @@ FILLS = [
     filling("HIO-D5-06", "turned_elements", "elements begin at multiples of their size", turned),
     filling("HIO-D5-01", "nothing_at_all", "a fill writes one element", lambda pa, n, one: (pa, len(one), one)),
 ]
-
-
-PARTIAL = changed(
-    "HIO-D5-07",
-    "part_of_an_element",
-    "sizes that are no multiple of the element are accepted, and its whole elements written",
-    (validator, "ELEMENTS", {kind: Element(each.dtype, 1) for kind, each in patterns.ELEMENTS.items()}),
-    (
-        SparseMemory,
-        "fill",
-        lambda self, pa, nbytes, one: _fill(self, pa, max(len(one), nbytes // len(one) * len(one)), one),
-    ),
-)
 
 
 def wrapping(kind: str) -> Violation:
