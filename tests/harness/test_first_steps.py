@@ -18,7 +18,7 @@ def test_the_skeleton_is_understood(
     assert main(["smoke", "py:skeleton_adapter:make"]) == 0
     printed = capsys.readouterr().out
     assert "my-implementation 0.1, claims language_ir" in printed
-    assert "language.execute       answered that it does not support language.execute" in printed
+    assert "language.verify        answered that it does not support language.verify" in printed
 
 
 def test_a_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

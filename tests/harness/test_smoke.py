@@ -41,7 +41,7 @@ def test_every_document_that_is_claimed_is_asked(capsys: pytest.CaptureFixture[s
 
 def test_what_is_not_claimed_is_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
     _, told = smoke(capsys, "py:echo:Echo")
-    assert set(told) == {"session.open", "language.parse", "language.verify", "language.lower", "language.execute"}
+    assert set(told) == {"session.open", "language.parse", "language.verify", "language.execute"}
 
 
 def test_a_wrong_answer_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ class Echo:
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "echo", "version": "1.0"},
             "documents": ["language_ir"],
-            "capabilities": {"extra-dtypes": "enforced"},
+            "capabilities": {"execution": "enforced", "extra-dtypes": "enforced"},
             "arithmetic": {"level": "strict"},
         }
 
