@@ -176,3 +176,59 @@ def test_an_exponent_without_a_point_is_legal(impl, check):
     answer = impl.language.verify(source=function("return 1e2;", "fp32"))
     check.reading("AMB-LANG-04", "1e5 refused", isinstance(answer, Rejected))
     check.accepts(answer)
+
+
+SHAPED = "module m {{ func f(a: {type}) -> {type} {{ return a; }} }}"
+MESHED = "module m {{ mesh g = mesh<axes=[dp], shape=[2]>; func f(a: fp32) -> fp32 {{ {} }} }}"
+INTERPRETED = {
+    "inferred-result": (
+        ("AMB-LANG-12", "such a func returns nothing"),
+        "LANG-02.3-07",
+        "module m { func f(a: int32) { return a; } }",
+    ),
+    "several-results": (
+        ("AMB-LANG-26", "refuse lists"),
+        "LANG-02.3-28",
+        "module m { func f(a: int32) { return a, a; } }",
+    ),
+    "named-dimension": (
+        ("AMB-LANG-08", "names are metasyntax only"),
+        "LANG-02.3-37",
+        SHAPED.format(type="tensor<Nx2xfp32>"),
+    ),
+    "layout-parameter": (
+        ("AMB-LANG-24", "typed parameters only"),
+        "LANG-02.3-82",
+        SHAPED.format(type="tensor<4x4xfp32; layout=blocked(bm=2, bn=2)>"),
+    ),
+    "fragment-comma": (
+        ("AMB-LANG-25", "semicolon only"),
+        "LANG-02.2-15",
+        "module m { type t = fragment<16, 8, 4, bf16, layout=col_major>; }",
+    ),
+    "alias-as-a-type": (
+        ("AMB-LANG-50", "aliases are write-only"),
+        "LANG-02.3-04",
+        "module m { type t = int32; func f(a: t) -> t { return a; } }",
+    ),
+    "distributed-value": (
+        ("AMB-LANG-13", "expression use refused"),
+        "LANG-02.3-44",
+        MESHED.format('return dist.all_reduce(a) @{axis=dp, op="sum"};'),
+    ),
+}
+"""Constructs that a listed alternative refuses: the alternative, the clause, and the plainest program."""
+
+
+@pytest.mark.parametrize(
+    ("reading", "source"),
+    [
+        pytest.param(reading, source, id=name, marks=clause(clause_id))
+        for name, (reading, clause_id, source) in INTERPRETED.items()
+    ],
+)
+def test_a_construct_that_an_alternative_refuses_is_legal(impl, check, reading, source):
+    """A program with nothing but the construct is accepted; where it is refused, a listed alternative is followed."""
+    answer = impl.language.verify(source=source)
+    check.reading(*reading, isinstance(answer, Rejected))
+    check.accepts(answer)
