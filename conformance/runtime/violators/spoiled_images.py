@@ -29,15 +29,6 @@ class Trusting(BuildsOnce):
         """What becomes of it, before it is refused."""
 
 
-@violates("RT-04.5-04", "ends when it loads an image with some bytes changed")
-class DiesOfImages(Trusting):
-    """The process is gone."""
-
-    def spoiled(self) -> None:
-        """The end."""
-        raise SystemError("the image was trusted")
-
-
 @violates("RT-07-02", "refuses every image after one with some bytes changed")
 class BrokenAfterwards(Trusting):
     """One spoiled image is enough."""
