@@ -109,11 +109,8 @@ def make_checkout(directory: Path) -> Checkout:
     """A checkout with the sample suite as chapter `ir`."""
     copy_harness(directory)
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(__file__).parent / "sample_suite", directory / "conformance" / "ir", ignore=ignore)
-    for declared in (ROOT / "conformance").rglob("interface.toml"):
-        room = directory / declared.parent.relative_to(ROOT)
-        room.mkdir(parents=True, exist_ok=True)
-        shutil.copy(declared, room)
+    sample = Path(__file__).parent / "sample_suite"
+    shutil.copytree(sample, directory / "conformance" / "ir", ignore=ignore, dirs_exist_ok=True)
     return Checkout(directory)
 
 
@@ -123,6 +120,10 @@ def copy_harness(directory: Path) -> None:
     shutil.copytree(ROOT / "conformance" / "harness", directory / "conformance" / "harness", ignore=unfinished)
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
+    for declared in (ROOT / "conformance").rglob("interface.toml"):
+        room = directory / declared.parent.relative_to(ROOT)
+        room.mkdir(parents=True, exist_ok=True)
+        shutil.copy(declared, room)
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
     options = "addopts = --import-mode=importlib --strict-markers\ntestpaths = conformance\n"
     (directory / "pytest.ini").write_text(f"[pytest]\n{options}")

@@ -30,7 +30,7 @@ USAGE = pytest.ExitCode.USAGE_ERROR
         ("cabi:no/such/libacme.so", ["there is no file no/such/libacme.so", "to fix: name the shared library"]),
         (
             "acme",
-            ["unknown form", "use reference, py:module:factory, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or"],
+            ["unknown form", "use reference, py:module:factory, ops:module:table, rpc:command, cabi:/path/lib.so, "],
         ),
     ],
 )

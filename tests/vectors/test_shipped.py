@@ -38,11 +38,11 @@ def test_every_shipped_vector_is_confirmed_again(topic: str, drawn: Callable[[in
 
 
 def test_the_reference_would_freeze_the_same_bytes(project: Any) -> None:
-    shipped = locations.vectors_directory() / "ir" / "attention.jsonl"
+    shipped = locations.vectors_directory() / "ir" / "selection.jsonl"
     again = type(project)(project.vectors, None, project.capsys)
-    code, said = again("fill", "--impl=reference", "ir/attention")
+    code, said = again("fill", "--impl=reference", "ir/selection")
     assert code == 0, said
-    assert (project.vectors / "ir" / "attention.jsonl").read_bytes() == shipped.read_bytes()
+    assert (project.vectors / "ir" / "selection.jsonl").read_bytes() == shipped.read_bytes()
 
 
 @pytest.mark.parametrize("topic", TOPICS)
