@@ -111,7 +111,9 @@ class CopiedTensors(StreamFixture):
     spare: int = 0
     """A tensor that this stream alone uses."""
     long: int = 0
-    """Device memory of two long copies."""
+    """Device memory of two long copies; the second half is read alone."""
+    room: int = 0
+    """Where the long copies of this stream go."""
 
     @classmethod
     def of(cls, session: MeshSession, long: bool) -> Self:
@@ -119,11 +121,12 @@ class CopiedTensors(StreamFixture):
         table = session.upload(b"".join(elements("int32", *[digit] * (PLACE // 4)) for digit in range(10)))
         room = doubled(session, 2 * LONG_COPY) if long else 0
         session.synchronize()
-        return cls(**vars(session), table=table, spare=session.allocate(4 * cls.extent), long=room)
+        return cls(**vars(session), table=table, spare=session.allocate(4 * cls.extent), long=room, room=room)
 
     def another_stream(self, priority: int = 0) -> Self:
         """The same with a new stream of the mesh."""
-        return replace(super().another_stream(priority), spare=self.allocate(4 * self.extent))
+        room = self.allocate(LONG_COPY) if self.long else 0
+        return replace(super().another_stream(priority), spare=self.allocate(4 * self.extent), room=room)
 
     def beside(self, session: MeshSession) -> CopiedTensors:
         """The stream of another session, with tables of its own."""
@@ -165,7 +168,7 @@ class CopiedTensors(StreamFixture):
     def hold_up(self) -> None:
         """Queue: some long copies on the device."""
         for _ in range(LONG_COPIES if self.long else 0):
-            self.copy(self.long, self.long + LONG_COPY, LONG_COPY, D2D)
+            self.copy(self.room, self.long + LONG_COPY, LONG_COPY, D2D)
 
 
 def doubled(session: MeshSession, size: int) -> int:

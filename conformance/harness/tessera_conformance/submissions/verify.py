@@ -183,7 +183,10 @@ def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool
         feature = feature_of(line["exchanges"][-1]["method"])
         states = (header["implementation"]["hello"] or {}).get("capabilities", {})
         claimed = states.get(feature, "unsupported") != "unsupported"
-        return clean and bool(feature) and not claimed and line["verdict"] == "unsupported"
+        absent = (
+            header["selection"].get("door") == "operations" and "unsupported" in line["exchanges"][-1]["observation"]
+        )
+        return clean and line["verdict"] == "unsupported" and ((bool(feature) and not claimed) or absent)
     by_door = header["selection"].get("door") == "operations" and CLOSED_DOOR in line["reason"] and not is_vector
     by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
     return line["verdict"] == "inapplicable" and clean and (by_door or by_compiler)
