@@ -141,7 +141,7 @@ WIDTHS = {
     [pytest.param(f"{order} {more}", marks=clause(name), id=key) for key, (name, order, more) in WIDTHS.items()],
 )
 def test_an_argument_has_the_width_of_its_type(impl, check, order):
-    """What follows a pointer lies eight bytes behind it, what follows an int or a float four."""
+    """An argument after a pointer lies eight bytes behind it; one after an int or a float lies four bytes behind."""
     judge_read(opened(impl, check), arguments_of(order))
 
 

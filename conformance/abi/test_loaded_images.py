@@ -1,4 +1,4 @@
-"""What an image holds, as loading it and launching its kernels shows (runtime specification, 2, 8.1, 10.3, 16).
+"""The contents of an image, judged by loading it and launching its kernels (runtime specification, 2, 8.1, 10.3, 16).
 
 An image is taken as it is, whatever its container: `tessModuleLoad` accepts or refuses it, `tessKernelGet` gives its
 kernels, and each writes a number of its own.

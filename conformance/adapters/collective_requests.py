@@ -1,4 +1,4 @@
-"""What is asked of an engine by `collectives.all_reduce`, `collectives.run` and `collectives.send_recv`.
+"""The requests of `collectives.all_reduce`, `collectives.run` and `collectives.send_recv`, as an engine takes them.
 
 Engines leave it undefined what becomes of buffers, roots or groups that do not fit. Such a call is handed to none of
 them: it is unsupported, since a refusal here would say nothing of the engine. The algorithm is a hint: an engine

@@ -24,7 +24,7 @@ class EngineAdapter(ABC):
     """
 
     features: tuple[str, ...] = ()
-    """What it claims beside `FEATURES`."""
+    """The features that it claims beside `FEATURES`."""
 
     def __init__(
         self, engine: str, version: str, ranks: int, name: str = "", operations: ModuleType | None = None

@@ -66,7 +66,7 @@ BUILTINS: Mapping[str, Any] = {
 
 
 class Graph(Protocol):
-    """What an engine's graph is built by."""
+    """The functions that build an engine's graph."""
 
     def operand(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Value:
         """Declare the next operand."""

@@ -65,7 +65,7 @@ def _datatype(kind: np.dtype[Any]) -> MPI.Datatype:
 
 
 def is_known(kind: np.dtype[Any]) -> bool:
-    """Whether MPI has the type at all; bf16 it does not."""
+    """True if MPI has the type; it has no bf16."""
     try:
         return bool(_datatype(kind) != MPI.DATATYPE_NULL)
     except ValueError:

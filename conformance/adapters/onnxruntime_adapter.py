@@ -25,7 +25,7 @@ CPU = "CPUExecutionProvider"
 REFUSALS = tuple(
     getattr(onnxruntime.capi.onnxruntime_pybind11_state, name) for name in ("NotImplemented", "InvalidGraph", "Fail")
 )
-"""What a session that cannot be made raises: no kernel of the operator takes the dtype."""
+"""The error of a session that cannot be made: no kernel of the operator takes the dtype."""
 
 
 def _compiled(model: onnx.ModelProto) -> Compiled:

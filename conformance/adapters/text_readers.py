@@ -110,7 +110,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def judged(reader: Reader, corpus: Sequence[Text]) -> dict[str, Any]:
-    """What a tool reads and refuses: texts by level, forgeries by mistake."""
+    """The texts that a tool reads, by level, and the forgeries that it refuses, by mistake."""
     levels: dict[str, dict[str, Any]] = {}
     mistakes: dict[str, dict[str, Any]] = {}
     for text in corpus:

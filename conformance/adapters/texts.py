@@ -23,7 +23,7 @@ TARGETS = {"tile": ("sm_90", "gfx942"), "target": ("sm_90", "gfx942"), "llvm": (
 
 @dataclass(frozen=True)
 class Text:
-    """What one program becomes at a level, for a target."""
+    """The text of one program at a level, for a target."""
 
     program: str
     level: str

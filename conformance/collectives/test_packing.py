@@ -22,7 +22,7 @@ SHAPES = [[()], [(7,)], [(3, 5), (3, 5)], [(0,), (2, 3)], [(1,), (), (4, 1, 3), 
 
 
 def round_trip(impl: Any, check: Any, tensors: Sequence[Tensor], **wire: Any) -> tuple[int, list[Tensor]]:
-    """How many bytes tensors are on a wire, and what a receiver makes of these."""
+    """The wire form of tensors: its size in bytes, and the tensors that a receiver restores."""
     observed = impl.collectives.pack(inputs=list(tensors), **wire)
     recognize_bare_fp8(check, observed, wire.get("dtype", ""))
     packed = check.returns(observed)["wire"]

@@ -37,7 +37,7 @@ COUNT = 7
 
 
 def brought(dtype: str) -> Tensor:
-    """What the rank brings."""
+    """Return the elements that the rank contributes."""
     return contributions(dtype, COUNT, 1, seed=970)[0]
 
 

@@ -51,12 +51,12 @@ def test_host_memory_that_no_machine_has_is_refused(impl, check, size):
 
 
 def freeing(session: MeshSession, pointer: int) -> Observation:
-    """What tessFree answers."""
+    """Return the answer of tessFree."""
     return session.attempt("tessFree", mesh=session.mesh, devPtr=pointer)
 
 
 def freeing_host(session: MeshSession, pointer: int) -> Observation:
-    """What tessHostFree answers."""
+    """Return the answer of tessHostFree."""
     return session.attempt("tessHostFree", hostPtr=pointer)
 
 

@@ -36,7 +36,7 @@ def filled(session: MeshSession, data: bytes) -> int:
 
 
 def held(session: MeshSession, pointer: int, kind: int) -> bytes:
-    """What the target of a copy, and what is behind it, hold now; nothing where that is not to be had."""
+    """Return the bytes of the target of a copy and those behind it; none if they cannot be read."""
     if kind == D2H:
         return session.host_bytes(pointer, len(DATA))
     target = session.host(bytes(len(DATA)))

@@ -71,7 +71,7 @@ SPOILED: dict[str, Callable[[bytes, int], bytes]] = {
 
 
 def outcome(session: MeshSession, image: bytes) -> str:
-    """What becomes of an image: `refused`, `refused later`, `same` or `other` results."""
+    """Load and launch an image; return `refused`, `refused later`, or `same` or `other` for its results."""
     where = {"image": session.host(image), "size": len(image)}
     answer = session.attempt("tessModuleLoad", context=session.context, **where)
     if refusal(session, answer):
@@ -93,7 +93,7 @@ def outcome(session: MeshSession, image: bytes) -> str:
 
 
 def refusal(session: MeshSession, answer: Observation) -> bool:
-    """Whether a call was refused; a crash or a hang ends the case."""
+    """True if a call was refused; a crash or a hang ends the case."""
     if isinstance(answer, Rejected):
         return True
     session.check.returns(answer, "the call comes back")

@@ -85,7 +85,7 @@ def of_every_kind(sums: bool) -> Program:
 
 
 def left_on_the_host(ranks: int) -> list[int]:
-    """What work of every kind leaves there, where so many ranks add up."""
+    """Return the values that work of every kind leaves there, where so many ranks add up."""
     taken = 70 * ranks + 1
     return [10 * taken + 2, ((taken * 10 + 5) * 10 + 5 * ranks) * 10 + 3]
 

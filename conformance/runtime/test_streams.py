@@ -40,7 +40,7 @@ def test_a_new_stream_accepts_work_of_every_kind(impl, check, function):
 
 @clause("RT-04.3-11")
 def test_a_new_stream_runs_what_is_launched_on_it(impl, check):
-    """What the kernel wrote is read back."""
+    """The values that the kernel wrote are read back."""
     session = opened(impl, check).another_stream()
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     session.launch(kernel, packed(("int32", 9), ("ptr", pointer)))

@@ -1,4 +1,4 @@
-"""What no engine defines is asked of none; and the orders on file are answered."""
+"""Requests that no engine defines reach none, and the orders on file are answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tensors differ, and in which ways: three defects in one tensor are told apart."""
+"""The kinds of differences of tensors: three defects in one tensor are told apart."""
 
 from __future__ import annotations
 

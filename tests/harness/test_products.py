@@ -1,4 +1,4 @@
-"""What people build: the reference with no more than a product has makes that product whole."""
+"""Products: the reference with the methods and features of a product alone makes it whole."""
 
 from __future__ import annotations
 

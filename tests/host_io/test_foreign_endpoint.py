@@ -17,7 +17,7 @@ from tessera_conformance.reports.journal import Report, read
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = Path(__file__).parent / "foreign"
 DEFECTS = {"no_value": "HIO-D5-20", "no_fp16": "HIO-D5-17", "any_cube": "HIO-D6-04"}
-"""What each defect of the endpoint breaks."""
+"""The clauses that each defect of the endpoint breaks."""
 
 Judge = Callable[..., Report]
 

@@ -37,7 +37,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 
 
 def missing() -> str:
-    """What is not installed; nothing where an engine has a device."""
+    """Return the missing package; an empty text if an engine has a device."""
     for tool in ("gcc", "make"):
         if shutil.which(tool) is None:
             return tool

@@ -59,7 +59,7 @@ class Network:
         return ending | ({"deadlock": self.report()} if self.outcome == "deadlock" else {})
 
     def report(self) -> dict[str, Any]:
-        """Who waits, at what, and what would help."""
+        """Return the waiting processes, their channels and what would help."""
         channels = {name: "empty" if "empty" in self.defects else state for name, state in self.waiting.values()}
         return {
             "window": {"size": self.window, "used": 0, "high_water": self.high_water},
@@ -172,12 +172,12 @@ class ThreadRuntime:
     defects: frozenset[str] = frozenset()
 
     def hello(self) -> dict[str, Any]:
-        """Who answers."""
+        """Return the identity of the runtime."""
         implementation = {"name": "thread-runtime", "version": "1"}
         return {"protocol": {"minimum": 1, "maximum": 1}, "implementation": implementation, "documents": ["wsp"]}
 
     def wsp_execute(self, *, program: Mapping[str, Any]) -> dict[str, Any]:
-        """What comes of a program."""
+        """Return the outcome of a program."""
         if program.get("dispatch", {}).get("policy", "round_robin") not in POLICIES:
             raise Refusal("UNSUPPORTED_DIRECTIVE", "lower", "there is no such policy")
         return Network(program, self.defects).execute()

@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 
 
 Rule = Callable[[Sequence[Slot]], Sequence[int]]
-"""Where arguments are looked for."""
+"""The offsets at which a kernel reads its arguments."""
 
 
 def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lambda slot: slot.size) -> Rule:

@@ -74,7 +74,7 @@ class BlocksOfShares(ReferenceAdapter):
     """Block s is the share that rank s owns."""
 
     def collectives_run(self, *, inputs: Sequence[Tensor], **given: Any) -> dict[str, Any]:
-        """What other ranks have for a rank, in order."""
+        """Return the blocks that other ranks have for a rank, in order."""
         ranks, count = len(inputs), inputs[0].size
         sizes = {x.size for x in inputs}
         if given["operation"] != "all_to_all" or len(sizes) > 1 or count % ranks == 0:
@@ -149,7 +149,7 @@ class AwaitedOnce(ReferenceAdapter):
     "AMB-COLL-50", "notices no future that nobody awaits", "collectives/disagreeing-ranks/a-rank-that-never-comes-*"
 )
 class Unnoticed(ReferenceAdapter):
-    """What never completes and is never used is dropped."""
+    """A collective that never completes and is never used is dropped."""
 
     def collectives_execute(self, *, text: str, **given: Any) -> dict[str, Any]:
         """The inputs, where the run would be refused and nothing is awaited."""

@@ -43,7 +43,7 @@ class FirstLink(CreditLimiter):
 
 
 class FirstInLine(CreditLimiter):
-    """What waits for a credit holds up what comes after it."""
+    """A chunk that waits for a credit holds up the chunks after it."""
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
         """The first ready chunk or none."""

@@ -75,7 +75,7 @@ def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Co
 
 
 def through_bf16(*given: Any) -> list[Array]:
-    """What is unpacked has the digits of bf16 alone."""
+    """An unpacked tensor has the digits of bf16 alone."""
     return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*given)]
 
 

@@ -1,4 +1,4 @@
-"""Where two tensors first differ, in bits and in units in the last place, and in which ways."""
+"""The first difference of two tensors, in bits and in units in the last place, and the kinds of all differences."""
 
 from __future__ import annotations
 

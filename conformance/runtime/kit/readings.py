@@ -21,17 +21,17 @@ PATIENCE = 2.0
 
 
 def rejected(answer: Observation, *statuses: str) -> bool:
-    """Whether a call was refused, with one of these statuses where they are given."""
+    """True if a call was refused, with one of these statuses if any are named."""
     return isinstance(answer, Rejected) and (not statuses or answer.code in statuses)
 
 
 def died(*answers: Observation) -> bool:
-    """Whether one of these calls ended the implementation."""
+    """True if one of these calls ended the implementation."""
     return any(isinstance(answer, Fault) and answer.kind == "crash" for answer in answers)
 
 
 def hung(*answers: Observation) -> bool:
-    """Whether one of these calls did not come back."""
+    """True if one of these calls did not return."""
     return any(isinstance(answer, Fault) and answer.kind == "hang" for answer in answers)
 
 

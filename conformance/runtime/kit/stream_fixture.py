@@ -98,7 +98,7 @@ PLACE = 32
 """The bytes of a digit: int32 elements that are all equal."""
 LONG_COPY = 4 << 20
 LONG_COPIES = 6
-"""What a stream is held up by."""
+"""The size and the number of the copies that hold a stream up."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class CopiedTensors(StreamFixture):
     long: int = 0
     """Device memory of two long copies; the second half is read alone."""
     room: int = 0
-    """Where the long copies of this stream go."""
+    """The device memory that the long copies of this stream write."""
 
     @classmethod
     def of(cls, session: MeshSession, long: bool) -> Self:
@@ -209,7 +209,7 @@ class LaunchedTensors(StreamFixture):
 
     @staticmethod
     def number_of(data: bytes) -> int:
-        """What every element is."""
+        """Return the value that every element has."""
         held = {int(value) for value in values_of("int32", data)}
         return held.pop() if len(held) == 1 else -1
 

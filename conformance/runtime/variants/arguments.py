@@ -215,7 +215,7 @@ class UnknownDevicesUnsupported(ReferenceAdapter):
 
 @varies("AMB-RT-59", "does not support dtypes and operators that there are not", *RUNTIME, "abi/dtype*")
 class UnknownDtypesUnsupported(ReferenceAdapter):
-    """Whether an id could be one does not count."""
+    """Unknown dtypes and operators are unsupported, not invalid."""
 
     def supported(self, dtype: int, op: int = 0) -> None:
         """Raise `Refusal` for others."""

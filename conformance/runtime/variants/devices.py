@@ -87,7 +87,7 @@ class FourDevices(FewDevices):
 
 @varies("AMB-RT-120", "does not tell its devices, and has one", *RUNTIME)
 class UntoldDevice(FewDevices):
-    """What asks for more finds that there are none."""
+    """A mesh of more devices than one is refused."""
 
     def hello(self) -> dict[str, Any]:
         """Without the feature of a list."""

@@ -60,7 +60,7 @@ class BusyObjectsStay(ReferenceAdapter):
 
 @varies("AMB-RT-50", "refuses to end a context in which a mesh is, and a mesh on which a stream is", *RUNTIME)
 class ContentsComeFirst(ReferenceAdapter):
-    """What was made last ends first."""
+    """Objects end in the reverse order of their creation."""
 
     def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
         """End it."""

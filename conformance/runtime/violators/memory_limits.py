@@ -23,7 +23,7 @@ def signed(given: Given) -> dict[str, Any]:
 
 
 def too_large(given: Given) -> bool:
-    """Whether rounding up overflows."""
+    """True if rounding up overflows."""
     return bool(given["bytes"] > (1 << 64) - ROUNDED_TO)
 
 

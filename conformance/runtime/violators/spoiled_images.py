@@ -26,7 +26,7 @@ class Trusting(BuildsOnce):
             raise
 
     def spoiled(self) -> None:
-        """What becomes of it, before it is refused."""
+        """Act on a spoiled image before it is refused."""
 
 
 @violates("RT-07-02", "refuses every image after one with some bytes changed")

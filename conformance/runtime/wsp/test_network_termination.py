@@ -1,4 +1,4 @@
-"""How pipelines end, by their tokens and outcomes alone (PTO-WSP v10, 2.3), through `wsp.execute`."""
+"""The end of pipelines, judged by tokens and outcomes alone (PTO-WSP v10, 2.3), through `wsp.execute`."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_close_is_seen_while_its_producer_goes_on(impl, check):
 @clause("WSP-02.3-03")
 @pytest.mark.parametrize("tokens", [0, 1, 4])
 def test_a_process_goes_on_after_its_consumer_has_ended(impl, check, tokens):
-    """What ends with the channel is the consume, not the process (AMB-WSP-54)."""
+    """The consume ends with the channel; the process goes on (AMB-WSP-54)."""
     program = network(
         process("producer", *sends("c", range(tokens)), close("c")),
         process("consumer", consume("c", run("w2")), run("w5")),

@@ -34,7 +34,7 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_execute(self, *, program: Mapping[str, Any]) -> dict[str, Any]:
-        """What comes of a program of processes, channels and kernels by name."""
+        """Return the outcome of a program of processes, channels and kernels by name."""
         with _refusals():
             return execute(program)
 

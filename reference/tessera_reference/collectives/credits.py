@@ -27,7 +27,7 @@ class ReadyChunk:
 
 
 class CreditLimiter:
-    """Which chunks may be in flight together on links of so many credits."""
+    """A limiter of the chunks in flight on links of so many credits."""
 
     def __init__(self, credits: Mapping[str, int]) -> None:
         for link, count in credits.items():

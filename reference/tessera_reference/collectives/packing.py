@@ -31,7 +31,7 @@ class TensorType:
 
     @property
     def bytes(self) -> int:
-        """How many bytes a tensor of this type has."""
+        """Return the bytes of a tensor of this type."""
         return prod(self.shape) * self.dtype.storage_bytes
 
 
@@ -62,7 +62,7 @@ def unpack(wire: bytes, types: Sequence[TensorType], compression: Compression | 
 
 
 def _parts(tensor: TensorType, compression: Compression | None) -> list[TensorType]:
-    """What a tensor is on the wire: its elements, flat where they are scaled, and their scales."""
+    """Return the wire form of a tensor: its elements, flat if they are scaled, and their scales."""
     if compression is None:
         return [tensor]
     if compression.block is None:

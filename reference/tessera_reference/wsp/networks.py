@@ -26,7 +26,7 @@ TENSOR = {"dtype": "u64", "count": 1}
 
 
 def execute(network: Any) -> dict[str, Any]:
-    """What comes of a network. Raises `ProgramRefused`, and `UnsupportedDirective` for a policy that there is not."""
+    """Return the outcome of a network. Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy."""
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
     reading = _Reading()
     cycles = {each["name"]: each["cycles"] for each in objects(stated["kernels"], "/kernels")}

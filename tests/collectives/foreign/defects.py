@@ -35,7 +35,7 @@ class Wide(Packer):
         return super().collectives_pack(dtype=dtype if block else "", block=block, **rest)
 
     def collectives_unpack(self, *, dtype: str = "", block: int = 0, **rest: Any) -> dict[str, Any]:
-        """What `pack` left whole is rounded here."""
+        """Round the elements that `pack` left whole."""
         answer = super().collectives_unpack(dtype=dtype if block else "", block=block, **rest)
         return answer if block or not dtype else {"outputs": [rounded(each, dtype) for each in answer["outputs"]]}
 

@@ -40,7 +40,7 @@ def lives(session: Session) -> tuple[int, int]:
 @pytest.mark.parametrize("fresh", ["", ",fresh=1"])
 @pytest.mark.parametrize("refuses", ["never", "parts", "always"])
 def test_no_case_finds_what_another_left(build, opened, monkeypatch, refuses, fresh):
-    """Whether the library ends its context, ends it without parts only, or never does."""
+    """A library ends its context always, only without parts, or never."""
     monkeypatch.setenv("REFUSE", refuses)
     session = opened(build("refusing"), fresh)
     for _ in range(3):

@@ -21,7 +21,7 @@ TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
 
 @dataclass(frozen=True)
 class Style:
-    """How a tree is spelled; without a chooser plainly, every attribute in a block, no parenthesis too many."""
+    """The spelling of a tree; without a chooser every attribute stands in a block, no parenthesis is needless."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     chooser: Chooser | None = None

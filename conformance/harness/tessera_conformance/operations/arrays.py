@@ -16,7 +16,7 @@ NARROW = "ml_dtypes."
 
 
 class NoArray(Exception):
-    """What a callable gave is no array of a dtype of the language; says what it is."""
+    """A callable returned something other than an array of a dtype of the language; the message names it."""
 
 
 @cache

@@ -39,7 +39,7 @@ FEATURES: Mapping[str, Sequence[str]] = {
     "tensor-ops": ["broadcasting-ops"],
     "random-ops": ["philox"],
 }
-"""What is claimed beside the feature of an operation."""
+"""The features that an operation implies beside its own."""
 
 
 class BadTable(Exception):
@@ -56,7 +56,7 @@ class TableAdapter:
         self.dtypes = tuple(getattr(module, "DTYPES", [name for name in ELEMENT_FORMATS if name != "tf32"]))
 
     def hello(self) -> Mapping[str, Any]:
-        """Who answers; the features claimed are those of the operations that are there."""
+        """Return the identity of the library, and claim the features of the operations in the table."""
         name = getattr(self.module, "NAME", self.module.__name__.rpartition(".")[2])
         level = "deterministic" if self.declarations else "fast"
         arithmetic = {"level": getattr(self.module, "LEVEL", level)}
@@ -71,7 +71,7 @@ class TableAdapter:
         }
 
     def features(self) -> Sequence[str]:
-        """What is claimed: what follows from the operations that are there, less what the module lacks."""
+        """Return the features that follow from the operations in the table, less those that the module lacks."""
         brought = [OPERATIONS[name].feature for name in self.table]
         implied = [feature for name in ("core", *brought) for feature in FEATURES.get(name, ())]
         features = {"operation-access", *brought, *implied}

@@ -56,7 +56,7 @@ def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> O
 
 
 def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
-    """Which elements replay in every round; None where there is one element only, or too many to replay."""
+    """The elements that replay in every round; None if there is only one element, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
     fast = replay.is_fast(arithmetic.tree, arithmetic.model, subject.dtype, box.has_products, subject.terms)

@@ -46,7 +46,7 @@ class ShapeOrder:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What rows of one entry share, as it is written."""
+        """Return the fields that the rows of one entry share, as they are written."""
         subject = self.subject
         return {
             "operation": subject.operation,
@@ -134,7 +134,7 @@ def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
 
 
 def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
-    """Where a library switches: the orders of one operation and dtype by the number of terms."""
+    """The orders of one operation and dtype by the number of terms: a library may switch between them."""
     own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
     named = sorted({(row.subject.terms, _short(pattern(row.tree))) for row in own if row.subject.terms > 2})
     by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda each: each[0])}

@@ -113,7 +113,7 @@ def _is_claimed(states: Line, feature: str) -> bool:
 
 @dataclass(frozen=True)
 class ProductResult:
-    """How the cases of a product came out.
+    """The numbers of cases of a product, by outcome.
 
     `excused` follow another reading or a known deviation; `missing` are unsupported, blocked, or presume what is not
     there; cases of other numerics levels are in neither.

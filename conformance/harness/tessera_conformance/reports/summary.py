@@ -90,7 +90,7 @@ def _disposition_counts(report: Report) -> list[str]:
 
 
 def _readings(report: Report) -> list[str]:
-    """How many cases follow another reading, and of which interpretations."""
+    """Return the number of cases that follow another reading, and their interpretations."""
     readings = wording.other_readings(report)
     total = sum(number for _, _, number in readings)
     names = dict.fromkeys(name for name, _, _ in readings)

@@ -27,7 +27,7 @@ REFERENCE = "reference"
 FEATURE = "module-compiler"
 COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"
 LOADING = ("runtime.tessModuleLoad", "runtime.tessKernelGet")
-"""Where a runtime says that its devices cannot do what is in an image: nothing of its own compiler's images."""
+"""Refusals of images that the reference's compiler made: they say nothing of a runtime's own images."""
 PATIENCE = 60.0
 """Seconds for the reference's compiler, whatever the deadline of the calls of the implementation."""
 PLACES = re.compile(r"\{(input|output|options)\}")

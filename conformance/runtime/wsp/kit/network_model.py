@@ -45,7 +45,7 @@ class _Queue:
 
 
 def modelled(network: Mapping[str, Any], reported: Mapping[str, Sequence[int]]) -> Modelled:
-    """What comes of a network; kernels take the cycles that they reported, by process, else those declared."""
+    """Return the outcome of a network; kernels take the cycles that they reported, by process, else those declared."""
     queues = {each["name"]: _Queue(each.get("capacity", 1)) for each in network["channels"]}
     declared = {each["name"]: each["cycles"] for each in network["kernels"]}
     actors = [
@@ -97,7 +97,7 @@ class _Actor:
         yield None
 
     def _body(self, body: Sequence[Mapping[str, Any]], token: int) -> Iterator[tuple[str, str] | None]:
-        """What the process waits for, again and again; None where it has moved."""
+        """Yield the reason for which the process waits, again and again; None if it has moved."""
         for statement in body:
             match statement:
                 case {"op": "run", "kernel": kernel}:

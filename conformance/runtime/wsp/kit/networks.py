@@ -115,20 +115,20 @@ def _stated(**members: Any) -> dict[str, Any]:
 
 
 def ended(impl: Any, check: Any, program: Network) -> Ending:
-    """What comes of a program, whatever its outcome."""
+    """Return the answer to a program, whatever its outcome."""
     ending: Ending = check.returns(impl.wsp.execute(program=program))
     return ending
 
 
 def completed(impl: Any, check: Any, program: Network) -> Ending:
-    """What comes of a program that completes."""
+    """Return the answer to a program, which has to complete."""
     ending = ended(impl, check, program)
     check.equal(ending["outcome"], "completed", f"the outcome{_reason(ending)}")
     return ending
 
 
 def completed_runs(impl: Any, check: Any, program: Network, runs: int = RUNS) -> Iterator[Ending]:
-    """What comes of each of several runs of a program that completes."""
+    """Return the answers of several runs of a program, which has to complete."""
     for _ in range(runs):
         yield completed(impl, check, program)
 
@@ -148,7 +148,7 @@ def deadlocked(impl: Any, check: Any, program: Network) -> dict[str, Any]:
 
 
 def offered_policies(impl: Any, check: Any, program: Network) -> dict[str, Ending]:
-    """What comes of a program under each policy beside round_robin that the implementation has."""
+    """Return the answers to a program under each policy beside round_robin that the implementation has."""
     endings = {}
     for policy in ("affinity", "hash", "other"):
         dispatch = {**program["dispatch"], "policy": policy}
@@ -199,7 +199,7 @@ def judge_time(check: Any, program: Network, ending: Ending) -> None:
 
 
 def model_of(program: Network, ending: Ending | None = None) -> Modelled:
-    """What comes of a program by the model, with the cycles that its kernels report."""
+    """Return the outcome of a program by the model, with the cycles that its kernels report."""
     reported = {} if ending is None else ending["kernels"]
     return modelled(program, {name: [each["cycles"] for each in reports] for name, reports in reported.items()})
 

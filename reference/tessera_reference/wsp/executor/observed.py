@@ -1,4 +1,4 @@
-"""What a run tells of its processes and tasks where somebody asks: tokens that arrived, kernels that ran."""
+"""The record of a run that an observer asks for: tokens that arrived, kernels that ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library without `tessxReset` has to end after a case, in a legal order: what its calls made and none ended.
+"""The objects that the calls of a case made and none ended, which a library without `tessxReset` ends in a legal order.
 
 First every stream is synchronized, so that no queued work uses what is freed. Then events, streams, memory, modules and
 meshes end, and contexts last: so a library that refuses to end what still has parts is never asked to (AMB-RT-50).
