@@ -113,8 +113,11 @@ def test_a_control_case_leans_on_simpler_constructs_alone():
     assert controls([EMPTY, LOOPS], EMPTY.control, [program], error_of(REFUSED)) == []
 
 
-def line(case: str, verdict: str = "fail", leans: Any = (), disposition: str = "none") -> dict[str, Any]:
-    return {"case": case, "verdict": verdict, "leans": list(leans), "disposition": disposition, "reason": "it fails"}
+def line(
+    case: str, verdict: str = "fail", leans: Any = (), disposition: str = "none", shows: str = "", cites: Any = ()
+) -> dict[str, Any]:
+    head = {"case": case, "verdict": verdict, "leans": list(leans), "disposition": disposition, "reason": "it fails"}
+    return {**head, "interpretation": shows, "cites": list(cites)}
 
 
 def test_a_case_is_blocked_where_a_control_case_on_which_it_leans_failed():
@@ -133,3 +136,11 @@ def test_a_control_case_of_another_reading_blocks_too():
 def test_a_crash_is_blocked_and_a_known_deviation_is_not():
     lines = [line("c"), line("a", "crash", ["c"]), line("b", leans=["c"], disposition="known_deviation")]
     assert [entry["verdict"] for entry in settled(lines)] == ["fail", "inapplicable", "fail"]
+
+
+def test_a_case_that_names_an_interpretation_is_blocked_by_the_case_that_shows_another_reading():
+    shown = line("c", disposition="other_reading", shows="AMB-LANG-86")
+    lines = [line("a", cites=["AMB-LANG-52", "AMB-LANG-86"]), shown, line("b", cites=["AMB-LANG-52"])]
+    assert [entry["verdict"] for entry in settled(lines)] == ["inapplicable", "fail", "fail"]
+    blocked = next(settled(lines))
+    assert (blocked["cause"], blocked["reason"]) == ("blocked", "blocked by c: it fails")

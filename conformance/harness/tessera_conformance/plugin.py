@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Callable, Generator, Set
 from functools import cache, partial
 from pathlib import Path
@@ -36,6 +37,7 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import door_of, locate
 from tessera_conformance.verdicts import LEVELS, Judgement
 
+INTERPRETATION = re.compile(r"\bAMB-[A-Z]+-\d+\b")
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
 CHOSEN = pytest.StashKey[Set[str] | None]()
@@ -191,7 +193,9 @@ def _case(
     unjudged = [name for name in judges if name not in JUDGED]
     if unjudged:
         raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
-    return Case(identifier, title or identifier, named, levels, features, judges)
+    text = f"{title} {item.obj.__doc__}" if isinstance(item, pytest.Function) else title
+    cites = tuple(dict.fromkeys(INTERPRETATION.findall(text)))
+    return Case(identifier, title or identifier, named, levels, features, judges, cites=cites)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

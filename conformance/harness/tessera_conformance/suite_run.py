@@ -47,6 +47,8 @@ class Case:
     disposition: str = "none"
     leans: Sequence[str] = ()
     """The control cases of the constructs that the call on which it failed used."""
+    cites: Sequence[str] = ()
+    """The interpretations that its test names."""
     seconds: float = 0.0
     folder: Path | None = None
     """Where it keeps files, if it does."""
@@ -270,6 +272,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "cause": judgement.cause,
         "interpretation": judgement.interpretation,
         "leans": list(case.leans),
+        "cites": list(case.cites) if judgement.verdict in BLOCKABLE else [],
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
     }
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]

@@ -3,12 +3,15 @@
 `conformance/clauses/constructs.toml` names for each construct (a method, a feature of program texts) its control case:
 the plainest use of just that construct. Where the control case fails in a run, the cases that fail on a call with that
 construct are inapplicable, "blocked by" the control case, whose clause is the one that fails.
+
+A case that names an interpretation hangs on it. Where another case of the run shows that the implementation follows a
+listed alternative, the cases that name the interpretation and fail are blocked by the one that shows it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -60,11 +63,30 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.MULTILINE)
 
 
+class Blockers:
+    """The cases of a run by which others are blocked."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._failed: set[str] = set()
+        self._shown: dict[str, str] = {}
+        for line in lines:
+            if line["verdict"] in BAD_VERDICTS:
+                self._failed.add(line["case"])
+            if line["disposition"] == "other_reading":
+                self._shown.setdefault(line["interpretation"], line["case"])
+
+    def of(self, line: Line) -> str | None:
+        """Return the case that failed or showed another reading, and so says why this one failed; None without one."""
+        failed = (name for name in line.get("leans", ()) if name in self._failed)
+        shown = (self._shown[name] for name in line.get("cites", ()) if name in self._shown)
+        return next(failed, None) or next(shown, None)
+
+
 def settled(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield the observation lines of a run, a case that is blocked as inapplicable."""
-    failed = {line["case"] for line in lines if line["verdict"] in BAD_VERDICTS}
+    blockers = Blockers(lines)
     for line in lines:
-        control = next((name for name in line.get("leans", ()) if name in failed), None)
+        control = blockers.of(line)
         if control is None or line["verdict"] not in BLOCKABLE or line["disposition"] != "none":
             yield line
         else:

@@ -300,6 +300,7 @@ def _not_run(case: str) -> Line:
         "cause": "",
         "interpretation": "",
         "leans": [],
+        "cites": [],
         "methods": [],
         "checks": [],
         "exchanges": [],

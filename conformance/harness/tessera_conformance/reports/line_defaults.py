@@ -19,6 +19,7 @@ DEFAULTS: Mapping[str, Any] = {
     "cause": "",
     "interpretation": "",
     "leans": [],
+    "cites": [],
     "methods": [],
 }
 """By field, the value that is not written."""

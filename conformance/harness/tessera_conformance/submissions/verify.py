@@ -22,6 +22,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.judged import judged_by_checks
+from tessera_conformance.reports.blocking import Blockers
 from tessera_conformance.reports.journal import FILE_NAME, Report
 from tessera_conformance.submissions.contents import (
     CLAUSES_LOCK,
@@ -35,7 +36,7 @@ from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
-from tessera_conformance.verdicts import BAD_VERDICTS, before_running
+from tessera_conformance.verdicts import before_running
 
 CLOSED_DOOR = "--door=operations"
 FOREIGN_IMAGE = "the reference's compiler"
@@ -109,7 +110,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     hello = _hello(header)
     found.problems += _plan(report, registry, hello)
     deviations = Deviations([_entry(each) for each in selection["deviations"]])
-    failed = {line["case"] for line in report.observations if line["verdict"] in BAD_VERDICTS}
+    blockers = Blockers(report.observations)
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
@@ -132,7 +133,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         )
         if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
             expected = before.verdict if before else None
-            told_by_run = _excused(line, header, _vector(item) is not None, failed)
+            told_by_run = _excused(line, header, _vector(item) is not None, blockers)
             if line["verdict"] not in (expected, "not_run") and not (expected is None and told_by_run):
                 found.problems.append(
                     f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is "
@@ -165,14 +166,14 @@ def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[
             yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
 
 
-def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, failed: Collection[str]) -> bool:
+def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, blockers: Blockers) -> bool:
     """True if what a case did allows that it is unsupported or inapplicable.
 
     It is blocked by a case that failed, something that it presumes does not hold, the method that it asked needs a
     feature that is not claimed, or it asked for a program by operations or for a foreign image.
     """
     if line["cause"] == "blocked":
-        return any(name in failed for name in line["leans"])
+        return blockers.of(line) is not None
     unmet = {check["kind"] for check in line["checks"] if not check["passed"]}
     if any("fault" in exchange["observation"] for exchange in line["exchanges"]):
         return False
