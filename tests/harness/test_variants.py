@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.cli import main
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import suite_of
-from tessera_conformance.strength.variants.variant import load_variants
+from tessera_conformance.strength.variants.trial import Selection, judge_variants
+from tessera_conformance.strength.variants.variant import Variant, load_variants
+from tessera_reference.adapter import ReferenceAdapter
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]
 
@@ -102,3 +108,36 @@ def test_every_variant_of_the_chapters_names_a_freedom_that_there_is() -> None:
     variants = load_variants()
     assert {each.freedom for each in variants} <= {*registry.clauses, *registry.interpretations}
     assert len(variants) >= 50
+
+
+SIGNS = re.compile(r"(?:return|[-+*/@(=]) *[-+] *[a-zA-Z(]|\w\[\d")
+
+
+class WithoutSigns(ReferenceAdapter):
+    """Has neither signs before an operand nor an index behind it, a listed alternative of AMB-LANG-19."""
+
+    def language_verify(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """Refuse the operators of section 14.2 that section 2.3 lacks."""
+        if SIGNS.search(source):
+            raise Refusal("syntax", "parse", "no such operator")
+        return super().language_verify(source=source, **options)
+
+    def language_execute(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """Run what `language_verify` accepts."""
+        self.language_verify(source=source)
+        return super().language_execute(source=source, **options)
+
+
+@pytest.mark.parametrize(("freedom", "fails"), [("AMB-LANG-19", False), ("AMB-LANG-04", True)])
+@pytest.mark.parametrize("beside", [0, 100])
+def test_another_reading_excuses_the_variant_that_follows_it_and_no_other(
+    freedom: str, fails: bool, beside: int
+) -> None:
+    """Cases that name the interpretation are blocked by one that shows the reading, whether or not it was chosen."""
+    suite = suite_of(["ir/constructs/", "ir/precedence/unary-plus-and-minus"])
+    variant = Variant("v", freedom, "has no signs", ("ir/precedence/*",), lambda: nullcontext(WithoutSigns()))
+    registry = load_registry(clauses_directory())
+    (outcome,) = judge_variants([variant], suite.items, registry, ReferenceAdapter, Selection(beside=beside))
+    failed = [each.case for each in outcome.failures]
+    assert any(case.startswith("ir/precedence/") for case in failed) == fails, failed
+    assert fails or not failed

@@ -1,4 +1,8 @@
-"""A variant against the suite: every case that its freedom can touch, and some that it cannot."""
+"""A variant against the suite: every case that its freedom can touch, and some that it cannot.
+
+A variant that follows a listed alternative of an interpretation passes where a case reads it as that, and where a case
+that names the interpretation is blocked by one that does, as in a report. Other readings excuse no other variant.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pytest
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
+from tessera_conformance.reports.blocking import Line, settled
 from tessera_conformance.strength.matrix import DEADLINE, put
 from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.variants.variant import Variant
@@ -79,7 +84,7 @@ class Outcome:
 
     @property
     def left_out(self) -> int:
-        """Cases of what it does not claim."""
+        """Cases of what it does not claim, and of what it reads otherwise."""
         return self.cases - self.passed - len(self.failures)
 
 
@@ -87,8 +92,10 @@ class Outcome:
 class _Part:
     """Of one variant's cases, those that one process ran."""
 
+    cases: int
     passed: int
-    failures: tuple[Failure, ...]
+    suspected: tuple[Line, ...]
+    """What `settled` needs of the cases that are no pass here, and are one of the control."""
     shown_by: str
     level: str
 
@@ -108,14 +115,39 @@ def judge_variants(
     for variant in variants:
         chosen = selection.of(variant, items)
         judge = partial(_judge, variant, registry=registry, control=control)
-        yield _together(variant, len(chosen), share_out(jobs, judge, list(_chunks(chosen))))
+        parts = share_out(jobs, judge, list(_chunks(chosen)))
+        if _hangs(variant, parts):
+            parts.append(judge(_witnesses(variant, items, chosen)))
+        yield _together(variant, parts)
 
 
-def _together(variant: Variant, cases: int, parts: Sequence[_Part]) -> Outcome:
-    failures = tuple(failure for part in parts for failure in part.failures)
+def _together(variant: Variant, parts: Sequence[_Part]) -> Outcome:
+    lines = [line for part in parts for line in part.suspected]
+    failures = tuple(
+        Failure(line["case"], line["verdict"], line["reason"])
+        for line in settled(lines)
+        if line["verdict"] not in LEGAL and line["disposition"] != "other_reading"
+    )
     shown = next((part.shown_by for part in parts if part.shown_by), "")
     level = parts[0].level if parts else "strict"
-    return Outcome(variant, cases, sum(part.passed for part in parts), failures, shown, level)
+    return Outcome(
+        variant, sum(part.cases for part in parts), sum(part.passed for part in parts), failures, shown, level
+    )
+
+
+def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
+    """True if a case failed that names the interpretation, and no case showed that it is read otherwise."""
+    lines = [line for part in parts for line in part.suspected]
+    shown = any(line["disposition"] == "other_reading" for line in lines)
+    return not shown and any(variant.freedom in line["cites"] for line in lines)
+
+
+def _witnesses(
+    variant: Variant, items: Sequence[pytest.Function], chosen: Sequence[pytest.Function]
+) -> list[pytest.Function]:
+    """The cases that name the interpretation and were not chosen: one of them may show how it is read."""
+    known = {_id(item) for item in chosen}
+    return [item for item in items if variant.freedom in item.stash[CASE].cites and _id(item) not in known]
 
 
 def _judge(
@@ -127,15 +159,28 @@ def _judge(
         for item in items:
             case, judgement = put(run, item)
             passed += judgement.verdict == "pass"
-            if judgement.verdict not in LEGAL and not judgement.interpretation:
-                suspected.append((item, Failure(_id(item), judgement.verdict, judgement.reason)))
+            if judgement.verdict not in LEGAL:
+                suspected.append((item, _line(variant, item, judgement)))
             answers.append((item, _answers(case, judgement)))
         level = run.level
     transport = DirectTransport(control, "control")
     beside = SuiteRun(transport, registry, level=level, deadlines=(DEADLINE, DEADLINE))
     shown = next((_id(item) for item, told in answers if _answers(*put(beside, item)) != told), "")
-    failures = tuple(failure for item, failure in suspected if put(beside, item)[1].verdict in LEGAL)
-    return _Part(passed, failures, shown, level)
+    lines = tuple(line for item, line in suspected if put(beside, item)[1].verdict in LEGAL)
+    return _Part(len(items), passed, lines, shown, level)
+
+
+def _line(variant: Variant, item: pytest.Function, judgement: Judgement) -> Line:
+    """What a report's line for the case would say that decides whether it is blocked."""
+    follows = judgement.interpretation == variant.freedom
+    return {
+        "case": _id(item),
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "disposition": "other_reading" if follows else "none",
+        "interpretation": judgement.interpretation,
+        "cites": [name for name in item.stash[CASE].cites if name == variant.freedom],
+    }
 
 
 def _answers(case: Case, judgement: Judgement) -> bytes:
