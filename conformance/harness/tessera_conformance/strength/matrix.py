@@ -226,7 +226,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
 def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
     """Run one collected test against an implementation; the case with its exchanges, and what it came to."""
     planned = item.stash[CASE]
-    case = Case(planned.id, planned.title, planned.clauses, planned.levels, planned.features)
+    case = Case(planned.id, planned.title, planned.clauses, planned.levels, planned.features, cites=planned.cites)
     judgement = run.judge_before(case)
     if judgement is not None:
         return case, judgement

@@ -1,7 +1,7 @@
 """A variant against the suite: every case that its freedom can touch, and some that it cannot.
 
 A variant that follows a listed alternative of an interpretation passes where a case reads it as that, and where a case
-that names the interpretation is blocked by one that does, as in a report. Other readings excuse no other variant.
+that hangs on the interpretation is blocked by one that does, as in a report. Other readings excuse no other variant.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def judge_variants(
         chosen = selection.of(variant, items)
         judge = partial(_judge, variant, registry=registry, control=control)
         parts = share_out(jobs, judge, list(_chunks(chosen)))
-        if _hangs(variant, parts):
+        if _hangs(parts):
             parts.append(judge(_witnesses(variant, items, chosen)))
         yield _together(variant, parts)
 
@@ -135,11 +135,11 @@ def _together(variant: Variant, parts: Sequence[_Part]) -> Outcome:
     )
 
 
-def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
-    """True if a case failed that names the interpretation, and no case showed that it is read otherwise."""
+def _hangs(parts: Sequence[_Part]) -> bool:
+    """True if a case failed that may hang on the interpretation, and no case showed that it is read otherwise."""
     lines = [line for part in parts for line in part.suspected]
     shown = any(line["disposition"] == "other_reading" for line in lines)
-    return not shown and any(variant.freedom in line["cites"] for line in lines)
+    return not shown and any(line["cites"] or line["leans"] for line in lines)
 
 
 def _witnesses(
@@ -160,7 +160,7 @@ def _judge(
             case, judgement = put(run, item)
             passed += judgement.verdict == "pass"
             if judgement.verdict not in LEGAL:
-                suspected.append((item, _line(variant, item, judgement)))
+                suspected.append((item, _line(variant, case, judgement)))
             answers.append((item, _answers(case, judgement)))
         level = run.level
     transport = DirectTransport(control, "control")
@@ -170,16 +170,17 @@ def _judge(
     return _Part(len(items), passed, lines, shown, level)
 
 
-def _line(variant: Variant, item: pytest.Function, judgement: Judgement) -> Line:
+def _line(variant: Variant, case: Case, judgement: Judgement) -> Line:
     """What a report's line for the case would say that decides whether it is blocked."""
-    follows = judgement.interpretation == variant.freedom
+    follows = judgement.interpretation in (variant.freedom, *variant.taken_for)
     return {
-        "case": _id(item),
+        "case": case.id,
         "verdict": judgement.verdict,
         "reason": judgement.reason,
         "disposition": "other_reading" if follows else "none",
         "interpretation": judgement.interpretation,
-        "cites": [name for name in item.stash[CASE].cites if name == variant.freedom],
+        "leans": case.leans,
+        "cites": [name for name in case.cites if name == variant.freedom],
     }
 
 

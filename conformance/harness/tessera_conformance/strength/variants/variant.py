@@ -32,14 +32,19 @@ class Variant:
     reach: tuple[str, ...]
     """Patterns of the ids of cases that can show it, in which `*` stands for any text."""
     made: Callable[[], AbstractContextManager[Adapter]]
+    taken_for: tuple[str, ...] = ()
+    """Other interpretations as whose alternatives an answer of it may be read, since a case cannot tell the two."""
 
 
-def varies(freedom: str, description: str, *reach: str) -> Callable[[AdapterClass], AdapterClass]:
+def varies(
+    freedom: str, description: str, *reach: str, taken_for: Sequence[str] = ()
+) -> Callable[[AdapterClass], AdapterClass]:
     """Declare an adapter class as another legal implementation."""
 
     def declare(adapter: AdapterClass) -> AdapterClass:
         load_whole(adapter)
-        adapter.variant = Variant(adapter.__name__, freedom, description, reach, lambda: nullcontext(adapter()))
+        name = adapter.__name__
+        adapter.variant = Variant(name, freedom, description, reach, lambda: nullcontext(adapter()), tuple(taken_for))
         return adapter
 
     return declare
