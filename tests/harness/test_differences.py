@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tessera_conformance.differences import first_difference
+from tessera_conformance.differences import first_difference, value_difference
 from tessera_conformance.tensors import Tensor
 
 
@@ -66,3 +67,43 @@ def test_a_format_without_infinity_and_complex_elements():
     difference = first_difference(*both)
     assert difference is not None
     assert (difference.elements, [kind.index for kind in difference.kinds]) == (1, [(0,), (0,)])
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "sentence"),
+    [
+        (
+            bytes([*range(63), 0]).hex(),
+            bytes(range(64)).hex(),
+            "1 of 64 bytes differ, from byte 63 to byte 63; from byte 47 on: "
+            f"expected {bytes(range(47, 64)).hex(' ')}, found {bytes([*range(47, 63), 0]).hex(' ')}",
+        ),
+        (
+            bytes(40).hex(),
+            bytes(41).hex(),
+            f"40 bytes for 41; 0 of 40 bytes differ, from byte 40 to byte 40; from byte 24 on: "
+            f"expected {bytes(17).hex(' ')}, found {bytes(16).hex(' ')}",
+        ),
+        ([*range(30), 7, 8], [*range(32)], "[30]: expected 30, found 7 (2 places differ)"),
+        ([*range(31)], [*range(32)], "[31]: expected 31, found nothing"),
+        (
+            {"a": [1, {"name": "x" * 50, "size": 2}], "b": 3},
+            {"a": [1, {"name": "x" * 50, "size": 4}], "b": 3},
+            "a[1].size: expected 4, found 2",
+        ),
+        ([1.0, "x" * 80], [1, "x" * 80], "[0]: expected 1, found 1.0"),
+        (
+            "\n".join(["a line of a text"] * 5 + ["and an end"]),
+            "\n".join(["a line of a text"] * 5 + ["and the end"]),
+            "the texts differ:\n@@ -5,2 +5,2 @@\n a line of a text\n-and the end\n+and an end",
+        ),
+    ],
+)
+def test_the_first_place_where_values_differ_is_told(actual, expected, sentence):
+    difference = value_difference(actual, expected)
+    assert difference is not None
+    assert difference.sentence() == sentence
+
+
+def test_short_values_are_shown_whole():
+    assert value_difference([1, 2], [1, 3]) is None

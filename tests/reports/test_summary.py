@@ -15,7 +15,8 @@ def test_it_says_who_what_how_many_and_why(build, registry, observations):
         "deviations 1 known deviation   1 unexpected pass   1 waived",
         "claim      FAILURE: 7 cases count against it and 1 problem with the run",
         "deviation 'x' expired",
-        "LANG-15-01  ir/matmul/k-tail",
+        "1 case: a wrong value, all of clause LANG-15-01: the bits",
+        "e.g. ir/matmul/k-tail",
         "element [3, 7]: 0x3f812000, expected 0x3f811fff 1 ULP",
         "crash: because of crash",
         "stderr: Segmentation fault\\x1b[31m at 0x0",
@@ -27,7 +28,7 @@ def test_it_says_who_what_how_many_and_why(build, registry, observations):
 
 def test_it_is_plain_ascii_and_narrow_whatever_the_reasons_hold(build, registry, observation):
     reason = "\x1b[31m é\u2603 \x00 " + "long " * 300
-    lines = [observation(f"ir/{'x' * 150}/{number}", "fail", reason=reason) for number in range(12)]
+    lines = [observation(f"ir/{'x' * 150}{number}/a", "fail", ["RT-12-01"], reason=reason) for number in range(12)]
     report = build(lines, problems=["p" * 300] * 12)
     text = terminal_summary(report, registry)
     assert text.isascii()
@@ -44,7 +45,7 @@ def test_it_is_plain_ascii_and_narrow_whatever_the_reasons_hold(build, registry,
 def test_success_lists_nothing(build, registry, observation):
     text = terminal_summary(build([observation("abi/a")]), registry)
     assert "claim      SUCCESS" in text
-    assert "\n  failures" not in text
+    assert "fix" not in text
     assert "reproduce" not in text
 
 
@@ -101,8 +102,7 @@ def test_cases_that_lack_a_claimed_feature_are_counted_by_feature(build, registr
     lines = [lacking(f"ir/l/{number}", "language.lower") for number in range(2)]
     lines += [lacking(f"ir/v/{number}", "language.verify") for number in range(3)]
     text = terminal_summary(build(lines), registry)
-    told = "5 cases: claimed, but answered as unsupported: language.verify 3, language.lower 2"
-    assert f"  not implemented\n    {told}\n" in text
+    assert text.index("3 cases: language.verify is not") < text.index("2 cases: language.lower is not implemented")
     assert "ir/v/" not in text
     assert "reproduce ir/z" in terminal_summary(build([*lines, observation("ir/z", "hang")]), registry)
 
@@ -110,7 +110,7 @@ def test_cases_that_lack_a_claimed_feature_are_counted_by_feature(build, registr
 def test_a_wrong_result_is_told_even_where_the_last_answer_was_unsupported(build, registry, observations, lacking):
     (failing,) = (line for line in observations if line["case"] == "ir/matmul/k-tail")
     lines = [failing | {"exchanges": lacking("x", "language.verify")["exchanges"]}]
-    assert "LANG-15-01  ir/matmul/k-tail" in terminal_summary(build(lines), registry)
+    assert "e.g. ir/matmul/k-tail" in terminal_summary(build(lines), registry)
 
 
 def test_success_says_what_deviations_excuse_and_what_the_cases_speak_of(build, registry, observation):

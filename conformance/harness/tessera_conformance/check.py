@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from tessera_conformance.differences import Difference, first_difference, values_of
+from tessera_conformance.differences import Difference, first_difference, same, value_difference, values_of
 from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
 from tessera_conformance.tensors import Tensor
 
@@ -156,8 +156,9 @@ class Check:
 
     def equal(self, actual: Any, expected: Any, what: str = "the value") -> None:
         """Two plain values are equal, and of the same types: 1, 1.0 and true are three values."""
-        passed = _same(actual, expected)
-        self._judge(CheckRecord("equal", passed, what, expected, actual))
+        passed = same(actual, expected)
+        difference = None if passed else value_difference(actual, expected)
+        self._judge(CheckRecord("equal", passed, what, expected, actual, difference))
 
     def true(self, condition: bool, what: str, actual: Any = None) -> None:
         """A property holds; `what` says it in words."""
@@ -214,14 +215,6 @@ def explain(record: CheckRecord) -> str:
     if record.difference is not None:
         return f"{record.what}: {record.difference.sentence()}"
     return f"{record.what}: expected {_shown(record.expected)}, found {_shown(record.actual)}"
-
-
-def _same(actual: Any, expected: Any) -> bool:
-    if isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
-        return len(actual) == len(expected) and all(map(_same, actual, expected))
-    if isinstance(actual, dict) and isinstance(expected, dict):
-        return actual.keys() == expected.keys() and all(_same(actual[key], expected[key]) for key in expected)
-    return type(actual) is type(expected) and bool(actual == expected)
 
 
 def _require_answer(observation: Observation) -> None:

@@ -1,7 +1,12 @@
-"""The first difference of two tensors, in bits and in units in the last place, and the kinds of all differences."""
+"""The first difference of two values: of tensors in bits and in units in the last place, with their kinds.
+
+Of bytes, texts, lists and structures: the first place that differs, how many do, and what stands there on either side.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -121,6 +126,93 @@ def _masks(found: Any, wanted: Any, layout: ElementFormat) -> Iterator[tuple[str
     near = (found ^ wanted < sign) & (np.maximum(one, other) - np.minimum(one, other) == 1)
     yield "off by 1 ULP", near
     yield "off by several ULP", np.ones(found.shape, dtype=bool)
+
+
+SHORT = 64
+"""Values of so many characters are shown whole."""
+AROUND = 16
+"""The bytes that are shown on either side of one that differs."""
+LINES = 12
+"""The most lines of a difference of two texts."""
+_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+def value_difference(actual: Any, expected: Any) -> Difference | None:
+    """Return where two unequal values depart, as a sentence; None of values that are short enough to be shown whole."""
+    if max(len(str(actual)), len(str(expected))) <= SHORT:
+        return None
+    path, found, wanted, number = _first_place(actual, expected)
+    place = f"{path.removeprefix('.')}: " if path else ""
+    further = f" ({number} places differ)" if number > 1 else ""
+    if isinstance(found, str) and isinstance(wanted, str) and max(len(found), len(wanted)) > SHORT:
+        if _BYTES.fullmatch(found) and _BYTES.fullmatch(wanted):
+            return Difference(f"{place}{_of_bytes(bytes.fromhex(found), bytes.fromhex(wanted))}{further}")
+        return Difference(f"{place}{_of_texts(found, wanted)}{further}")
+    return Difference(f"{place}expected {_cut(wanted)}, found {_cut(found)}{further}")
+
+
+def _first_place(actual: Any, expected: Any) -> tuple[str, Any, Any, int]:
+    """Return the path of the first part that differs, both parts, and how many parts do.
+
+    The members of a structure and the elements of a list are compared one by one where both sides have them.
+    """
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        names = [*expected, *(name for name in actual if name not in expected)]
+        parts = [(f".{name}", actual.get(name, ABSENT), expected.get(name, ABSENT)) for name in names]
+    elif isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
+        longest = max(len(actual), len(expected))
+        sides = ([*values, *[ABSENT] * (longest - len(values))] for values in (actual, expected))
+        parts = [(f"[{index}]", *pair) for index, pair in enumerate(zip(*sides, strict=True))]
+    else:
+        return "", actual, expected, 1
+    unequal = [(name, *_first_place(one, other)) for name, one, other in parts if not same(one, other)]
+    if not unequal:
+        return "", actual, expected, 1
+    name, path, found, wanted, _ = unequal[0]
+    return name + path, found, wanted, sum(number for *_, number in unequal)
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
+"""Stands for what one side lacks."""
+
+
+def same(actual: Any, expected: Any) -> bool:
+    """Tell whether two plain values are equal and of the same types: 1, 1.0 and true are three values."""
+    if isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
+        return len(actual) == len(expected) and all(map(same, actual, expected))
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        return actual.keys() == expected.keys() and all(same(actual[key], expected[key]) for key in expected)
+    return type(actual) is type(expected) and bool(actual == expected)
+
+
+def _of_bytes(found: bytes, wanted: bytes) -> str:
+    common = min(len(found), len(wanted))
+    one, other = (np.frombuffer(data[:common], np.uint8) for data in (found, wanted))
+    places = np.flatnonzero(one != other)
+    first = int(places[0]) if len(places) else common
+    last = int(places[-1]) if len(places) else common
+    lengths = f"{len(found)} bytes for {len(wanted)}; " if len(found) != len(wanted) else ""
+    where = f"{len(places)} of {common} bytes differ, from byte {first} to byte {last}"
+    start = max(0, first - AROUND)
+    near = [data[start : first + AROUND].hex(" ") for data in (wanted, found)]
+    return f"{lengths}{where}; from byte {start} on: expected {near[0]}, found {near[1]}"
+
+
+def _of_texts(found: str, wanted: str) -> str:
+    lines = list(difflib.unified_diff(wanted.splitlines(), found.splitlines(), "expected", "found", n=1, lineterm=""))
+    shown = lines[2 : 2 + LINES]
+    further = len(lines) - 2 - len(shown)
+    return "\n".join(["the texts differ:", *shown, *([f"and {further} more lines"] if further > 0 else [])])
+
+
+def _cut(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 4 * SHORT else f"{text[: 4 * SHORT]}... ({len(text)} characters)"
 
 
 def values_of(tensor: Tensor) -> list[Fraction | None]:

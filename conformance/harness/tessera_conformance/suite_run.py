@@ -25,6 +25,7 @@ from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.traits import traits
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
@@ -274,6 +275,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "leans": list(case.leans),
         "cites": list(case.cites) if judgement.verdict in BLOCKABLE else [],
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
+        "traits": traits(case.exchanges),
     }
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}

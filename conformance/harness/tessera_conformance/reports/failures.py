@@ -1,14 +1,12 @@
 """Which cases count against the claim, in the order in which people want to read them.
 
 Wrong results come first, then crashes, hangs and what else went wrong. Cases that failed only because something claimed
-was answered as unsupported say little one by one: they are counted by feature.
+was answered as unsupported say nothing one by one: the causes count them by feature.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.journal import Report
@@ -17,20 +15,11 @@ _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "
 """A pass that counts is an unexpected one."""
 
 
-@dataclass(frozen=True)
-class Failures:
-    """The cases to show one by one, and for each feature not implemented how many cases needed it."""
-
-    cases: Sequence[Line]
-    not_implemented: Mapping[str, int]
-
-
-def failures(report: Report) -> Failures:
-    """The cases that count against the claim; none is shown where the implementation did not even start."""
-    counted = in_order(line for line in report.observed if counts_against(line))
-    missing = Counter(feature for feature in map(missing_feature, counted) if feature is not None)
-    cases = [] if did_not_start(report) else [line for line in counted if missing_feature(line) is None]
-    return Failures(cases, dict(missing.most_common()))
+def failures(report: Report) -> list[Line]:
+    """The cases to show one by one; none of an implementation that did not even start, and none of what it lacks."""
+    if did_not_start(report):
+        return []
+    return [line for line in in_order(report.observed) if counts_against(line) and missing_feature(line) is None]
 
 
 def did_not_start(report: Report) -> bool:

@@ -302,6 +302,7 @@ def _not_run(case: str) -> Line:
         "leans": [],
         "cites": [],
         "methods": [],
+        "traits": [],
         "checks": [],
         "exchanges": [],
         "run": {},

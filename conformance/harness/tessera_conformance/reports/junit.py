@@ -1,18 +1,20 @@
 """The report as JUnit XML, for CI systems: one suite a chapter, clause ids and verdicts as properties.
 
 A wrong answer is a failure; a crash, a hang, a broken protocol, an error of the harness and a case that was not run
-are errors; what does not apply, is declared unsupported or is a known deviation is skipped with its reason. A file that
-is no whole report, and each problem of the run, is an error of its own in the suite `report`: none is overlooked.
+are errors; what does not apply, is declared unsupported or is a known deviation is skipped with its reason. The
+property `group` of a case that counts is its cause, as the summary has it. A file that is no whole report, and each
+problem of the run, is an error of its own in the suite `report`: none is overlooked.
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.terminal.text import escaped
@@ -26,10 +28,11 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit(report: Report, registry: Registry) -> Iterator[str]:
     """The XML document, piece by piece: the elements of all cases together are large."""
+    groups = {line["case"]: cause.sentence() for cause in causes(report) for line in cause.lines}
     chapters: dict[str, list[Line]] = {}
     for line in report.observed:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)
-    suites = [_Suite(chapter, (_case(report, line) for line in lines)) for chapter, lines in chapters.items()]
+    suites = [_Suite(chapter, (_case(report, line, groups) for line in lines)) for chapter, lines in chapters.items()]
     problems = [report.problem] if report.problem is not None else []
     problems += wording.problems_of(report, registry)
     if problems:
@@ -75,7 +78,7 @@ def _opening(element: ElementTree.Element) -> str:
     return f"{ElementTree.tostring(element, encoding='unicode').removesuffix(' />')}>"
 
 
-def _case(report: Report, observation: Line) -> ElementTree.Element:
+def _case(report: Report, observation: Line, groups: Mapping[str, str]) -> ElementTree.Element:
     folder, _, name = observation["case"].rpartition("/")
     seconds = observation["run"].get("seconds", 0.0)
     case = ElementTree.Element("testcase", classname=_legal(folder.replace("/", ".")), name=_legal(name))
@@ -86,6 +89,7 @@ def _case(report: Report, observation: Line) -> ElementTree.Element:
     fields += [("judges", judged) for judged in observation["judges"]]
     fields += [("verdict", observation["verdict"]), ("disposition", observation["disposition"])]
     fields += [(name, observation[name]) for name in ("cause", "interpretation") if observation[name]]
+    fields += [("group", groups[observation["case"]])] if observation["case"] in groups else []
     for key, value in fields:
         ElementTree.SubElement(properties, "property", name=key, value=_legal(value))
     _result(case, report, observation)

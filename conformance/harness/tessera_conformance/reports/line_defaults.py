@@ -21,6 +21,7 @@ DEFAULTS: Mapping[str, Any] = {
     "leans": [],
     "cites": [],
     "methods": [],
+    "traits": [],
 }
 """By field, the value that is not written."""
 EVIDENCE = ("digests", "all")

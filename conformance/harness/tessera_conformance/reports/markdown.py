@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import OUTCOMES, Line
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
@@ -45,6 +46,7 @@ def markdown(report: Report, registry: Registry) -> str:
         _claim(report, registry),
         _cases(report),
         _coverage(results, registry),
+        _causes(report, registry),
         _failures(report, results),
         _readings(report),
         _deviations(report),
@@ -111,12 +113,23 @@ def _numbers(counts: Tally) -> Iterator[str]:
         yield str(counts[name] or "")
 
 
+def _causes(report: Report, registry: Registry) -> str:
+    """A table of the causes, what to mend first on top."""
+    rows = [
+        (
+            text(cause.sentence()),
+            text("; ".join(wording.mended(cause, registry))),
+            code(wording.reproduce_command(report, cause.smallest["case"])),
+        )
+        for cause in causes(report)
+    ]
+    return _listing("Causes", ("cause", "clause", "its smallest case again"), rows)
+
+
 def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
     found = failures(report)
-    parts = [_failure(report, line, results) for line in found.cases[:SHOWN_FAILURES]]
-    parts += _more(len(found.cases), SHOWN_FAILURES)
-    if found.not_implemented:
-        parts += ["### Not implemented", f"{text(wording.not_implemented(found.not_implemented))}."]
+    parts = [_failure(report, line, results) for line in found[:SHOWN_FAILURES]]
+    parts += _more(len(found), SHOWN_FAILURES)
     return "\n\n".join(["## Failures", *parts]) if parts else ""
 
 

@@ -9,19 +9,20 @@ from pathlib import Path
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.claim import OUTCOMES, Line
+from tessera_conformance.reports.causes import Cause, causes
+from tessera_conformance.reports.claim import OUTCOMES
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
     clause_results,
     judgeable,
     tally,
 )
-from tessera_conformance.reports.failures import Failures, failures, last_stderr, tail
+from tessera_conformance.reports.failures import last_stderr, tail
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.wording import printable
 
 WIDTH = 110
-SHOWN_FAILURES = 10
+SHOWN_CAUSES = 8
 SHOWN_PROBLEMS = 10
 REASON_LINES = 4
 STDERR_LINES = 3
@@ -31,8 +32,8 @@ _LABEL = 13
 
 
 def terminal_summary(report: Report, registry: Registry) -> str:
-    """Who was judged, clauses and cases by outcome, the claim, the first failures and how to see one again."""
-    found = failures(report)
+    """Who was judged, clauses and cases by outcome, the claim, the causes and how to see one again."""
+    found = causes(report)
     lines = [
         _title(report),
         *_row("clauses", _clause_counts(report, registry)),
@@ -47,7 +48,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("images", wording.images(report)),
         *_problems(report, registry),
         *_stderr_of_the_start(report),
-        *_failures(found),
+        *_causes(found, registry),
         *_pointers(report, found),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -112,21 +113,23 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
         yield from _indented(f"stderr: {line}", 6, REASON_LINES)
 
 
-def _failures(found: Failures) -> Iterator[str]:
-    cases = found.cases
-    if cases:
-        yield "  first failures" if len(cases) > SHOWN_FAILURES else "  failures"
-    clause_width = max((len(_first_clause(line)) for line in cases[:SHOWN_FAILURES]), default=0)
-    for line in cases[:SHOWN_FAILURES]:
-        yield _cut(f"    {_first_clause(line):<{clause_width}}  {printable(line['case'])}")
-        yield from _indented(wording.reason_with_verdict(line), 6 + clause_width, REASON_LINES)
-        for written in tail(last_stderr(line), STDERR_LINES):
-            yield from _indented(f"stderr: {written}", 6 + clause_width, REASON_LINES)
-    if len(cases) > SHOWN_FAILURES:
-        yield f"    and {wording.count(len(cases) - SHOWN_FAILURES)} more"
-    if found.not_implemented:
-        yield "  not implemented"
-        yield from _indented(wording.not_implemented(found.not_implemented), 4, REASON_LINES)
+def _causes(found: Sequence[Cause], registry: Registry) -> Iterator[str]:
+    """Each cause with its smallest case: what to mend first stands first."""
+    if found:
+        yield "  fix first" if len(found) > 1 else "  to fix"
+    for cause in found[:SHOWN_CAUSES]:
+        yield from _indented(cause.sentence(), 4, REASON_LINES)
+        for line in wording.mended(cause, registry):
+            yield from _indented(line, 6, REASON_LINES)
+        if cause.form[0] != "missing":
+            yield _cut(f"      e.g. {printable(cause.smallest['case'])}")
+            yield from _indented(wording.reason_with_verdict(cause.smallest), 8, REASON_LINES)
+        for written in tail(last_stderr(cause.smallest), STDERR_LINES):
+            yield from _indented(f"stderr: {written}", 8, REASON_LINES)
+    further = found[SHOWN_CAUSES:]
+    if further:
+        number = wording.cases(sum(len(cause.lines) for cause in further))
+        yield f"    and {wording.count(len(further))} more cause{'' if len(further) == 1 else 's'} of {number}"
 
 
 def _indented(text: str, indent: int, most: int) -> list[str]:
@@ -140,14 +143,11 @@ def _indented(text: str, indent: int, most: int) -> list[str]:
     )
 
 
-def _first_clause(observation: Line) -> str:
-    return str(observation["clauses"][0]) if observation["clauses"] else "-"
-
-
-def _pointers(report: Report, found: Failures) -> Iterator[str]:
+def _pointers(report: Report, found: Sequence[Cause]) -> Iterator[str]:
     """The commands and paths one copies: never cut, even where they are longer than a line."""
-    if found.cases:
-        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, found.cases[0]['case']))}"
+    first = next((cause.smallest for cause in found if cause.form[0] != "missing"), None)
+    if first is not None:
+        yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, first['case']))}"
     page = report.path.parent / "index.html"
     yield f"  {'report':<{_LABEL - 2}}{printable(str(_near(page if page.exists() else report.path)))}"
 

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tessera_conformance.registry import Registry
+from tessera_conformance.reports.causes import Cause
 from tessera_conformance.reports.claim import (
     JUDGED,
     OUTCOMES,
@@ -272,10 +273,15 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
     return found + list(report.footer["problems"] if report.footer else [])
 
 
-def not_implemented(missing: Mapping[str, int]) -> str:
-    """The cases that failed for want of something claimed, by feature."""
-    features = ", ".join(f"{feature} {count(number)}" for feature, number in missing.items())
-    return f"{cases(sum(missing.values()))}: claimed, but answered as unsupported: {features}"
+def mended(cause: Cause, registry: Registry) -> list[str]:
+    """Return the clause that a cause speaks of, in words, and how many clauses hold as soon as it is mended."""
+    first = registry.clauses.get(cause.clauses[0]) if cause.clauses else None
+    named = [f"{first.id}: {first.summary}"] if first is not None else [*cause.clauses[:1]]
+    number = len(cause.mended)
+    return [
+        *named,
+        *([f"{count(number)} clause{' holds' if number == 1 else 's hold'} once it is mended"] * (number > 0)),
+    ]
 
 
 def verdict_counts(report: Report) -> list[tuple[str, str]]:

@@ -1,0 +1,231 @@
+"""Causes: the cases that count against a claim, in few groups, so that one sees what to mend first.
+
+Cases that went wrong in one way (a wrong value, the same refusal, the same status in the place of another, a crash in
+one function) are grouped by the trait that tells them best from the cases that pass: a value of an argument, a method,
+a clause, a test. How well a trait tells is its F2 measure: the share of these failures that have it, and the share of
+the judged cases with it that fail, the first counting more. The best trait takes its cases, then the next of the rest.
+It is fault localization by spectra as of Jones and Harrold, "Empirical evaluation of the Tarantula automatic
+fault-localization technique" (2005), with arguments of calls in the place of lines of code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tessera_conformance.reports.claim import Line, counts_against
+from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
+from tessera_conformance.reports.journal import Report
+
+Form = tuple[str, ...]
+"""How a case went wrong: `value`, or a kind with what tells it from others of its kind."""
+Trait = tuple[str, str]
+"""A kind of trait and its name."""
+
+KINDS = ("call", "clause", "test", "file")
+"""The kinds of traits; of two that tell equally well, the earlier kind counts."""
+RECALL = 4
+"""The square of how much more the share of the failures counts than the share of the cases with the trait."""
+NEARLY = 0.9
+"""The share of the best measure from which on a trait is nearly as good."""
+REMAINDER = 0.1
+"""The share of the failures of one form of which a last group is counted to the largest one that calls what it does."""
+_CODE = re.compile(r"\bTESS_[A-Z_]+\b|\bwith (\S+?):")
+_SIGNAL = re.compile(r"\bSIG[A-Z]+\b|\bexit(?:ed)? (?:status |code |with )?\d+")
+_HARNESS = ("runtime.tessx", "numerics.declared", "session.")
+"""Methods that ask for nothing of a document."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Cases that went wrong in one way, and what they have in common; the smallest case first."""
+
+    form: Form
+    trait: Trait
+    lines: tuple[Line, ...]
+    passing: int
+    """The cases with the trait that pass."""
+    mended: tuple[str, ...]
+    """The clauses of which no other case fails: they hold as soon as the cause is mended."""
+    blocked: int
+    """The cases that lean on one of these and so were not judged."""
+    diagnosis: str = ""
+    """What a hypothesis about the arithmetic says, where one fits."""
+
+    @property
+    def smallest(self) -> Line:
+        """The case with the fewest and shortest calls."""
+        return self.lines[0]
+
+    @cached_property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses of the cases, those of the smallest case first: it does little beside what is wrong."""
+        return tuple(dict.fromkeys(name for line in self.lines for name in line["clauses"]))
+
+    def sentence(self) -> str:
+        """Return how many cases went wrong, how, and what they have in common."""
+        number = len(self.lines)
+        head = f"{number:,}".replace(",", " ") + (" case" if number == 1 else " cases")
+        head += f", and {self.blocked} blocked by {'it' if number == 1 else 'them'}: " if self.blocked else ": "
+        if self.diagnosis:
+            return head + self.diagnosis
+        way = _WAYS[self.form[0]].format(*(*self.form[1:], "", "", ""))
+        if self.form[0] in ("missing", "crash", "hang", "protocol_error"):
+            return head + way
+        return head + way + self._common() + self._what()
+
+    def _common(self) -> str:
+        kind, name = self.trait
+        if kind == "call":
+            method, _, argument = name.partition(" ")
+            beside = f" ({self.passing} with it pass)" if self.passing else " (none with it passes)"
+            return f", all with {method.partition('.')[2]}" + (f" and {argument}" if argument else "") + beside
+        return f", all of clause {name}" if kind == "clause" else f", all in {name}"
+
+    def _what(self) -> str:
+        """Return what the check says, where it says the same of all cases."""
+        said = {re.sub(r"\d+", "#", check["what"]) for line in self.lines if (check := _failed(line)) is not None}
+        return f": {said.pop()}" if len(said) == 1 and self.form[0] == "value" and "#" not in str(said) else ""
+
+
+_WAYS: Mapping[str, str] = {
+    "missing": "{0} is not implemented",
+    "value": "a wrong value",
+    "refused": "a legal call or program is refused with {0}",
+    "status": "{1} where {0} is due",
+    "rejects": "{1} where {0} is due",
+    "unanswered": "{0} gives no answer",
+    "crash": "the implementation ends in {0}{1}",
+    "hang": "{0} does not answer in time",
+    "protocol_error": "{0} answers what is no answer",
+    "harness_error": "the harness went wrong in {0}",
+    "not_run": "not run",
+    "pass": "passes, which a known deviation says it must not",
+}
+"""The words of a form by its first part; `{0}` and `{1}` are the parts after it."""
+
+
+@dataclass
+class _Group:
+    """Cases of one form on their way to a cause."""
+
+    form: Form
+    trait: Trait
+    lines: list[Line]
+
+
+def causes(report: Report) -> list[Cause]:
+    """Return the causes of the cases that count against the claim, those with the most cases first."""
+    bad = [] if did_not_start(report) else [line for line in in_order(report.observed) if counts_against(line)]
+    if not bad:
+        return []
+    passing = Counter(trait for line in report.observed if line["verdict"] == "pass" for trait in _traits(line))
+    forms: dict[Form, list[Line]] = {}
+    for line in bad:
+        forms.setdefault(_form(line), []).append(line)
+    failing = Counter(name for line in bad for name in line["clauses"])
+    reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
+    blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
+    groups = (group for form, lines in forms.items() for group in _groups(form, lines, passing))
+    return sorted((_cause(group, passing, failing, blocked) for group in groups), key=_rank)
+
+
+def _rank(cause: Cause) -> tuple[bool, int]:
+    """What is not implemented stands last; of causes with as many cases a wrong value stands before a crash."""
+    return (cause.form[0] == "missing", -len(cause.lines) - cause.blocked)
+
+
+def _cause(
+    group: _Group, passing: Mapping[Trait, int], failing: Mapping[str, int], blocked: Mapping[str, int]
+) -> Cause:
+    cited = Counter(name for line in group.lines for name in line["clauses"])
+    mended = tuple(sorted(name for name, number in cited.items() if failing[name] == number))
+    lines = tuple(sorted(group.lines, key=_size))
+    leaning = sum(blocked.get(line["case"], 0) for line in lines)
+    return Cause(group.form, group.trait, lines, passing.get(group.trait, 0), mended, leaning)
+
+
+def _size(line: Line) -> tuple[int, int, str]:
+    exchanges = line["exchanges"]
+    return (len(exchanges), sum(len(str(exchange["params"])) for exchange in exchanges), line["case"])
+
+
+def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> list[_Group]:
+    left = [(line, _traits(line)) for line in lines]
+    found: list[_Group] = []
+    while left:
+        best = _best(Counter(trait for _, traits in left for trait in traits), len(left), passing)
+        taken = [line for line, traits in left if best in traits]
+        left = [(line, traits) for line, traits in left if best not in traits]
+        home = _home(taken, found) if len(taken) <= REMAINDER * len(lines) else None
+        if home is not None:
+            home.lines += taken
+        else:
+            found.append(_Group(form, best, taken))
+    return found
+
+
+def _best(counts: Mapping[Trait, int], all_failing: int, passing: Mapping[Trait, int]) -> Trait:
+    """Return the trait that tells the failures best; of nearly as good ones, that with the most of them."""
+    merits = {trait: _merit(failing, all_failing, passing.get(trait, 0)) for trait, failing in counts.items()}
+    least = NEARLY * max(merits.values())
+    near = (trait for trait, merit in merits.items() if merit >= least)
+    return max(near, key=lambda trait: (counts[trait], merits[trait], -KINDS.index(trait[0]), trait[1]))
+
+
+def _merit(failing: int, all_failing: int, passing: int) -> float:
+    """Return the F2 measure of a trait."""
+    recall, precision = failing / all_failing, failing / (failing + passing)
+    return round((1 + RECALL) * precision * recall / (RECALL * precision + recall), 9)
+
+
+def _home(lines: Sequence[Line], found: Sequence[_Group]) -> _Group | None:
+    """Return the first group with a method that each of a few last cases calls too."""
+    for group in found:
+        kind, name = group.trait
+        if kind == "call" and all(name.partition(" ")[0] in line["methods"] for line in lines):
+            return group
+    return None
+
+
+def _traits(line: Line) -> dict[Trait, None]:
+    """Return the traits of a case in a fixed order: of its calls, its clauses, its test and its file."""
+    called = (name for name in line.get("traits", ()) if not name.startswith(_HARNESS))
+    chapter, _, rest = line["case"].partition("/")
+    parts = rest.split("/")
+    found: dict[Trait, None] = dict.fromkeys(("call", name) for name in called)
+    found |= dict.fromkeys(("clause", name) for name in line["clauses"])
+    return found | {("test", "/".join([chapter, *parts[:2]])): None, ("file", "/".join([chapter, *parts[:1]])): None}
+
+
+def _form(line: Line) -> Form:
+    """Return how a case went wrong."""
+    feature = missing_feature(line)
+    if feature is not None:
+        return ("missing", feature)
+    methods = [entry["method"] for entry in line["exchanges"] if not entry["method"].startswith("session.")]
+    method = methods[-1].partition(".")[2] if methods else ""
+    if line["verdict"] != "fail":
+        signal = _SIGNAL.search(line["reason"])
+        return (line["verdict"], method, f" ({signal[0]})" if signal else "")
+    check = _failed(line)
+    if check is None:
+        return ("unanswered", method)
+    kind, expected, actual = check["kind"], str(check["expected"]), str(check["actual"])
+    if kind in ("returns", "accepts"):
+        return ("refused", _code(actual))
+    if kind in ("status", "rejects"):
+        return (kind, expected.removeprefix("a "), "acceptance" if actual == "returned a result" else _code(actual))
+    return ("value",)
+
+
+def _code(described: str) -> str:
+    found = _CODE.search(described)
+    return (found[1] or found[0]) if found else described.partition(":")[0]
+
+
+def _failed(line: Line) -> Line | None:
+    return next((check for check in reversed(line["checks"]) if not check["passed"]), None)
