@@ -1,0 +1,7 @@
+"""Diagnosis of wrong numbers by hypothesis: plausible implementations whose answers have exactly the observed bits."""
+
+from __future__ import annotations
+
+from tessera_conformance.diagnosis.judge import Diagnosis, diagnose, ordered_clauses
+
+__all__ = ["Diagnosis", "diagnose", "ordered_clauses"]

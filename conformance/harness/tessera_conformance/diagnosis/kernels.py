@@ -1,0 +1,641 @@
+"""The operations of the language under a departure, each as a formula over `Steps`.
+
+A kernel yields the flat place and the code of each element of the result, so that a departure that does not fit is
+known after a few elements. Operations without a kernel are computed by the oracle; of those only the operands and the
+layout can depart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from math import prod
+from typing import Any, TypeAlias
+
+from tessera_conformance.diagnosis.departure import OWN, WIDE, Budget, Departure, Steps, function, limited
+from tessera_conformance.oracle import FUNCTIONS, exact
+from tessera_conformance.oracle.activations import TANH_FACTOR
+from tessera_conformance.oracle.axes import along, stacked
+from tessera_conformance.oracle.elementwise import paired
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, ZERO, Value
+from tessera_conformance.oracle.formats import (
+    ACCUMULATORS,
+    COMPONENTS,
+    FORMATS,
+    FloatFormat,
+    IntegerFormat,
+    tensor_of,
+    values_of,
+)
+from tessera_conformance.oracle.functions import OPERATIONS, sqrt_two_over_pi
+from tessera_conformance.oracle.reductions import greatest
+from tessera_conformance.tensors import Tensor
+
+Codes: TypeAlias = Iterator[tuple[int, int]]
+ONE, HALF = Fraction(1), Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation of the oracle, its operands and its other arguments."""
+
+    operation: str
+    inputs: Sequence[Tensor]
+    arguments: Mapping[str, Any]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the first operand."""
+        return self.inputs[0].dtype if self.inputs else ""
+
+
+class Work(Steps):
+    """A call and the steps that it is computed with."""
+
+    def __init__(self, call: Call, departure: Departure, budget: Budget, dtype: str = "") -> None:
+        super().__init__(dtype or call.dtype, departure, budget)
+        self.call, self.form = call, departure.form
+
+    def values(self, place: int = 0, *, factors: bool = False) -> list[Value]:
+        """The elements of an operand as the implementation sees them, row-major."""
+        x = self.call.inputs[place]
+        self.budget.spend(x.size // 4)
+        plain = values_of(x)
+        known = {value: self.operand(value, x.dtype, factor=factors) for value in set(plain)}
+        values = [known[value] for value in plain]
+        read = self.departure.layout
+        reread = read == "both" or (read == "left" and place == 0) or (read == "right" and place == 1)
+        return [values[at] for at in by_columns(x.shape)] if reread else values
+
+    def axis(self) -> int:
+        """The axis of the call, or that which the implementation takes instead."""
+        asked: int = self.call.arguments.get("axis", -1)
+        return {"last_axis": -1, "first_axis": 0}.get(self.form, asked)
+
+    def stored(self, value: Value, dtype: str) -> Value:
+        """A value as a tensor of that dtype holds it."""
+        return FORMATS[dtype].decode(self.code(value, dtype))
+
+
+Kernel: TypeAlias = Callable[[Work], Codes]
+
+
+def by_columns(shape: Sequence[int]) -> list[int]:
+    """For each place of a row-major tensor of matrices, the place of its element where they are stored by columns."""
+    if len(shape) < 2:
+        return list(range(prod(shape)))
+    rows, columns = shape[-2:]
+    return [
+        start + column * rows + row
+        for start in range(0, prod(shape), max(rows * columns, 1))
+        for row in range(rows)
+        for column in range(columns)
+    ]
+
+
+def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int], dtype: str) -> Codes:
+    """The places and codes of what an implementation with this departure answers; `shape` and `dtype` are right.
+
+    Raises:
+        GaveUp: the budget is used up.
+    """
+    kernel = KERNELS.get(call.operation)
+    real = not any(name in COMPONENTS for name in (dtype, *(x.dtype for x in call.inputs)))
+    codes = kernel(Work(call, departure, budget)) if kernel and real else _of_oracle(call, departure, budget, dtype)
+    if departure.layout == "result":
+        places = by_columns(shape)
+        codes = ((places[place], code) for place, code in codes)
+    if departure.tail is not None and departure.tail[0] == "results" and shape:
+        size, last = departure.tail[1], shape[-1]
+        codes = ((place, 0 if place % last >= last - last % size else code) for place, code in codes)
+    return codes
+
+
+def _of_oracle(call: Call, departure: Departure, budget: Budget, dtype: str) -> Codes:
+    """What the oracle gives for operands that the departure has changed."""
+    if departure.changed - {"operands", "flushed", "layout", "tail"}:
+        return
+    budget.spend(40 * sum(x.size for x in call.inputs))
+    changes = departure.changed - {"tail"} and call.dtype in ACCUMULATORS
+    work = Work(call, departure, budget) if changes else None
+    read = [_reread(work, place) for place in range(len(call.inputs))] if work else call.inputs
+    result = FUNCTIONS[f"oracle.{call.operation}"](*read, **call.arguments)
+    first = result[0] if isinstance(result, tuple) else result
+    if work is not None and departure.flushed in ("results", "both") and dtype in FORMATS:
+        yield from enumerate(work.code(value, dtype, nonfinite=True) for value in values_of(first))
+    else:
+        yield from enumerate(first.words().tolist())
+
+
+def _reread(work: Work, place: int) -> Tensor:
+    x = work.call.inputs[place]
+    if x.dtype not in FORMATS:
+        return x
+    return tensor_of(x.dtype, x.shape, work.values(place), nonfinite=True)
+
+
+# Reductions
+
+
+def _sum(work: Work) -> Codes:
+    order = work.call.arguments.get("order") or work.call.arguments.get("tree") or "pairwise"
+    return _reduced(work, lambda row: work.total(row, order))
+
+
+def _mean(work: Work) -> Codes:
+    return _reduced(work, lambda row: average(work, row))
+
+
+def average(work: Steps, row: Sequence[Value]) -> Value:
+    """The sum divided by the number of terms, or multiplied by its reciprocal."""
+    count = work.constant(len(row))
+    total = work.total(row, "pairwise")
+    if work.departure.form == "times_reciprocal":
+        return work.multiply(total, work.divide(ONE, count))
+    return work.divide(total, count)
+
+
+def _prod(work: Work) -> Codes:
+    multiplier = _Multiplier(work.call, work.departure, work.budget)
+    return _reduced(work, lambda row: multiplier.total(row, "pairwise") if work.kept(row) else ONE)
+
+
+class _Multiplier(Work):
+    """Products in the place of sums."""
+
+    def add(self, x: Any, y: Any) -> Value:
+        return self.multiply(x, y)
+
+    def join(self, terms: Sequence[Any]) -> Value:
+        return self.round(reduce(exact.multiply, terms))
+
+
+def _reduced(work: Work, reduction: Callable[[list[Value]], Value], *, nonfinite: bool = False) -> Codes:
+    """A result for each line along the axis."""
+    values, dtype = work.values(), work.call.dtype
+    for place, line in enumerate(along(work.call.inputs[0].shape, work.call.arguments.get("axis", -1)).places):
+        yield place, work.code(reduction([values[at] for at in line]), dtype, nonfinite=nonfinite)
+
+
+def _all_reduce(work: Work) -> Codes:
+    """Ranks along a new first axis."""
+    operation = work.call.arguments.get("op", "sum")
+    call = Call(operation, [stacked(tuple(work.call.inputs))], {"axis": 0})
+    return KERNELS[operation](Work(call, work.departure, work.budget))
+
+
+def _softmax(work: Work) -> Codes:
+    values, shape = work.values(), work.call.inputs[0].shape
+    whole = greatest(values) if work.form == "maximum_of_all" and values else ZERO
+    for line in along(shape, work.axis()).places:
+        results = softmax_row(work, [values[at] for at in line], whole)
+        yield from ((at, work.code(value, work.call.dtype)) for at, value in zip(line, results, strict=True))
+
+
+def softmax_row(work: Steps, row: Sequence[Value], whole: Value = ZERO) -> list[Value]:
+    """Softmax of one row; `whole` is what is subtracted instead of its own maximum, if that is the form."""
+    form = work.departure.form
+    largest = {"no_maximum": ZERO, "maximum_of_all": whole}.get(form) or (
+        ZERO if form in ("no_maximum", "maximum_of_all") else greatest(list(row))
+    )
+    shifted = [work.subtract(value, largest) for value in row] if form != "no_maximum" else list(row)
+    powers = [exponential(work, value) for value in shifted]
+    total = work.total(powers, "pairwise")
+    if form == "times_reciprocal":
+        inverse = work.divide(ONE, total)
+        return [work.multiply(power, inverse) for power in powers]
+    return [work.divide(power, total) for power in powers]
+
+
+def exponential(work: Steps, value: Value) -> Value:
+    """e to the power of a value, or 2 to the power of its multiple."""
+    if work.departure.form == "exp_by_exp2":
+        return work.function(
+            "exp2", work.multiply(value, work.function("reciprocal", work.function("log", Fraction(2))))
+        )
+    return work.function("exp", value)
+
+
+def _logsumexp(work: Work) -> Codes:
+    def reduction(row: list[Value]) -> Value:
+        largest = greatest(row)
+        finite = isinstance(largest, Fraction) or exact.is_zero(largest)
+        shift = largest if finite and work.form != "no_maximum" else ZERO
+        powers = [work.function("exp", work.subtract(value, shift)) for value in row]
+        return work.add(work.function("log", work.total(powers, "pairwise")), shift)
+
+    return _reduced(work, reduction)
+
+
+# Products
+
+
+def _matmul(work: Work) -> Codes:
+    a, b = work.call.inputs[:2]
+    *batch, rows, inner = a.shape
+    columns = b.shape[-1]
+    dtype = work.call.arguments.get("out") or a.dtype
+    lefts, rights = work.values(0, factors=True), work.values(1, factors=True)
+    starts = work.values(2) if len(work.call.inputs) > 2 else None
+    for place in range(prod(batch) * rows * columns):
+        row, column = divmod(place, columns)
+        which = row // rows
+        left = lefts[row * inner : (row + 1) * inner]
+        right = rights[which * inner * columns + column : (which + 1) * inner * columns : columns]
+        yield place, work.code(dot(work, left, right, starts[place] if starts else ZERO), dtype)
+
+
+def dot(work: Steps, left: Sequence[Value], right: Sequence[Value], start: Value = ZERO) -> Value:
+    """The inner product: by default a left fold from the start value."""
+    terms = work.kept([work.factor(x, y) for x, y in zip(left, right, strict=True)])
+    if work.departure.form == "unstarted" and terms:
+        return work.total(terms, "fold")
+    if work.departure.order in ("", "fold"):
+        return work.total([start, *terms], "fold") if not _is_cut(work) else _from(work, start, terms)
+    return work.add(work.total(terms, "fold"), start)
+
+
+def _is_cut(work: Steps) -> bool:
+    return work.departure.tail is not None and work.departure.tail[0] == "terms"
+
+
+def _from(work: Steps, start: Value, terms: Sequence[Any]) -> Value:
+    """A left fold of what is left of the terms."""
+    return work.round(reduce(work.add, terms, start))
+
+
+def _flash_attention(work: Work) -> Codes:
+    """Attention as one operation: everything in the accumulator type, one rounding at the end."""
+    q = work.call.inputs[0]
+    wide = work.call.arguments.get("scale")
+    scale = work.function("rsqrt", Fraction(q.shape[-1])) if wide is None else work.constant(Fraction(wide))
+    causal = bool(work.call.arguments.get("causal"))
+    yield from _attention_rows(work, lambda value: value, scale, causal)
+
+
+def _attention(work: Work) -> Codes:
+    """Attention as a program: each operation rounds to the operands' dtype."""
+    scale = work.stored(Fraction(work.call.arguments["factor"]), work.call.dtype)
+    yield from _attention_rows(work, lambda value: work.stored(value, work.call.dtype), scale, False)
+
+
+def _attention_rows(work: Work, kept: Callable[[Value], Value], scale: Value, causal: bool) -> Codes:
+    q, k, v = work.call.inputs
+    (*batch, queries, depth), keys, width = q.shape, k.shape[-2], v.shape[-1]
+    lefts, rights, values = (work.values(place, factors=True) for place in range(3))
+    for row in range(prod(batch) * queries):
+        which = row // queries
+        own = [rights[(which * keys + key) * depth : (which * keys + key + 1) * depth] for key in range(keys)]
+        products = [kept(dot(work, lefts[row * depth : (row + 1) * depth], key)) for key in own]
+        scores = [kept(work.multiply(product, scale)) for product in products]
+        if causal:
+            scores = [score if key <= row % queries else NEGATIVE_INFINITY for key, score in enumerate(scores)]
+        weights = [kept(weight) for weight in softmax_row(work, scores)]
+        factors = [work.operand(weight, work.call.dtype, factor=True) for weight in weights]
+        for column in range(width):
+            taken = values[which * keys * width + column : (which + 1) * keys * width : width]
+            yield row * width + column, work.code(dot(work, factors, taken), work.call.dtype)
+
+
+# Normalization
+
+
+def _layer_norm(work: Work) -> Codes:
+    return _normalized(work, centre=True)
+
+
+def _rms_norm(work: Work) -> Codes:
+    return _normalized(work, centre=False)
+
+
+def _normalized(work: Work, *, centre: bool) -> Codes:
+    values, gamma = work.values(), work.values(1)
+    beta = work.values(2) if centre else None
+    epsilon = work.constant(work.call.arguments.get("eps", 1e-5 if centre else 1e-6))
+    for line in along(work.call.inputs[0].shape, work.axis()).places:
+        row = [values[at] for at in line]
+        middle = average(work, row) if centre else ZERO
+        centred = [work.subtract(value, middle) for value in row] if centre else row
+        spread = _spread(work, row, centred, middle)
+        for place, (at, value) in enumerate(zip(line, centred, strict=True)):
+            unit = work.multiply(_unit(work, value, spread, epsilon), gamma[place])
+            yield at, work.code(work.add(unit, beta[place]) if beta else unit, work.call.dtype)
+
+
+def _spread(work: Steps, row: Sequence[Value], centred: Sequence[Value], middle: Value) -> Value:
+    """The mean square, or the variance by another formula."""
+    form = work.departure.form
+    if form == "mean_of_squares":
+        return work.subtract(average(work, [work.multiply(x, x) for x in row]), work.multiply(middle, middle))
+    squares = [work.multiply(x, x) for x in centred]
+    if form == "unbiased":
+        return work.divide(work.total(squares, "pairwise"), work.constant(len(row) - 1))
+    return average(work, squares)
+
+
+def _unit(work: Steps, value: Value, spread: Value, epsilon: Value) -> Value:
+    """A value over its standard deviation."""
+    form = work.departure.form
+    if form == "divided":
+        return work.divide(value, work.function("sqrt", work.add(spread, epsilon)))
+    if form == "epsilon_outside":
+        return work.divide(value, work.add(work.function("sqrt", spread), epsilon))
+    if form == "root_then_reciprocal":
+        return work.multiply(value, work.divide(ONE, work.function("sqrt", work.add(spread, epsilon))))
+    return work.multiply(value, work.function("rsqrt", work.add(spread, epsilon)))
+
+
+# Element by element
+
+
+def _binary(compute: Callable[[Value, Value], Value]) -> Kernel:
+    def kernel(work: Work) -> Codes:
+        for place, (x, y) in enumerate(_pairs(work)):
+            yield place, work.code(compute(x, y), work.call.dtype)
+
+    return kernel
+
+
+def _pairs(work: Work) -> list[tuple[Value, Value]]:
+    a, b = (tensor_of(x.dtype, x.shape, work.values(at), nonfinite=True) for at, x in enumerate(work.call.inputs[:2]))
+    return paired(a, b)[1]
+
+
+def _divide(work: Work) -> Codes:
+    form = FORMATS[work.call.dtype]
+    for place, (x, y) in enumerate(_pairs(work)):
+        if isinstance(form, IntegerFormat):
+            quotient = exact.finite(x) / exact.finite(y)
+            value: Value = Fraction(quotient.__floor__() if work.form == "floor" else int(quotient))
+        elif work.form == "times_reciprocal":
+            value = exact.multiply(x, form.round(exact.divide(ONE, y)))
+        else:
+            value = exact.divide(x, y)
+        yield place, work.code(value, work.call.dtype)
+
+
+def _scale(work: Work) -> Codes:
+    factor = Fraction(work.call.arguments["factor"])
+    form = FORMATS[work.call.dtype]
+    told = factor if work.form == "wide_literal" else FORMATS["fp32"].round(factor)
+    literal = told if work.form in ("wide_literal", "fp32_literal") else form.round(factor)
+    for place, value in enumerate(work.values()):
+        yield place, work.code(exact.multiply(value, literal), work.call.dtype)
+
+
+def _multiply_add(work: Work) -> Codes:
+    addends = work.values(2)
+    for place, (x, y) in enumerate(_pairs(work)):
+        product = exact.multiply(x, y)
+        if work.departure.product != "fused":
+            product = work.stored(product, work.call.dtype)
+        yield place, work.code(exact.add(product, addends[place]), work.call.dtype)
+
+
+def _cast(work: Work) -> Codes:
+    dtype, source = work.call.arguments["dtype"], FORMATS[work.call.dtype]
+    nonfinite = work.call.arguments.get("overflow") == "nonfinite"
+    target = FORMATS[dtype]
+    for place, value in enumerate(work.values()):
+        if dtype == "bool":
+            yield place, int(value is NAN or not exact.is_zero(value))
+        elif isinstance(target, IntegerFormat) and isinstance(source, FloatFormat):
+            yield place, _integer(value, target, work.form)
+        else:
+            yield place, work.code(value, dtype, nonfinite=nonfinite)
+
+
+def _integer(value: Value, target: IntegerFormat, form: str) -> int:
+    """The code of a float cut off toward zero, or rounded as the form says; beyond the range the nearest end."""
+    if value is NAN:
+        return 0
+    if exact.is_infinite(value):
+        return (1 << (target.bits - 1)) - (not exact.is_negative(value))
+    number = exact.finite(value)
+    whole = {"nearest": round(number), "floor": number.__floor__()}.get(form, int(number))
+    return target.encode(Fraction(whole) if form == "wraps" else limited(Fraction(whole), target))
+
+
+def _unary(name: str) -> Kernel:
+    def kernel(work: Work) -> Codes:
+        dtype = work.call.dtype
+        own = FORMATS[dtype]
+        assert isinstance(own, FloatFormat)
+        nonfinite = work.call.arguments.get("overflow") == "nonfinite"
+        departs = work.departure.changed & {"result", "through", "overflow"}
+        steps = Work(work.call, work.departure | Departure(accumulator=work.departure.accumulator or OWN), work.budget)
+        composed = COMPOSED.get((name, work.form))
+        for place, value in enumerate(work.values()):
+            work.budget.spend(4)
+            if composed:
+                result = composed(steps, value)
+            elif work.departure.accumulator:
+                result = steps.function(name, value)
+            else:
+                result = function(name, WIDE if departs else own, value)
+            yield place, work.code(result, dtype, nonfinite=nonfinite)
+
+    return kernel
+
+
+def _pow(work: Work) -> Codes:
+    own = FORMATS[work.call.dtype]
+    assert isinstance(own, FloatFormat)
+    departs = work.departure.changed & {"result", "through", "overflow"}
+    steps = Work(work.call, work.departure | Departure(accumulator=work.departure.accumulator or OWN), work.budget)
+    for place, (x, y) in enumerate(_pairs(work)):
+        work.budget.spend(4)
+        if work.form == "by_logarithm":
+            result = steps.function("exp", steps.multiply(y, steps.function("log", x)))
+        else:
+            result = function("pow", WIDE if departs else own, x, y)
+        yield place, work.code(result, work.call.dtype)
+
+
+def _by_exp(s: Steps, x: Value) -> Value:
+    """tanh as 1 - 2 / (exp(2x) + 1)."""
+    power = s.function("exp", s.multiply(Fraction(2), x))
+    return s.subtract(ONE, s.divide(Fraction(2), s.add(power, ONE)))
+
+
+def _log_of(base: str) -> Callable[[Steps, Value], Value]:
+    def compute(s: Steps, x: Value) -> Value:
+        return s.divide(s.function("log", x), s.function("log", Fraction(base)))
+
+    return compute
+
+
+COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
+    ("rsqrt", "composed"): lambda s, x: s.divide(ONE, s.function("sqrt", x)),
+    ("expm1", "composed"): lambda s, x: s.subtract(s.function("exp", x), ONE),
+    ("log1p", "composed"): lambda s, x: s.function("log", s.add(ONE, x)),
+    ("log2", "composed"): _log_of("2"),
+    ("exp2", "composed"): lambda s, x: s.function("exp", s.multiply(x, s.function("log", Fraction(2)))),
+    ("exp", "composed"): exponential,
+    ("tan", "composed"): lambda s, x: s.divide(s.function("sin", x), s.function("cos", x)),
+    ("tanh", "composed"): _by_exp,
+    ("sinh", "composed"): lambda s, x: s.multiply(
+        HALF, s.subtract(s.function("exp", x), s.function("exp", exact.negate(x)))
+    ),
+    ("cosh", "composed"): lambda s, x: s.multiply(
+        HALF, s.add(s.function("exp", x), s.function("exp", exact.negate(x)))
+    ),
+    ("sqrt", "composed"): lambda s, x: s.multiply(x, s.function("rsqrt", x)),
+}
+"""Functions made of others, every step rounded."""
+
+
+def _activation(compute: Callable[[Work, Value], Value]) -> Kernel:
+    def kernel(work: Work) -> Codes:
+        known: dict[Value, int] = {}
+        for place, value in enumerate(work.values()):
+            if value not in known:
+                known[value] = work.code(compute(work, value), work.call.dtype)
+            yield place, known[value]
+
+    return kernel
+
+
+def _sigmoid(s: Steps, x: Value) -> Value:
+    if s.departure.form == "of_positive_power":
+        power = s.function("exp", x)
+        return s.divide(power, s.add(ONE, power))
+    if s.departure.form == "by_tanh":
+        return s.multiply(HALF, s.add(ONE, s.function("tanh", s.multiply(HALF, x))))
+    return s.divide(ONE, s.add(ONE, s.function("exp", exact.negate(x))))
+
+
+def _silu(s: Steps, x: Value) -> Value:
+    if s.departure.form == "divided":
+        return s.divide(x, s.add(ONE, s.function("exp", exact.negate(x))))
+    return s.multiply(x, _sigmoid(s, x))
+
+
+def _gelu(work: Work, x: Value) -> Value:
+    by_tanh = (work.call.arguments.get("approximate", "none") == "tanh") != (work.form == "other_form")
+    half = work.multiply(HALF, x)
+    if by_tanh:
+        form = work.format
+        assert isinstance(form, FloatFormat)
+        cube = work.multiply(work.multiply(x, x), x)
+        inner = work.add(x, work.multiply(work.constant(TANH_FACTOR), cube))
+        shape = work.function("tanh", work.multiply(sqrt_two_over_pi(form), inner))
+    else:
+        shape = work.function("erf", work.multiply(x, work.function("sqrt", HALF)))
+    return work.multiply(half, work.add(ONE, shape))
+
+
+# Choices
+
+
+def _number_wins(better: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    def pick(x: Value, y: Value) -> Value:
+        return y if x is NAN else x if y is NAN else better(x, y)
+
+    return pick
+
+
+def _compared(sign: int, *, first_stays: bool) -> Callable[[Value, Value], Value]:
+    """`x > y ? x : y` for sign 1, `x < y ? x : y` for -1; or `y > x ? y : x`, by which the first stays."""
+
+    def pick(x: Value, y: Value) -> Value:
+        if first_stays:
+            return y if exact.compare(y, x) == sign else x
+        return x if exact.compare(x, y) == sign else y
+
+    return pick
+
+
+def chooser(largest: bool, form: str) -> Callable[[Value, Value], Value]:
+    """The larger or the smaller of two, with the rule for NaN and zeros that the form names."""
+    plain, sign = (exact.maximum, 1) if largest else (exact.minimum, -1)
+    rules = {
+        "nan_ignored": _number_wins(plain),
+        "first_unless_better": _compared(sign, first_stays=True),
+        "second_unless_better": _compared(sign, first_stays=False),
+    }
+    return rules.get(form, plain)
+
+
+def _extreme(*, largest: bool) -> Kernel:
+    def kernel(work: Work) -> Codes:
+        pick = chooser(largest, work.form)
+        bound = NEGATIVE_INFINITY if largest else INFINITY
+
+        def reduction(row: list[Value]) -> Value:
+            kept: list[Value] = list(work.kept(row))
+            if work.form in ("from_zero", "nan_ignored") or not kept:
+                kept = [ZERO if work.form == "from_zero" else bound, *kept]
+            return reduce(pick, kept)
+
+        return _reduced(work, reduction, nonfinite=True)
+
+    return kernel
+
+
+def _argmax(work: Work) -> Codes:
+    values = work.values()
+    for place, line in enumerate(along(work.call.inputs[0].shape, work.call.arguments.get("axis", -1)).places):
+        row = [values[at] for at in line]
+        numbers = [value for value in row if value is not NAN]
+        ignored = work.form == "nan_ignored" and bool(numbers)
+        target = greatest(numbers) if ignored else NAN if NAN in row else greatest(row)
+        places = [at for at, value in enumerate(row) if value == target]
+        yield place, places[-1 if work.form == "last" else 0]
+
+
+def _chosen(*, largest: bool) -> Kernel:
+    def kernel(work: Work) -> Codes:
+        pick = chooser(largest, work.form)
+        for place, (x, y) in enumerate(_pairs(work)):
+            yield place, work.code(pick(x, y), work.call.dtype, nonfinite=True)
+
+    return kernel
+
+
+def _relu(work: Work) -> Codes:
+    pick = chooser(True, work.form)
+    for place, value in enumerate(work.values()):
+        yield place, work.code(pick(value, ZERO), work.call.dtype, nonfinite=True)
+
+
+def _negate(work: Work) -> Codes:
+    for place, value in enumerate(work.values()):
+        result = exact.subtract(ZERO, value) if work.form == "from_zero" else exact.negate(value)
+        yield place, work.code(result, work.call.dtype, nonfinite=True)
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "sum": _sum,
+    "mean": _mean,
+    "prod": _prod,
+    "all_reduce": _all_reduce,
+    "softmax": _softmax,
+    "logsumexp": _logsumexp,
+    "matmul": _matmul,
+    "flash_attention": _flash_attention,
+    "attention": _attention,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "add": _binary(exact.add),
+    "subtract": _binary(exact.subtract),
+    "multiply": _binary(exact.multiply),
+    "divide": _divide,
+    "scale": _scale,
+    "multiply_add": _multiply_add,
+    "cast": _cast,
+    **{name: _unary(name) for name in OPERATIONS if name != "pow"},
+    "pow": _pow,
+    "sigmoid": _activation(_sigmoid),
+    "silu": _activation(_silu),
+    "gelu": _activation(_gelu),
+    "max": _extreme(largest=True),
+    "min": _extreme(largest=False),
+    "argmax": _argmax,
+    "maximum": _chosen(largest=True),
+    "minimum": _chosen(largest=False),
+    "relu": _relu,
+    "negate": _negate,
+}

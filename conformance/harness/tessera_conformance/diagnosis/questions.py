@@ -1,0 +1,145 @@
+"""From the lines of a report to the questions that were answered wrongly: operation, operands, right and given answer.
+
+The operands and the answer of a case stand in its exchanges. A program is known by the golden vector of its case, which
+names the function of the oracle that confirmed it; vectors are read by topic, and only for programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from tessera_conformance.cases import slug
+from tessera_conformance.diagnosis.kernels import Call
+from tessera_conformance.locations import vectors_directory
+from tessera_conformance.oracle import FUNCTIONS
+from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.vectors import Vector, load
+from tessera_conformance.vectors.folder import vector_paths
+
+Line = Mapping[str, Any]
+Vectors = Callable[[str, str], Vector | None]
+"""From a case and its title to its golden vector."""
+
+ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
+
+
+@dataclass(frozen=True)
+class Question:
+    """An operation that a failing case asked for, and its answer."""
+
+    case: str
+    clauses: Sequence[str]
+    call: Call
+    found: Tensor
+    right: Tensor | None
+    """The frozen answer; None where the case does not have it."""
+
+    @property
+    def work(self) -> int:
+        """A measure of how much there is to compute."""
+        return self.found.size + sum(x.size for x in self.call.inputs)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of a failing case; `too_long` where its tensors are not in the report."""
+
+    case: str
+    operation: str
+    questions: Sequence[Question] = ()
+    too_long: bool = False
+
+
+def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
+    """The arithmetic that each failing case asked for, in the order of the lines."""
+    for line in lines:
+        if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
+            found = _of_case(line, vectors)
+            if found is not None:
+                yield found
+
+
+def _is_arithmetic(check: Mapping[str, Any]) -> bool:
+    """True if a failing check compares tensors."""
+    return not check["passed"] and check["kind"] in ("bits", "within", "equal")
+
+
+def _of_case(line: Line, vectors: Vectors) -> Asked | None:
+    answered = [each for each in line["exchanges"] if "returned" in each["observation"]]
+    answered = [each for each in answered if each["method"] in (*ONE_OPERATION, "language.execute")]
+    if not answered:
+        return None
+    questions: list[Question] = []
+    operation = ""
+    for exchange in answered:
+        call = _call_of(line, exchange, vectors)
+        if call is None:
+            continue
+        operation = call.operation
+        try:
+            questions += _questions(line, exchange, call, alone=len(answered) == 1)
+        except MalformedTensor:
+            return Asked(line["case"], operation, too_long=True)
+    return Asked(line["case"], operation, questions) if operation else None
+
+
+def _questions(line: Line, exchange: Line, call: Call, *, alone: bool) -> Iterator[Question]:
+    """The question of an exchange; its right answer is that of the check where there is only one."""
+    outputs = from_wire(exchange["observation"]["returned"])["outputs"]
+    inputs = from_wire(list(call.inputs))
+    bits = [check for check in line["checks"] if check["kind"] == "bits"]
+    right = from_wire(bits[0]["expected"]) if alone and bits else None
+    if outputs and isinstance(outputs[0], Tensor):
+        yield Question(line["case"], line["clauses"], replace(call, inputs=inputs), outputs[0], right)
+
+
+def _call_of(line: Line, exchange: Line, vectors: Vectors) -> Call | None:
+    """The call of an exchange, its tensors as the report has them; None where the oracle has no such function."""
+    params = exchange["params"]
+    if exchange["method"] == "numerics.evaluate":
+        call = Call(params["operation"], params["inputs"], params.get("attributes", {}))
+    elif exchange["method"] == "collectives.all_reduce":
+        call = Call("all_reduce", params["inputs"], {"op": params["op"]})
+    else:
+        vector = vectors(line["case"], line["title"])
+        if vector is None or set(vector.provenance.check.operands) - set(params.get("inputs", {})):
+            return None
+        check = vector.provenance.check
+        inputs = [params["inputs"][name] for name in check.operands]
+        call = Call(check.function.removeprefix("oracle."), inputs, check.arguments)
+    return call if f"oracle.{call.operation}" in FUNCTIONS else None
+
+
+def frozen_vector(case: str, title: str) -> Vector | None:
+    """The golden vector of a case, if it is the case of one."""
+    for topic in _topics(case):
+        found = _by_slug(topic).get(case.rsplit("/golden", 1)[-1].partition("/")[2])
+        if found is not None and found.comment == title:
+            return found
+    return None
+
+
+def _topics(case: str) -> Iterator[str]:
+    """The topics that a case may be one of: of its chapter, and with the name of its file in theirs."""
+    if "/golden" not in case:
+        return
+    beginning = case.rsplit("/golden", 1)[0]
+    chapter, name = PurePosixPath(beginning).parent.as_posix(), PurePosixPath(beginning).name
+    for topic in _all_topics():
+        if PurePosixPath(topic).parent.as_posix() == chapter and name in slug(PurePosixPath(topic).name):
+            yield topic
+
+
+@cache
+def _all_topics() -> Sequence[str]:
+    names = [path.removesuffix(".jsonl") for path in vector_paths(vectors_directory())]
+    return sorted(names, key=len)
+
+
+@cache
+def _by_slug(topic: str) -> Mapping[str, Vector]:
+    return {slug(vector.name): vector for vector in load(topic)}

@@ -1,0 +1,76 @@
+"""The diagnosis of failing arithmetic: `diagnose` names the hypothesis whose bits are the observed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tessera_conformance.diagnosis import diagnose, ordered_clauses
+from tessera_conformance.vectors import Vector
+
+Lines = list[dict[str, Any]]
+Vendor = Callable[..., ModuleType]
+Chosen = Callable[..., list[Vector]]
+Judged = Callable[..., Lines]
+
+
+def test_a_left_fold_of_softmax_is_named_with_the_clause_that_it_breaks(
+    vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    library = vendor("denominator = total(powers)", "denominator = fold(powers)")
+    lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if "fp32" in each.name])
+    failing = [line["case"] for line in lines if line["verdict"] == "fail"]
+    (found,) = diagnose(lines)
+    assert (found.operation, found.hypothesis, found.clauses[0]) == ("softmax", "fold", "LANG-10-06")
+    assert list(found.cases) == sorted(failing)
+    assert found.sentence == (
+        f"{len(failing)} of {len(failing)} softmax cases: bits equal a left fold of the sum in fp32; add pairwise, or "
+        "claim the level deterministic and declare this order (LANG-10-06)"
+    )
+    line = next(line for line in lines if line["verdict"] == "fail")
+    assert ordered_clauses(line["clauses"], found) == ["LANG-10-06", *line["clauses"]]
+
+
+def test_what_is_right_has_no_diagnosis(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
+    lines = judged(vendor(), chosen("softmax", "ir/softmax"))
+    assert {line["verdict"] for line in lines} == {"pass", "unsupported"}
+    assert diagnose(lines) == []
+
+
+def test_a_hypothesis_that_few_bits_tell_from_the_right_answer_is_not_told(
+    vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    library = vendor("denominator = total(powers)", "denominator = fold(powers)")
+    lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if each.name == "fp32/axis--1"])
+    (found,) = diagnose(lines)
+    assert (found.hypothesis, found.evidence) == ("", 0)
+    assert found.sentence.startswith("1 of 1 softmax case: too few elements differ to name a cause (what fits: fold")
+
+
+def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
+    library = vendor("result = fold([start, *products])", "result = fold([start, *products]) * left.dtype.type(1.25)")
+    lines = judged(library, [each for each in chosen("matmul", "ir/matmul") if each.name == "fp32/small"])
+    (found,) = diagnose(lines)
+    assert found.hypothesis == ""
+    assert found.sentence == (
+        "1 of 1 matmul case: nothing in the catalogue has these bits; elements off by ULP: 3 by more; "
+        "3 of 4 elements differ; smallest operands [2, 3] and [3, 2] fp32"
+    )
+
+
+@pytest.mark.parametrize("door", ["operations", "programs"])
+def test_a_program_is_known_by_its_golden_vector(door: str, vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
+    """What was asked is the same whether in a program or by its operation."""
+    library = vendor("result = total(rows)\n", "result = fold(rows[::-1])\n")
+    vectors = [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name or "order" in each.name]
+    lines = judged(library, vectors)
+    if door == "programs":
+        for line, vector in zip(lines, vectors, strict=True):
+            inputs = {name: x.to_message() for name, x in vector.call.inputs.items()}
+            params = dict(vector.call.params) | {"inputs": inputs}
+            line["exchanges"][0].update(method="language.execute", params=params)
+    (found,) = diagnose(lines)
+    assert (found.operation, found.hypothesis) == ("sum", "backwards")
