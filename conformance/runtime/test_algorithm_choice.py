@@ -32,7 +32,10 @@ SIZES = (8, 40, 4096, 8192, 40_000, 262_144, 262_152, 1 << 30)
 @clause("RT-13-08", "COLL-08-12", "COLL-01-03")
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_default_is_the_row_of_the_table(impl, check, collective):
-    """That of collectives.select at every size; over several nodes hierarchical may stand in the last row."""
+    """That of collectives.select at every size; over several nodes hierarchical may stand in the last row.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, 8)
     for count in SIZES:
         row = check.returns(impl.collectives.select(collective=collective, bytes=4 * count, ranks=8))
@@ -77,7 +80,7 @@ def test_the_environment_chooses_where_nothing_hints(impl, check, name, collecti
 @clause("COLL-08-17", "COLL-08-12")
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_environment_gives_the_table(impl, check, collective):
-    """A row's bytes are those of the full buffer, its size included; over the autotuner's result too."""
+    """A row's bytes are those of the full buffer, its size included; over the autotuner's result too (AMB-RT-04)."""
     session = under(impl, check, **{TABLE: "160:halving_doubling,1KiB:ring,3MiB:direct,:tree"}, TESS_AUTOTUNE="1")
     choose(session, "ring", "autotuner", collective)
     rows = {0: "halving_doubling", 40: "halving_doubling", 48: "ring", 256: "ring", 264: "direct"}
@@ -200,7 +203,7 @@ def judge_trace(check, traced, plans):
 @clause("RT-13-06", "RT-13-07", "RT-13-08")
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_a_collective_runs_by_its_plan(impl, check, tmp_path, collective):
-    """By default at several sizes, then by the autotuner's result, then by a hint (AMB-RT-183)."""
+    """By default at several sizes, then by the autotuner's result, then by a hint (AMB-RT-183, AMB-RT-04)."""
     session = opened(impl, check, 4)
     plans = []
     with Traced(session, tmp_path / "trace.json") as traced:

@@ -56,7 +56,7 @@ def test_an_algorithm_is_available(impl, check, algorithm, collective):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_an_algorithm_changes_no_bits(impl, check, algorithm, collective):
-    """Eight ranks whose sums depend on their order have the bits that they have without a hint."""
+    """Eight ranks whose sums depend on their order have the bits that they have without a hint (AMB-RT-04)."""
     session = opened(impl, check, 8)
     session.set_policy(STRICT)
     brought = [counted("fp32", (COUNT,), seed=640 + rank, exponents=(-12, 12)) for rank in range(8)]

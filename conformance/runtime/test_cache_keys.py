@@ -111,7 +111,7 @@ def test_autotune_results_of_one_size_have_entries_of_their_own(impl, check, tmp
 
 @clause("RT-08.2-02")
 def test_autotune_results_of_different_collectives_have_entries_of_their_own(impl, check, tmp_path):
-    """An all-reduce, a reduce-scatter and an all-gather of one buffer."""
+    """An all-reduce, a reduce-scatter and an all-gather of one buffer (AMB-RT-04)."""
     session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
     pointer = session.upload(bytes(96))
     session.all_reduce(pointer, 24, "fp32")

@@ -260,7 +260,10 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
 @pytest.mark.parametrize("function", ["tessAllReduce", "tessReduceScatter"])
 @pytest.mark.parametrize("tree", [[0, 1], [[0, 1], [2, [3, 4]]], [0, 1, 2, 3, 4, 5, 6, 7]])
 def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, tree):
-    """By the call, with nothing left for the synchronization; one over as many ranks as there are is taken."""
+    """By the call, with nothing left for the synchronization; one over as many ranks as there are is taken.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, 4)
     pointer = session.upload(bytes(BYTES))
     set_descriptor(session, reduction_order=tree)

@@ -9,6 +9,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     MESH_AXES,
     MESHES,
     OPERATORS,
+    asking,
     contributions,
     done,
     filled,
@@ -18,10 +19,16 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
     joined,
     judge_reduced,
     mapping_of_ranks,
+    parts_of,
     share,
 )
-from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS
+from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, devices, meshed
+from tessera_conformance.chapters.runtime.kit.policies import LEVELS
+from tessera_conformance.chapters.runtime.kit.readings import INVALID, rejected
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
+from tessera_conformance.tensors import Tensor
 
 
 @feature("rank-memory")
@@ -47,7 +54,7 @@ def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op)
 @clause("RT-04.6-11", "RT-04.6-15")
 @pytest.mark.parametrize(("dtype", "op"), DTYPE_OPERATORS.values(), ids=DTYPE_OPERATORS)
 def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
-    """On four ranks with two elements each."""
+    """On four ranks with two elements each (AMB-RT-04)."""
     session = gathered(impl, check, dp=4)
     inputs = contributions(dtype, 8, 4, seed=780)
     pointer = filled(session, inputs)
@@ -79,7 +86,7 @@ def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
 @clause("RT-04.6-12", "RT-04.6-15")
 @pytest.mark.parametrize("dtype", DTYPE_IDS)
 def test_all_gather_of_every_dtype(impl, check, dtype):
-    """Elements are moved bit by bit, whatever they mean, NaN and truth values included."""
+    """Elements are moved bit by bit, whatever they mean, NaN and truth values included (AMB-RT-04)."""
     session = gathered(impl, check, dp=3)
     inputs = contributions(dtype, 6, 3, seed=820)
     pointer = filled(session, inputs)
@@ -87,6 +94,57 @@ def test_all_gather_of_every_dtype(impl, check, dtype):
     wanted = joined([share(each, place, 3) for place, each in enumerate(inputs)])
     for rank, each in enumerate(held(session, pointer, inputs)):
         check.equal(each.data.hex(), wanted.data.hex(), f"what rank {rank} has")
+
+
+ROWS = [[1, 2, 3, 4, 5, 6, 7, 8], [10, 20, 30, 40, 50, 60, 70, 80]]
+"""What two ranks have at first."""
+
+
+def shared_out(collective: str, rank: int, count: int) -> list[int | None]:
+    """What a rank has when the ranks have shared so many elements of `ROWS`; None where it is not judged."""
+    half, (first, second) = count // 2, ROWS
+    if collective == "all_gather":
+        return [*first[:half], *second[half:count], *ROWS[rank][count:]]
+    own = range(rank * half, (rank + 1) * half)
+    sums = [first[place] + second[place] if place in own else None for place in range(count)]
+    return [*sums, *ROWS[rank][count:]]
+
+
+@feature("rank-memory")
+@pytest.mark.parametrize(
+    "collective",
+    [
+        pytest.param("reduce_scatter", marks=clause("RT-04.6-11")),
+        pytest.param("all_gather", marks=clause("RT-04.6-12")),
+    ],
+)
+def test_the_count_is_that_of_the_whole_buffer(impl, check, collective):
+    """Two ranks share four of eight elements, two for each; those behind are as they were (AMB-RT-04)."""
+    session = gathered(impl, check, dp=2)
+    inputs = [Tensor("int32", (8,), elements("int32", *row)) for row in ROWS]
+    pointer = filled(session, inputs)
+    done(session, collective, pointer, 4, "int32", **parts_of(collective))
+    found = [values_of("int32", each.data) for each in held(session, pointer, inputs)]
+
+    def judged(count: int) -> list[list[float | None]]:
+        wanted = [shared_out(collective, rank, count) for rank in range(2)]
+        return [
+            [None if one is None else other for one, other in zip(*rows, strict=True)]
+            for rows in zip(wanted, found, strict=True)
+        ]
+
+    shares = judged(8) == [shared_out(collective, rank, 8) for rank in range(2)]
+    check.reading("AMB-RT-04", "count is the elements of one share", shares)
+    check.equal(judged(4), [shared_out(collective, rank, 4) for rank in range(2)], "what the ranks have")
+
+
+def is_along_one_axis(found: list[Tensor], inputs: list[Tensor], sizes: dict[str, int]) -> bool:
+    """True if the ranks along one of several axes have what the first of them had."""
+    return any(
+        all(found[rank] == inputs[group[0]] for group in groups(axis, **sizes) for rank in group)
+        for axis, size in sizes.items()
+        if 1 < size < len(inputs)
+    )
 
 
 @feature("rank-memory")
@@ -100,7 +158,10 @@ def test_broadcast_spans_the_mesh(impl, check, sizes, last):
     inputs = contributions("int32", 5, session.ranks, seed=840)
     pointer = filled(session, inputs)
     done(session, "broadcast", pointer, 5, "int32", root=root)
-    for rank, each in enumerate(held(session, pointer, inputs)):
+    found = held(session, pointer, inputs)
+    along = root == 0 and is_along_one_axis(found, inputs, sizes)
+    check.reading("AMB-RT-02", "broadcast along one default axis", along)
+    for rank, each in enumerate(found):
         check.bits(each, inputs[root], f"what rank {rank} has")
 
 
@@ -115,6 +176,28 @@ def test_broadcast_from_every_root(impl, check, root):
     done(session, "broadcast", pointer, 3, "fp64", root=root)
     for rank, each in enumerate(held(session, pointer, inputs)):
         check.bits(each, inputs[root], f"what rank {rank} has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-13")
+def test_a_root_is_the_rank_and_not_the_id_of_a_device(impl, check):
+    """On three devices in reverse order, of which rank 2 has the least id (AMB-RT-02)."""
+    ids = devices(impl, check, 3)[::-1]
+    context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
+    session = meshed(impl, check, context, ids)
+    session.set_policy(LEVELS[impl.level])
+    inputs = contributions("int32", 5, 3, seed=870)
+    pointer = filled(session, inputs)
+    answer = asking(session, "broadcast", pointer, 5, "int32", root=0)
+    if 0 not in ids and rejected(answer, INVALID):
+        by_id = asking(session, "broadcast", pointer, 5, "int32", root=ids[0])
+        check.reading("AMB-RT-02", "root is a device id", isinstance(by_id, Returned))
+    check.returns(answer, "a broadcast succeeds")
+    found = held(session, pointer, inputs)
+    of_device = 0 in ids[1:] and found == [inputs[ids.index(0)]] * 3
+    check.reading("AMB-RT-02", "root is a device id", of_device)
+    for rank, each in enumerate(found):
+        check.bits(each, inputs[0], f"what rank {rank} has")
 
 
 @feature("rank-memory")

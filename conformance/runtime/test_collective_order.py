@@ -128,7 +128,7 @@ def test_no_algorithm_changes_the_bits(impl, check, algorithm, source):
 @clause("RT-13-01", "RT-02-09", "RT-06-04")
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 def test_shares_of_a_reduction_are_those_of_the_whole(impl, check, ranks):
-    """Reduce-scatter and all-gather together have bits of their own level, the same on every run."""
+    """Reduce-scatter and all-gather together have bits of their own level, the same on every run (AMB-RT-04)."""
     session = deterministic(gathered(impl, check, dp=ranks))
     inputs = spread(ranks, 4 * ranks, 560)
     first = summed(session, inputs, "reduce_scatter")
@@ -178,7 +178,7 @@ def _largest(inputs: list[Tensor], place: int) -> int:
 @pytest.mark.parametrize("streams", [1, 2, 4])
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_collectives_of_several_streams_do_not_mix(impl, check, streams, ranks):
-    """All four kinds are under way together; each has the ranks and the data of its own call."""
+    """All four kinds are under way together; each has the ranks and the data of its own call (AMB-RT-04)."""
     found, wanted = a_mixture(gathered(impl, check, dp=ranks), streams)
     check.equal(found, wanted, "what the ranks hold")
 
@@ -187,7 +187,7 @@ def test_collectives_of_several_streams_do_not_mix(impl, check, streams, ranks):
 @feature("rank-memory")
 @clause("RT-13-01", "RT-02-09", "RT-03-01")
 def test_collectives_of_several_streams_do_not_mix_under_seeded_schedules(impl, check, block, untimed):
-    """Two ranks and three streams."""
+    """Two ranks and three streams (AMB-RT-04)."""
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     for seed in seeds_of(impl, check, block, untimed):
         session = meshed(impl, check, context, devices_of(impl, check, 2))
@@ -199,7 +199,7 @@ def test_collectives_of_several_streams_do_not_mix_under_seeded_schedules(impl, 
 @feature("rank-memory")
 @clause("RT-13-01", "RT-04.7-03")
 def test_collectives_of_one_stream_keep_their_order(impl, check):
-    """A gathering, a sum and a broadcast of one buffer, which have another result in any other order."""
+    """A gathering, a sum and a broadcast of one buffer, which have another result in any other order (AMB-RT-04)."""
     session = gathered(impl, check, dp=2)
     inputs = [Tensor.from_words("int32", (2,), [1 + rank, 10 + rank]) for rank in range(2)]
     pointer = filled(session, inputs)
@@ -229,7 +229,10 @@ DEMANDING = [
 @pytest.mark.parametrize("collective", FUNCTIONS)
 @pytest.mark.parametrize("policy", DEMANDING, ids=["plain", "fast", "stable", "stable and fast"])
 def test_nothing_is_lost_on_the_wire(impl, check, collective, policy):
-    """Under every policy with deterministic = 1 numbers arrive whole: moved, or added to zeros (AMB-RT-27)."""
+    """Under every policy with deterministic = 1 numbers arrive whole: moved, or added to zeros (AMB-RT-27).
+
+    As AMB-RT-04 has it.
+    """
     session = gathered(impl, check, dp=4)
     session.set_policy(policy)
     whole = Tensor.from_words("fp32", (8,), WHOLE_NUMBERS)

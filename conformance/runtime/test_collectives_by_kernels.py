@@ -70,7 +70,7 @@ def test_reduce_scatter_leaves_rank_0_its_share(impl, check, sizes, axis):
 @clause("RT-04.6-11", "RT-04.6-12")
 @ON_MESHES
 def test_a_gather_brings_the_share_of_every_rank(impl, check, sizes, axis):
-    """All of what the ranks of the axis have reduced is on rank 0, in order of the ranks."""
+    """All of what the ranks of the axis have reduced is on rank 0, in order of the ranks (AMB-RT-04)."""
     session = gathered(impl, check, **sizes)
     begun = [1 + place for place in range(COUNT)]
     data = b"".join(each.to_bytes(4, "little") for each in begun)
@@ -84,7 +84,7 @@ def test_a_gather_brings_the_share_of_every_rank(impl, check, sizes, axis):
 @clause("RT-04.6-13")
 @pytest.mark.parametrize("root", range(4))
 def test_a_broadcast_brings_what_its_root_has(impl, check, root):
-    """The share that a reduce-scatter has left the root is on rank 0 then."""
+    """The share that a reduce-scatter has left the root is on rank 0 then (AMB-RT-04)."""
     session = gathered(impl, check, dp=4)
     begun = Tensor("int32", (COUNT,), b"".join((3 + each).to_bytes(4, "little") for each in range(COUNT)))
     pointer = session.upload(begun.data)

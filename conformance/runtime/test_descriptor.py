@@ -104,4 +104,6 @@ def test_a_stable_math_toggle_is_there_and_off_is_refused(impl, check, toggle):
     observation = impl.numerics.evaluate(
         operation="sum", inputs=[x], attributes={"axis": 0}, descriptor={"stable": {toggle: False}}
     )
+    accepted = isinstance(observation, Returned) and observation.value["descriptor"]["stable"].get(toggle) is False
+    check.reading("AMB-RT-76", "off is accepted", accepted)
     check.status(observation, "TESS_ERR_DETERMINISM_VIOLATION")

@@ -58,7 +58,10 @@ def scattered(session: MeshSession, kernel: int) -> ScatteredTensor:
 @clause("RT-12-04", "RT-02-06")
 @pytest.mark.parametrize(("ranks", "root"), [(2, 1), (4, 1), (4, 3), (8, 7)])
 def test_what_a_device_made_is_taken_by_another_behind_an_event(impl, check, ranks, root):
-    """One stream works on the shares, another sends that of a root to all, behind an event, and a third changes it."""
+    """One stream works on the shares, another sends that of a root to all, behind an event, and a third changes it.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, ranks)
     tensor = scattered(session, session.kernel("digit"))
     sender, last = session.another_stream(), session.another_stream()
@@ -75,7 +78,10 @@ def test_what_a_device_made_is_taken_by_another_behind_an_event(impl, check, ran
 @clause("RT-12-04")
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_an_event_holds_back_the_work_of_every_rank(impl, check, ranks):
-    """Each root in turn: a stream waits on all ranks, so what the root appends is behind the wait on its device too."""
+    """Each root in turn: a stream waits on all ranks, so what the root appends is behind the wait on its device too.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, ranks)
     kernel = session.kernel("digit")
     for root in range(1, ranks):
@@ -93,7 +99,10 @@ def test_an_event_holds_back_the_work_of_every_rank(impl, check, ranks):
 @clause("RT-12-04", "RT-02-06")
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
-    """Two streams by turns: one changes what every rank has, the other sends it on from some rank, behind an event."""
+    """Two streams by turns: one changes what every rank has, the other sends it on from some rank, behind an event.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, ranks)
     tensor = scattered(session, session.kernel("digit"))
     other = session.another_stream()
@@ -110,7 +119,7 @@ def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
 @clause("RT-12-04")
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_copy_behind_an_event_takes_what_another_device_sent(impl, check, ranks):
-    """Sums on one stream, a copy on each device behind an event on the next, a gathering on a third."""
+    """Sums on one stream, a copy on each device behind an event on the next, a gathering on a third (AMB-RT-04)."""
     session = opened(impl, check, ranks)
     tensor = scattered(session, session.kernel("digit"))
     copying, gathering = session.another_stream(), session.another_stream()
@@ -145,7 +154,10 @@ def hold_up(session: MeshSession, device: int, streams: int, rounds: int) -> lis
 @pytest.mark.parametrize("copied", [False, True], ids=["launched", "copied"])
 @pytest.mark.parametrize("root", [1, 3])
 def test_an_event_stands_for_the_slowest_device(impl, check, root, copied):
-    """The device of one rank has other work; what a stream behind the event sends from there is what was made there."""
+    """The device of one rank has other work; what a stream behind the event sends from there is what was made there.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, 4)
     tensor = scattered(session, session.kernel("digit"))
     target, other = session.upload(bytes(BYTES)), session.another_stream()

@@ -299,7 +299,10 @@ def test_all_the_bytes_of_work_need_order(impl, check, work):
 @clause("RT-04.4-14")
 @pytest.mark.parametrize("collective", ["all_gather", "broadcast"])
 def test_a_collective_reads_what_each_rank_brings_alone(impl, check, collective):
-    """Each rank has written its share of an all-gather, and the root the whole of a broadcast: nothing is missing."""
+    """Each rank has written its share of an all-gather, and the root the whole of a broadcast: nothing is missing.
+
+    As AMB-RT-04 has it.
+    """
     session = opened(impl, check, ranks=4)
     pointer, share = session.allocate(BYTES), BYTES // 4
     whole = {"mesh": session.mesh, "count": COUNT, "dtype": DTYPE_IDS["int32"], "stream": session.stream}

@@ -18,7 +18,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
-from tessera_conformance.chapters.runtime.kit.readings import wrong_configuration
+from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_configuration
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.oracle import bounds
@@ -101,6 +101,8 @@ def test_flags_combine(impl, check, flags):
     pointer = fresh.upload(elements("int32", *range(COUNT)))
     fresh.synchronize()
     together = flagged(fresh, pointer, flags)
+    both = all(flags & flag for flag in (CAPTURE, PERSISTENT)) and all(taken)
+    check.reading("AMB-RT-145", "persistent launches cannot be captured", both and rejected(together, UNSUPPORTED))
     accepted = is_known(check, together, flags)
     check.equal(accepted, all(taken), "all together are accepted where each is")
     if accepted and not flags & CAPTURE:

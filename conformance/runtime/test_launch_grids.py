@@ -10,7 +10,9 @@ import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, Value, buffer
 from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Observation, Returned
 
 ROOM = 2048
 """The elements of the buffer of the kernels that count threads."""
@@ -91,6 +93,9 @@ def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given)
     """Every block has as many threads, a multiple of what was given; which number is left to it (AMB-RT-08)."""
     session = opened(impl, check)
     kernel = session.kernel("count", counting(declared), at="tile")
+    arguments = packed(("ptr", session.upload(bytes(4 * ROOM))))
+    answer = session.launching(kernel, arguments, grid=[2, 1, 1], block=list(given))
+    judge_partial_block(session, kernel, arguments, given, answer)
     found = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
     threads = len(found) // 2
     check.equal(found, [1] * threads + [2] * threads, "the marks of all threads")
@@ -114,9 +119,9 @@ def dimensions(session: MeshSession, declared: tuple[int, int, int], given: tupl
 
 @feature("tile-ir-text")
 @clause("RT-04.5-18")
-@pytest.mark.parametrize("hint", [0, 4096])
+@pytest.mark.parametrize("hint", [0, 64, 4096])
 def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):
-    """What it declares is there without one (AMB-RT-09): threads hand numbers to their neighbours through it."""
+    """What it declares is there beside any hint (AMB-RT-09): threads hand numbers to others through 128 bytes."""
     kernel = KernelText({"y": buffer("int32", 32)}, name="tss_kernel_turn", target=None, smem_bytes=128)
     tile, thread = kernel.allocate("int32", 32), kernel.index("thread_id")
     kernel.store(thread, tile, thread)
@@ -126,5 +131,12 @@ def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):
     session = opened(impl, check)
     pointer = session.upload(bytes(128))
     turned = session.kernel("turn", kernel.module, at="tile")
-    session.launch(turned, packed(("ptr", pointer)), block=[32, 1, 1], shmemBytes=hint)
+
+    def launching(size: int) -> Observation:
+        return session.launching(turned, packed(("ptr", pointer)), block=[32, 1, 1], shmemBytes=size)
+
+    answer = launching(hint)
+    if 0 < hint < 128 and rejected(answer, INVALID):
+        check.reading("AMB-RT-09", "shmemBytes replaces the declaration", isinstance(launching(128), Returned))
+    check.returns(answer, "tessLaunch succeeds")
     check.equal(values_of("int32", session.download(pointer, 128)), list(range(31, -1, -1)), "what the threads wrote")

@@ -8,6 +8,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
+from tessera_conformance.chapters.runtime.kit.readings import judge_partial_block
 from tessera_conformance.marks import clause, feature
 
 # Kernels of the language
@@ -33,7 +34,7 @@ CONFIGURATIONS = [
 @clause("RT-04.5-17", "RT-18-04")
 @pytest.mark.parametrize(("grid", "block"), CONFIGURATIONS)
 def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, block):
-    """Whatever the grid: its tiles are dealt over the blocks that are launched (AMB-RT-84)."""
+    """Whatever the grid: its tiles are dealt over the blocks that are launched (AMB-RT-08, AMB-RT-84)."""
     session = opened(impl, check)
     numbers = [float(place - 100) for place in range(8 * 48)]
     x, y = session.upload(elements("fp32", *numbers)), session.upload(bytes(4 * 8 * 48))
@@ -48,7 +49,10 @@ def test_a_kernel_of_the_language_takes_a_zero_in_block(impl, check, block):
     """The compiler chooses; the result is the same (AMB-RT-08)."""
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *range(COUNT)))
-    session.launch(session.kernel("digit"), packed(("int32", 3), ("ptr", pointer)), block=block)
+    kernel, arguments = session.kernel("digit"), packed(("int32", 3), ("ptr", pointer))
+    answer = session.launching(kernel, arguments, block=block)
+    judge_partial_block(session, kernel, arguments, block, answer)
+    check.returns(answer, "tessLaunch succeeds")
     check.equal(session.integers(pointer), [10 * place + 3 for place in range(COUNT)], "what the kernel left")
 
 

@@ -243,7 +243,7 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
 )
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, check, ranks, function, others):
-    """Each of the four; under a deterministic policy they run."""
+    """Each of the four; under a deterministic policy they run (AMB-RT-04)."""
     session = opened(impl, check, ranks)
     session.set_policy(LOOSE)
     check.returns(reducing(session, function, **others), "the collective succeeds before")

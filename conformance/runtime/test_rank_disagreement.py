@@ -100,7 +100,7 @@ def takes_work_again(session: MeshSession) -> None:
 @pytest.mark.parametrize("collective", FUNCTIONS)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["in order", "backwards", "mixed"])
 def test_ranks_that_agree_complete_their_collective(impl, check, collective, order):
-    """In whatever order they arrive; there is nothing to report."""
+    """In whatever order they arrive; there is nothing to report (AMB-RT-04)."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *[1] * 9))
     session.synchronize()
@@ -160,7 +160,7 @@ def issued_twice(stream) -> int:
 @pytest.mark.parametrize("odd", [0, 1, 2])
 @pytest.mark.parametrize(("agreed", "other"), MISMATCHES.values(), ids=MISMATCHES)
 def test_ranks_that_disagree_on_the_plan_are_reported(impl, check, agreed, other, odd):
-    """Each call succeeds; whichever rank differs, the synchronization reports it, once."""
+    """Each call succeeds; whichever rank differs, the synchronization reports it, once (AMB-RT-04)."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *range(16)))
     for rank in range(3):
@@ -190,7 +190,7 @@ def test_ranks_with_different_descriptors_or_policies_are_reported(impl, check, 
 @clause("RT-11-08", "RT-11-09", "RT-07-09")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 def test_every_collective_requires_one_descriptor(impl, check, collective):
-    """Also those that only move data."""
+    """Also those that only move data (AMB-RT-04)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
     asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
@@ -203,7 +203,7 @@ def test_every_collective_requires_one_descriptor(impl, check, collective):
 @clause("RT-11-08")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
-    """It does not complete: no rank has the result of ranks with different descriptors (AMB-RT-142)."""
+    """It does not complete: no rank has the result of ranks with different descriptors (AMB-RT-142, AMB-RT-04)."""
     session = opened(impl, check, ranks=2)
     pointer = session.allocate(4 * COUNT)
     for rank in range(2):

@@ -6,7 +6,7 @@ follows a listed alternative (`docs/verdicts.md`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic, sleep
 from typing import Any
 
@@ -123,6 +123,16 @@ def wrong_configuration(session: MeshSession, change: Mapping[str, Any], answer:
         check.reading("AMB-RT-61", "oversize is LAUNCH_FAILED at the synchronization", failed)
     oversize = rejected(answer, "TESS_ERR_LAUNCH_FAILED") and ("block" in change or "shmemBytes" in change)
     check.reading("AMB-RT-61", "oversize is LAUNCH_FAILED at once", oversize)
+
+
+def judge_partial_block(
+    session: MeshSession, kernel: int, arguments: bytes, block: Sequence[int], answer: Observation
+) -> None:
+    """End the case where a block with a zero beside other extents is refused, and one of zeros is taken."""
+    if any(block) and not all(block) and rejected(answer, INVALID):
+        zeros = session.launching(kernel, arguments, block=[0, 0, 0])
+        alone = isinstance(zeros, Returned)
+        session.check.reading("AMB-RT-08", "zero is legal only when all three are zero", alone)
 
 
 def no_kernel(check: Check, answer: Observation) -> None:

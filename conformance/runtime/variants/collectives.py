@@ -1,0 +1,69 @@
+"""Collectives whose root, and whose count, stand for something else (runtime specification, 4.6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tessera_conformance.strength import Variant, altered
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime import collective_arguments
+from tessera_reference.runtime.arguments import invalid
+from tessera_reference.runtime.calls import collectives, planning
+from tessera_reference.runtime.collectives import CollectiveCall
+from tessera_reference.runtime.meshes import Mesh
+
+REACH = (
+    "runtime/*collective*",
+    "runtime/algorithm*",
+    "runtime/ca[cr]*",
+    "runtime/events-between-devices/*",
+    "runtime/meshes/*",
+    "runtime/module-policy/*",
+    "runtime/rank-*",
+)
+"""The cases of collectives."""
+READ = collective_arguments.read_call
+
+
+def reading(freedom: str, name: str, description: str, read: Any) -> Variant:
+    """The parameters of every collective are read so."""
+    return altered(
+        freedom,
+        description,
+        REACH,
+        ReferenceAdapter,
+        (collectives, "read_call", read),
+        (planning, "read_call", read),
+        name=name,
+    )
+
+
+def along_dp(mesh: Mesh, code: Any, collective: str, *rest: Any, root: Any = None, **more: Any) -> CollectiveCall:
+    """The root of a broadcast is a coordinate along dp."""
+    if collective != "broadcast" or type(root) is not int:
+        return READ(mesh, code, collective, *rest, root=root, **more)
+    if not 0 <= root < mesh.axes.size_along("dp"):
+        raise invalid(f"root is {root}", "a coordinate along dp")
+    return replace(READ(mesh, code, collective, *rest, root=0, **more), axis="dp", root=root)
+
+
+def of_device(mesh: Mesh, code: Any, collective: str, *rest: Any, root: Any = None, **more: Any) -> CollectiveCall:
+    """The root of a broadcast is the id of a device."""
+    if collective == "broadcast" and type(root) is int:
+        root = mesh.devices.index(root) if root in mesh.devices else -1
+    return READ(mesh, code, collective, *rest, root=root, **more)
+
+
+def of_shares(mesh: Mesh, code: Any, collective: str, count: Any, *rest: Any, **more: Any) -> CollectiveCall:
+    """Of reduce-scatter and all-gather the count is that of one share."""
+    if collective in ("reduce_scatter", "all_gather") and type(count) is int:
+        count *= mesh.axes.size_along(more.get("axis"))
+    return READ(mesh, code, collective, count, *rest, **more)
+
+
+ROOTS = [
+    reading("AMB-RT-02", "along_dp", "sends along dp, where each group has its root", along_dp),
+    reading("AMB-RT-02", "root_of_device", "takes a root for the id of a device", of_device),
+]
+SHARES = reading("AMB-RT-04", "counts_of_shares", "takes a count for that of one share", of_shares)
