@@ -54,14 +54,17 @@ MATRIX = "tensor<2x3xint32>"
     ],
 )
 def test_a_constant_has_the_value_of_its_expression(impl, check, type_, expression, dtype, value):
-    """In its declared type, which its literals take; a func returns it."""
+    """In its declared type, which its literals take; a func returns it (AMB-LANG-53)."""
     source = module(f"  let c: {type_} = {expression};", func("return c;", result=type_))
     check.bits(value_of(impl, check, source), tensor_of(dtype, value))
 
 
 @clause("LANG-02.3-05", "LANG-02.3-03")
 def test_a_constant_is_known_in_the_whole_module(impl, check):
-    """In several funcs, a kernel and a default: in conditions, ranges, indices, slices, arguments (AMB-LANG-158)."""
+    """In several funcs, a kernel and a default: in conditions, ranges, indices, slices, arguments (AMB-LANG-158).
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     source = module(
         "  let n: int32 = 3;",
         "  let m: int32 = 2 * 3 - 1;",
@@ -97,7 +100,7 @@ def test_a_constant_is_known_in_the_whole_module(impl, check):
     ids=["parameter", "variable", "iterator", "inner-variable", "inner-variable-ended"],
 )
 def test_a_name_in_a_func_hides_a_constant(impl, check, declaration, inputs, expected):
-    """An inner block may declare the name again; where that ends the constant is back (AMB-LANG-86)."""
+    """An inner block may declare the name again; where that ends the constant is back (AMB-LANG-86, AMB-LANG-29)."""
     source = module("  let n: int32 = 9;", declaration)
     returns(impl, check, source, [expected], **integers(**inputs))
 
@@ -194,7 +197,7 @@ def test_a_tensor_expression_is_spelled_like_its_type(impl, check, expression, d
     ids=["left", "right", "product", "sign", "argument", "indexed"],
 )
 def test_a_tensor_expression_is_an_operand_like_any_other(impl, check, expression, expected):
-    """In sums, products, arguments, and in brackets."""
+    """In sums, products, arguments, and in brackets (AMB-LANG-53)."""
     source = module(
         func(f"return {expression};", parameters=f"A: {MATRIX}"),
         func("return P + P;", parameters=f"P: {MATRIX}", name="double"),
@@ -204,7 +207,10 @@ def test_a_tensor_expression_is_an_operand_like_any_other(impl, check, expressio
 
 @clause("LANG-02.3-35")
 def test_each_tensor_expression_is_a_value_of_its_own(impl, check):
-    """What is assigned to one is not seen in another of the same spelling, nor in the next turn of a loop."""
+    """What is assigned to one is not seen in another of the same spelling, nor in the next turn of a loop.
+
+    The end of a range does not count (AMB-LANG-29), and a tensor expression is zeros (AMB-LANG-53).
+    """
     body = [
         f"let A: {MATRIX} = {MATRIX};",
         "A[0, 0] = 5;",

@@ -53,12 +53,6 @@ MESH = "mesh g = mesh<axes=[dp], shape=[2]>;"
         construct("matrix-product", "LANG-02.3-65", "The operator @.", function("return a @ a;", MATRIX)),
         construct("call", "LANG-02.3-32", "A call of an operator.", function("return op.softmax(a);", MATRIX)),
         construct(
-            "attribute-block",
-            "LANG-02.3-12",
-            "A call with an attribute block.",
-            function("return op.softmax(a) @{axis=0};", MATRIX),
-        ),
-        construct(
             "several-functions", "LANG-02.3-02", "Two functions in a module.", f"module m {{ {PAIR.format('a')} }}"
         ),
         construct(
@@ -104,7 +98,7 @@ MESH = "mesh g = mesh<axes=[dp], shape=[2]>;"
         construct(
             "function-attributes",
             "LANG-02.3-07",
-            "Attributes of a function.",
+            "Attributes of a function (AMB-LANG-15).",
             'module m { func f(a: int32) -> int32 @{numerics_profile="strict"} { return a; } }',
         ),
         construct(
@@ -185,6 +179,11 @@ INTERPRETED = {
         ("AMB-LANG-12", "such a func returns nothing"),
         "LANG-02.3-07",
         "module m { func f(a: int32) { return a; } }",
+    ),
+    "attribute-block": (
+        ("AMB-LANG-15", "literal reading: pairs only"),
+        "LANG-02.3-12",
+        function("return op.softmax(a) @{axis=0};", MATRIX),
     ),
     "several-results": (
         ("AMB-LANG-26", "refuse lists"),

@@ -8,6 +8,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type
 from tessera_conformance.dsl import func, integers, module, program, tensor_of
 from tessera_conformance.marks import clause
+from tessera_conformance.observations import Rejected
 
 SCALARS = "a: int32, b: int32, s: int32"
 ROW = "tensor<3xint32>"
@@ -184,7 +185,7 @@ def test_a_for_counts_over_its_range(impl, check, range_):
     ids=["over-zero", "up", "down", "equal", "past", "past-downwards", "largest"],
 )
 def test_a_range_may_be_computed_at_run_time(impl, check, start, stop, step):
-    """Start, stop and step are parameters; the number of turns and the last number identify the range."""
+    """Start, stop and step are parameters; the number of turns and the last number identify the range (AMB-LANG-29)."""
     body = [
         "let turns: int32 = 0;",
         "let last: int32 = -1;",
@@ -211,7 +212,7 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
 @clause("LANG-02-10")
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 46], ids=str)
 def test_a_for_carries_two_values(impl, check, count):
-    """Fibonacci numbers: each turn makes both values from both."""
+    """Fibonacci numbers: each turn makes both values from both (AMB-LANG-29)."""
     body = [
         "let d: int32 = 0;",
         "let e: int32 = 1;",
@@ -230,7 +231,7 @@ def test_a_for_carries_two_values(impl, check, count):
 
 @clause("LANG-02-10")
 def test_a_for_carries_a_tensor(impl, check):
-    """The fifth power of a matrix, beside a count of the turns."""
+    """The fifth power of a matrix, beside a count of the turns (AMB-LANG-29)."""
     matrix = "tensor<2x2xint32>"
     body = [
         f"let P: {matrix} = A;",
@@ -244,7 +245,7 @@ def test_a_for_carries_a_tensor(impl, check):
 
 @clause("LANG-02-10", "LANG-02.3-24")
 def test_fors_may_be_nested(impl, check):
-    """The range of an inner loop depends on the variable of the outer one: pairs below the diagonal."""
+    """The range of an inner loop depends on the variable of the outer one: pairs below the diagonal (AMB-LANG-29)."""
     body = [
         "let d: int32 = 0;",
         "for (i in 0:a) {",
@@ -260,7 +261,10 @@ def test_fors_may_be_nested(impl, check):
 
 @clause("LANG-02-10", "LANG-02.3-24", "LANG-02.3-26")
 def test_the_variable_of_a_for_is_int32_and_its_own(impl, check):
-    """It can be used where an int32 is wanted, hides an outer name, and leaves that name as it was (AMB-LANG-94)."""
+    """It can be used where an int32 is wanted, hides an outer name, and leaves that name as it was (AMB-LANG-94).
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     body = [
         "let k: int32 = 40;",
         "let d: int32 = 0;",
@@ -278,7 +282,9 @@ def test_two_names_over_one_range_parse_and_are_refused(impl, check, names):
     body = "for ({} in 0:4) {{ let d: int32 = 1; }}"
     check.accepts(impl.language.verify(source=program(body.format("i"), parameters="a: int32")))
     source = program(body.format(names), parameters="a: int32")
-    check.accepts(impl.language.parse(source=source))
+    parsed = impl.language.parse(source=source)
+    check.reading("AMB-LANG-28", "refuse in the parser", isinstance(parsed, Rejected))
+    check.accepts(parsed)
     check.rejects(impl.language.verify(source=source), category=("types", "shapes", "syntax"), phase="verify")
 
 

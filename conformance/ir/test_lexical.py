@@ -198,7 +198,10 @@ def test_an_escape_is_accepted_anywhere_in_a_string(impl, check, escape):
     ],
 )
 def test_another_escape_is_refused(impl, check, letter):
-    r"""A backslash before anything but a backslash, a quote, n, r or t is refused; `\t` in its place is accepted."""
+    r"""A backslash before anything but a backslash, a quote, n, r or t is refused; `\t` in its place is accepted.
+
+    There are five escapes (AMB-LANG-05).
+    """
     syntax_twins(impl, check, annotated(r'"a\t b"'), annotated(rf'"a\{letter} b"'))
 
 

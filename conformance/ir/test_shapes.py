@@ -30,7 +30,10 @@ def matrices(left, right, dtype="fp32"):
 )
 @pytest.mark.parametrize("product", ["op.matmul(A, B)", "A @ B"], ids=["matmul", "at-sign"])
 def test_a_matmul_of_unequal_inner_dimensions_is_refused(impl, check, left, right, wrong, product):
-    """The last dimension of the left operand equals the second-to-last of the right one; ones are not stretched."""
+    """The last dimension of the left operand equals the second-to-last of the right one; ones are not stretched.
+
+    Dimensions are compared where they are declared (AMB-LANG-10).
+    """
     check.accepts(impl.language.verify(source=returning(product, matrices(left, right))))
     check.rejects(
         impl.language.verify(source=returning(product, matrices(left, wrong))),

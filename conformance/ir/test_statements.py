@@ -53,7 +53,7 @@ def fails(impl, check, source, message, function="f", **inputs):
     ids=["return", "last-of-a-block", "assignment", "variable", "assert", "barrier", "control"],
 )
 def test_a_control_statement_needs_no_semicolon(impl, check, statement, place, expected):
-    """Its closing brace ends it, whatever follows."""
+    """Its closing brace ends it, whatever follows (AMB-LANG-29)."""
     source = program("let d: int32 = 0;", place.format(statement), parameters="a: int32")
     returns(impl, check, source, [expected], **integers(a=1))
 
@@ -122,7 +122,7 @@ def test_an_assigned_literal_has_the_type_of_its_name(impl, check, dtype, litera
     ],
 )
 def test_assigning_through_one_name_changes_no_other(impl, check, body, expected):
-    """A name holds a value: a copy, a slice and an argument are values of their own (AMB-LANG-95)."""
+    """A name holds a value: a copy, a slice and an argument are values of their own (AMB-LANG-95, AMB-LANG-29)."""
     source = module(
         func(f"let B: {VECTOR} = A;", *body, parameters=f"A: {VECTOR}"),
         func("P[0] = -1;", "P[3] = -1;", "return P;", parameters=f"P: {VECTOR}", name="change"),
@@ -145,7 +145,7 @@ def test_assigning_through_one_name_changes_no_other(impl, check, body, expected
     ids=["if", "two-blocks", "for", "while", "hidden-in-if", "hidden-in-for", "hidden-by-an-iterator"],
 )
 def test_an_inner_block_assigns_names_from_outside(impl, check, block, expected):
-    """Unless it declared a name of that spelling itself, which ends with it (AMB-LANG-86, AMB-LANG-92)."""
+    """Unless it declared a name of that spelling itself, which ends with it (AMB-LANG-86, AMB-LANG-92, AMB-LANG-29)."""
     source = program("let d: int32 = 100;", block, "return d;", parameters="a: int32")
     returns(impl, check, source, [expected], **integers(a=5))
 
@@ -202,7 +202,7 @@ def test_an_expression_that_is_no_call_is_no_statement(impl, check, illegal):
 
 @clause("LANG-02.3-21", "LANG-02.3-46")
 def test_a_called_func_is_executed(impl, check):
-    """A func called as a statement runs, so that an assertion in it counts."""
+    """A func called as a statement runs, so that an assertion in it counts (AMB-LANG-56)."""
     source = module(
         func("positive(a);", "return a;", parameters="a: int32", result="int32"),
         func('assert(p > 0, "not positive");', parameters="p: int32", name="positive"),
@@ -238,7 +238,7 @@ def test_an_assertion_that_does_not_hold_ends_execution(impl, check, statement):
     ids=["words", "quotes", "backslash", "letters"],
 )
 def test_the_error_of_an_assertion_carries_its_string(impl, check, literal, message):
-    """As written, its escapes resolved."""
+    """As written, its escapes resolved (AMB-LANG-05, AMB-LANG-56)."""
     source = program(f"assert(a > 0, {literal});", "return a;", parameters="a: int32")
     returns(impl, check, source, [1], **integers(a=1))
     fails(impl, check, source, message, **integers(a=0))
@@ -264,7 +264,7 @@ def test_an_assertion_counts_only_where_it_is_reached(impl, check, body):
 
 @clause("LANG-02.3-46")
 def test_an_assertion_in_a_loop_counts_in_every_turn(impl, check):
-    """It holds in the first three turns and not in the fourth."""
+    """It holds in the first three turns and not in the fourth (AMB-LANG-29, AMB-LANG-56)."""
     body = ["let d: int32 = 0;", "for (k in 0:a) {", 'assert(X[k] > 0, "not positive");', "d = d + X[k];", "}"]
     source = program(*body, "return d;", parameters=f"a: int32, X: {VECTOR}")
     returns(impl, check, source, [6], **integers(a=3, X=[1, 2, 3, -4]))
@@ -299,7 +299,7 @@ def test_assert_is_a_name_elsewhere(impl, check):
     ids=["first", "last", "between", "in-a-branch", "in-a-loop"],
 )
 def test_a_barrier_changes_no_value(impl, check, barrier, body):
-    """With a string or without, in any block of a func and of a kernel."""
+    """With a string or without, in any block of a func and of a kernel (AMB-LANG-29)."""
     statements = body.replace("{}", barrier).replace("{{", "{").replace("}}", "}")
     returns(impl, check, program(statements, "return a;", parameters="a: int32"), [6], **integers(a=5))
     source = module(kernel(statements, "X[0] = a;", parameters=f"a: int32, X: {VECTOR}"))
@@ -323,7 +323,10 @@ def test_a_barrier_changes_no_value(impl, check, barrier, body):
     ids=["two", "two-exchanged", "division", "branch", "loop", "two-barriers", "in-a-loop"],
 )
 def test_work_before_a_barrier_comes_first(impl, check, body, first):
-    """Of two errors on its two sides the one before it is met, with everything else equal (AMB-LANG-84)."""
+    """Of two errors on its two sides the one before it is met, with everything else equal (AMB-LANG-84).
+
+    The end of a range does not count (AMB-LANG-29), and an assertion is checked when the program runs (AMB-LANG-56).
+    """
     source = program(*body, parameters="a: int32, b: int32")
     evaluate(impl, check, source, **integers(a=1, b=1))
     fails(impl, check, source, first, **integers(a=0, b=0))
@@ -332,7 +335,10 @@ def test_work_before_a_barrier_comes_first(impl, check, body, first):
 @clause("LANG-04-10")
 @pytest.mark.parametrize("where", ["func", "kernel"])
 def test_an_error_before_a_barrier_hides_an_assertion_after_it(impl, check, where):
-    """An index out of range before the barrier is met before the assertion behind it; without error both pass."""
+    """An index out of range before the barrier is met before the assertion behind it; without error both pass.
+
+    An assertion is checked when the program runs (AMB-LANG-56).
+    """
     body = ["let ok: bool = b > 0;", "let d: int32 = X[a];", "barrier();", 'assert(ok, "second");', "X[0] = d;"]
     parameters = f"a: int32, b: int32, X: {VECTOR}"
     source = module(

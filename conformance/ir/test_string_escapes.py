@@ -62,7 +62,10 @@ def tells(check, observation, said):
 
 @pytest.mark.parametrize(("written", "said"), STRINGS)
 def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
-    """The error of a failing assertion has the characters; where the assertion holds nothing is told."""
+    """The error of a failing assertion has the characters; where the assertion holds nothing is told (AMB-LANG-05).
+
+    An assertion is checked when the program runs (AMB-LANG-56).
+    """
     source = asserting(written)
     check.bits(value_of(impl, check, source, a=tensor_of("int32", 1)), tensor_of("int32", 1))
     tells(check, impl.language.execute(source=source, function="f", inputs={"a": tensor_of("int32", 0)}), said)
@@ -71,7 +74,7 @@ def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
 @feature("graph-ir-text")
 @pytest.mark.parametrize(("written", "said"), STRINGS)
 def test_a_string_is_the_same_in_the_printed_ir(impl, check, written, said):
-    """Printed as Graph IR and read again, the assertion tells the same."""
+    """Printed as Graph IR and read again, the assertion tells the same (AMB-LANG-05, AMB-LANG-56)."""
     text = lowered(impl, check, asserting(written), "graph").text
     outputs = results_of_text(impl, check, text, "graph", a=tensor_of("int32", 1))
     check.equal([output.bits() for output in outputs], ["00000001"], "the value")
@@ -81,7 +84,10 @@ def test_a_string_is_the_same_in_the_printed_ir(impl, check, written, said):
 @clause("LANG-02.1-05", "LANG-14.1-07")
 @pytest.mark.parametrize("count", range(1, 7))
 def test_a_quote_ends_a_string_behind_pairs_of_backslashes_only(impl, check, count):
-    r"""Behind `\`, `\\\` and `\\\\\` a quote is a character and the string goes on; behind pairs it is the end."""
+    r"""Behind `\`, `\\\` and `\\\\\` a quote is a character and the string goes on; behind pairs it is the end.
+
+    There are five escapes (AMB-LANG-05).
+    """
     ended = asserting("a" + "\\" * count)
     if count % 2:
         check.accepts(impl.language.parse(source=asserting("a" + "\\" * count + '"')))

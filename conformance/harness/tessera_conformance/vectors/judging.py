@@ -24,7 +24,7 @@ from tessera_conformance.vectors.answers import outputs_of
 from tessera_conformance.vectors.declared import Question, judge_declared
 from tessera_conformance.vectors.model import Vector
 from tessera_conformance.vectors.operation_calls import Step, run_steps
-from tessera_conformance.vectors.readings import recognize
+from tessera_conformance.vectors.readings import recognize, recognize_saturation
 from tessera_conformance.verdicts import LEVELS
 
 STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
@@ -64,6 +64,9 @@ def levels(vector: Vector) -> tuple[str, ...]:
 def judge(impl: Implementation, check: Check, vector: Vector) -> None:
     """Ask the vector's question and judge the answer at the level of the run."""
     outputs = evaluate(impl, check, vector)
+    oracle = vector.provenance.check
+    if oracle.function == "oracle.matmul":
+        recognize_saturation(check, _inputs(vector), outputs[0], vector.expected[0])
     if impl.level == "strict" or _name(vector) in MESSAGES:
         for found, expected in zip(outputs, vector.expected, strict=True):
             check.bits(found, expected, f"{impl.level}: the frozen bits")

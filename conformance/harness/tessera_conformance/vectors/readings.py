@@ -1,8 +1,8 @@
-"""Answers below the level strict that follow a listed alternative of an interpretation: other readings, no failures.
+"""Answers that follow a listed alternative of an interpretation: other readings, no failures.
 
-Where NaN or zeros of both signs are among the operands, and where a number lies beyond a narrow type, the decision of
-an interpretation is asserted at the level strict alone. An element may then be what the decision or an alternative
-gives.
+Products of int8 may saturate at every level. Where NaN or zeros of both signs are among the operands, and where a
+number lies beyond a narrow type, the decision of an interpretation is asserted at the level strict alone. An element
+may then be what the decision or an alternative gives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.oracle import casts, reductions
+from tessera_conformance.oracle import casts, products, reductions
 from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, Value, minimum
 from tessera_conformance.oracle.formats import values_of
@@ -51,6 +51,21 @@ def recognize(
             check.reading("AMB-LANG-105", alternative, follows)
         else:
             check.reading("AMB-LANG-134", alternative, follows)
+
+
+def recognize_saturation(check: Check, inputs: Sequence[Tensor], found: Any, frozen: Tensor) -> None:
+    """End the case as another reading where a product of int8 has the nearest int8 in each place.
+
+    Raises:
+        OtherReading: it has, and the decision has another in some place.
+    """
+    if {each.dtype for each in (*inputs, frozen)} != {"int8"}:
+        return
+    a, b = inputs
+    exact = values_of(products.matmul(a, b, out="int32"))
+    nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in exact if isinstance(value, Fraction)]
+    follows = isinstance(found, Tensor) and found.dtype == "int8" and values_of(found) == nearest
+    check.reading("AMB-LANG-40", "int8 saturating", follows and nearest != values_of(frozen))
 
 
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, found: Any, frozen: Tensor) -> None:
