@@ -8,8 +8,10 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit import graph_texts
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
+from tessera_conformance.differences import first_difference
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 pytestmark = feature("tile-ir-text")
 
@@ -110,10 +112,23 @@ def sources(functions):
 @clause("LANG-05.5-02")
 @pytest.mark.parametrize("functions", WAYS.values(), ids=WAYS)
 def test_a_gradient_through_a_kernel_is_refused(impl, check, functions):
-    """Where some execution may go through it; a gradient that goes past the kernel, by another operand, is accepted."""
+    """Where some execution may go through it; one that goes past it, by another operand, is legal (AMB-LANG-59)."""
     legal, illegal = sources(functions)
     check.accepts(impl.language.verify_ir(text=legal, at="tile"))
     check.rejects(impl.language.verify_ir(text=illegal, at="tile"), category="types")
+
+
+@clause("LANG-05.5-02")
+def test_a_gradient_through_a_kernel_is_no_number(impl, check):
+    """The derivative of k(x) * x by x needs that of k: it is refused, and not k(x) alone (AMB-LANG-59)."""
+    legal, illegal = sources(WAYS["at-once"])
+    check.accepts(impl.language.verify_ir(text=legal, at="tile"))
+    x = tensor_of("fp32", [1.0, 2.0, 3.0, 4.0])
+    given = {"x": x, "w": x, "c": tensor_of("bool", True), "n": tensor_of("int32", 1)}
+    observed = impl.language.execute_ir(text=illegal, function="f", inputs=given, at="tile")
+    if isinstance(observed, Returned):
+        check.reading("AMB-LANG-59", "zero gradient", first_difference(observed.value["outputs"][0], x) is None)
+    check.rejects(observed, category="types")
 
 
 @clause("LANG-05.5-01")

@@ -18,7 +18,7 @@ from tessera_reference.graph import control
 from tessera_reference.graph.control import Assert, For
 from tessera_reference.graph.grad import Grad
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.ir.operation import require
+from tessera_reference.ir.operation import Operation, require
 from tessera_reference.ir.types import Tensor
 from tessera_reference.language import calls, expressions, lexer, values
 from tessera_reference.numerics.array import Array
@@ -317,4 +317,20 @@ SCALARS = altered(
     ReferenceAdapter,
     (Grad, "infer", of_scalars),
     name="scalar_gradients",
+)
+
+
+def zeros(self: Operation, at: Any, build: Any) -> tuple[None, ...]:
+    """No gradient for any operand."""
+    return (None,) * len(self.operand_types)
+
+
+ZEROS = altered(
+    "AMB-LANG-59",
+    "has a gradient of zeros through an operation without adjoint",
+    ("ir/tile/gradients/*", "ir/derivatives/norms/*", "ir/gradients*", "collectives/futures-as-values/*"),
+    ReferenceAdapter,
+    (Operation, "adjoint", zeros),
+    (Operation, "is_differentiable", classmethod(lambda cls: True)),
+    name="zero_gradients",
 )
