@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.marks import clause, title
-from tessera_conformance.observations import Rejected
+from tessera_conformance.observations import Rejected, Returned
 
 FUNCTION = "module m {{ func f(a: {type}) -> {type} {{ {body} }} }}"
 
@@ -102,9 +102,6 @@ MESH = "mesh g = mesh<axes=[dp], shape=[2]>;"
             'module m { func f(a: int32) -> int32 @{numerics_profile="strict"} { return a; } }',
         ),
         construct(
-            "kernel", "LANG-02.3-08", "A kernel.", f"module m {{ kernel k(a: {MATRIX}, b: {MATRIX}) {{ b = a; }} }}"
-        ),
-        construct(
             "mesh",
             "LANG-02.3-06",
             "A mesh declaration.",
@@ -170,6 +167,18 @@ def test_an_exponent_without_a_point_is_legal(impl, check):
     answer = impl.language.verify(source=function("return 1e2;", "fp32"))
     check.reading("AMB-LANG-04", "1e5 refused", isinstance(answer, Rejected))
     check.accepts(answer)
+
+
+@clause("LANG-02.3-08")
+def test_a_kernel_is_legal(impl, check):
+    """A kernel assigns one of its parameters, which nothing marks as an output (AMB-LANG-98)."""
+    idle, assigning = (
+        impl.language.verify(source=f"module m {{ kernel k(a: {MATRIX}, b: {MATRIX}) {{ {body} }} }}")
+        for body in ("return;", "b = a;")
+    )
+    unmarked = isinstance(idle, Returned) and isinstance(assigning, Rejected)
+    check.reading("AMB-LANG-98", "mark output parameters explicitly", unmarked)
+    check.accepts(assigning)
 
 
 SHAPED = "module m {{ func f(a: {type}) -> {type} {{ return a; }} }}"

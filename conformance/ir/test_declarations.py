@@ -10,7 +10,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, graph_of, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.observations import Fault
+from tessera_conformance.observations import Fault, Rejected, Returned
 
 DECLARATIONS = {
     "func": "  func a() { }",
@@ -263,6 +263,9 @@ def test_a_memref_is_shared_or_global(impl, check, space, other):
 def test_a_memref_without_address_space_is_global(impl, check):
     """The bracket may be left out (AMB-LANG-61)."""
     bare, shared, global_ = (f"memref<4x8xfp32>{space}" for space in ("", "[addrspace=shared]", "[addrspace=global]"))
+    as_shared, as_global = (impl.language.verify(source=handing(bare, space)) for space in (shared, global_))
+    is_shared = isinstance(as_shared, Returned) and isinstance(as_global, Rejected)
+    check.reading("AMB-LANG-61", "absent means shared", is_shared)
     one_type(impl, check, bare, global_)
     two_types(impl, check, bare, shared)
 

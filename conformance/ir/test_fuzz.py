@@ -75,7 +75,10 @@ def examine(impl, check, made):
 @clause("LANG-02.3-03", "LANG-02.3-15", "LANG-02.3-21", "LANG-02.3-22", "LANG-02.3-30", "LANG-02.3-31")
 @pytest.mark.parametrize("block", range(16))
 def test_a_legal_program_is_accepted(impl, check, block):
-    """Declarations, statements and expressions of every form, put together at random, well typed."""
+    """Declarations, statements and expressions of every form, put together at random, well typed.
+
+    Names may hide others, and indices be fewer than dimensions (AMB-LANG-86, AMB-LANG-180).
+    """
     for trial in trials("legal", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
         examine(impl, check, [replace(trial, thorough=False)])
@@ -87,7 +90,7 @@ def test_a_legal_program_is_accepted(impl, check, block):
     [pytest.param(name, block, marks=feature(name), id=f"{name}-{block}") for name in FEATURES for block in range(2)],
 )
 def test_a_legal_program_with_a_feature_is_accepted(impl, check, name, block):
-    """Programs of the core and of one feature more."""
+    """Programs of the core and of one feature more (AMB-LANG-86, AMB-LANG-180)."""
     for trial in trials("legal", block, 6, (name,)):
         check.accepts(impl.language.verify(source=trial.subject.source))
         examine(impl, check, [replace(trial, thorough=False)])
@@ -97,7 +100,10 @@ def test_a_legal_program_with_a_feature_is_accepted(impl, check, name, block):
 @level("strict", "deterministic")
 @pytest.mark.parametrize("block", range(6))
 def test_a_legal_program_gives_the_same_again(impl, check, block):
-    """Parsed, verified, lowered and executed twice, a program has one meaning and its results one value."""
+    """Parsed, verified, lowered and executed twice, a program has one meaning and its results one value.
+
+    AMB-LANG-86, AMB-LANG-180.
+    """
     for trial in trials("legal", 100 + block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
         examine(impl, check, [replace(trial, thorough=True)])
@@ -107,7 +113,10 @@ def test_a_legal_program_gives_the_same_again(impl, check, block):
 @level("strict", "deterministic")
 @pytest.mark.parametrize("block", range(12))
 def test_the_answer_does_not_depend_on_the_spelling(impl, check, block):
-    """Names, spaces, comments, parentheses, the order of functions and the place of attributes change no answer."""
+    """Names, spaces, comments, parentheses, the order of functions and the place of attributes change no answer.
+
+    AMB-LANG-86, AMB-LANG-180.
+    """
     for trial in trials("variant", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
         examine(impl, check, [trial])
@@ -116,7 +125,10 @@ def test_the_answer_does_not_depend_on_the_spelling(impl, check, block):
 @clause("LANG-03.1-01", "LANG-03.1-05", "LANG-03.2-01", "LANG-11-01", "LANG-11-03", "LANG-02.3-16")
 @pytest.mark.parametrize("block", range(12))
 def test_a_program_with_one_mistake_is_refused(impl, check, block):
-    """A legal program in which one statement, declaration or token is wrong, with a fitting category."""
+    """A legal program in which one statement, declaration or token is wrong, with a fitting category.
+
+    Alternatives accept some: AMB-LANG-74, AMB-LANG-92, AMB-LANG-152, AMB-LANG-153.
+    """
     examine(impl, check, trials("illegal", block, 8))
 
 

@@ -316,7 +316,7 @@ def test_a_literal_assigned_to_a_slice_has_the_dtype_of_the_tensor(impl, check, 
     ],
 )
 def test_an_index_or_a_slice_out_of_range_is_an_error_at_run_time(impl, check, statement, places, beyond):
-    """Neither clamped nor counted from the end; the error names the line (AMB-LANG-96, AMB-LANG-155)."""
+    """Neither clamped nor counted from the end; the error names the line (AMB-LANG-94, AMB-LANG-96, AMB-LANG-155)."""
     source = program("let d: int32 = 1;", statement, "return d, V, M;", parameters=PARAMETERS)
     for place in places:
         check.equal(len(evaluate(impl, check, source, **integers(**INPUTS | {"i": place}))), 3, f"results at {place}")

@@ -39,7 +39,7 @@ def test_an_accumulator_is_as_wide_as_the_profile_asks(impl, check, dtype, canon
 
 @clause("LANG-11-13")
 def test_an_accumulator_in_a_branch_is_looked_at_too(impl, check):
-    """The second of two regions, behind one that is as it should be."""
+    """The second of two regions, behind one that is as it should be (AMB-LANG-69)."""
     for accumulator in ("fp32", "bf16"):
         sums = [
             softmax("%a", f"%{name}", f' {{accum = "{dtype}"}}') for name, dtype in (("x", "fp32"), ("y", accumulator))
@@ -72,14 +72,14 @@ def calling(*profiles):
     ids=lambda profiles: "-calls-".join(profile or "none" for profile in profiles),
 )
 def test_a_callee_is_as_strict_as_its_caller(impl, check, legal, illegal):
-    """Two declared profiles may not contradict each other, also through functions without one (AMB-LANG-128)."""
+    """Two declared profiles may not contradict each other, also through others (AMB-LANG-69, AMB-LANG-128)."""
     check.accepts(impl.language.verify_ir(text=calling(*legal)))
     check.rejects(impl.language.verify_ir(text=calling(*illegal)), category=("numerics", "types"))
 
 
 @clause("LANG-11-16")
 def test_a_call_with_a_profile_of_its_own_counts(impl, check):
-    """What a block declares stands at its operations in IR, and wins over the function's."""
+    """What a block declares stands at its operations in IR, and wins over the function's (AMB-LANG-69)."""
     for own, legal in (("fast", True), ("deterministic", False)):
         call = f'%r = "tessera.graph.call"(%a) {{callee = "g", numerics_profile = "{own}"}} : ({T}) -> {T}'
         caller = func(call, returns("%r"), takes=f"%a: {T}", profile="strict" if legal else "fast")

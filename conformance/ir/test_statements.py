@@ -257,7 +257,7 @@ def test_the_error_of_an_assertion_carries_its_string(impl, check, literal, mess
     ids=["branch", "empty-for", "empty-while", "after-a-return", "of-another-value"],
 )
 def test_an_assertion_counts_only_where_it_is_reached(impl, check, body):
-    """One in a block that does not run, or after a return, is not evaluated; one that is, with the values there."""
+    """One in a block that does not run, as over an empty range (AMB-LANG-94), or after a return, is not evaluated."""
     source = program(*body, "return a;", parameters="a: int32", result="int32")
     returns(impl, check, source, [1], **integers(a=1))
 

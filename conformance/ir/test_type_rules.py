@@ -4,7 +4,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of, verified_twins
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, title
 
 NAMES = ("types", "syntax")
 HELPER = func("return a + 1;", parameters="a: int32", result="int32", name="helper")
@@ -176,7 +176,12 @@ def test_operands_of_two_dtypes_are_refused(impl, check, parameters, mixed, oper
         pytest.param("let c: int32 = i;", "let c: int64 = i;", id="wider-integer"),
         pytest.param("let c: bool = i == i;", "let c: int32 = i == i;", id="bool-to-integer"),
         pytest.param("let c: int32 = 1;", "let c: int32 = 1.5;", id="float-literal-for-integer"),
-        pytest.param("let c: int32 = 1;", "let c: int32 = 1.0;", id="whole-float-literal-for-integer"),
+        pytest.param(
+            "let c: int32 = 1;",
+            "let c: int32 = 1.0;",
+            id="whole-float-literal-for-integer",
+            marks=title("A float literal is no integer, whatever its value is (AMB-LANG-87)."),
+        ),
         pytest.param("let c: int32 = i + 1;", "let c: int32 = i + 1.5;", id="float-literal-beside-integer"),
         pytest.param("let c: int32 = 1;", "let c: int32 = true;", id="truth-for-integer"),
         pytest.param("let c: bool = true;", "let c: bool = 1;", id="integer-for-truth"),

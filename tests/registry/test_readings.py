@@ -28,10 +28,21 @@ def readings() -> Iterator[tuple[Path, int, str, str]]:
         if ".reading(" not in text and "Reading(" not in text and "ACCEPTED_BY" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and path.name == "open_programs.py":
+                yield from ((path, node.lineno, *each) for each in alternatives_of(node))
             interpretation, *others = elements_of(node)
             if isinstance(interpretation, ast.Constant) and str(interpretation.value).startswith("AMB-"):
                 words = others[0].value if others and isinstance(others[0], ast.Constant) else ""
                 yield path, node.lineno, interpretation.value, words
+
+
+def alternatives_of(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """Yield the interpretation of an open program with each alternative, which are the keys of its first mapping."""
+    if getattr(call.func, "id", "") != "Question":
+        return
+    interpretation = ast.literal_eval(call.args[0])
+    alternatives = next(each for each in call.args if isinstance(each, ast.Dict))
+    yield from ((interpretation, ast.literal_eval(key)) for key in alternatives.keys if key is not None)
 
 
 def elements_of(node: ast.AST) -> list[ast.AST | None]:

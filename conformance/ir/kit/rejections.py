@@ -3,7 +3,7 @@
 The table lies in `ir/rejections` of the suite: `lex.toml`, `parse-statements.toml` and so on, named after their phase.
 A program is written once and marks the place where the two differ: `return ⟦a|b⟧;` is legal as `return a;` and illegal
 as `return b;`; either side may be empty. Programs of a group share clauses, categories and a frame, in which each
-program takes the place of `…`.
+program takes the place of `…`. A program that an alternative of an interpretation accepts names it: `hangs_on`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLACE = "…"
 
 _MARK = re.compile(r"⟦([^|⟦⟧]*)\|([^⟦⟧]*)⟧")
 _GROUP_KEYS = {"about", "clauses", "categories", "features", "frame", "found", "programs"}
-_PROGRAM_KEYS = {"program", "clauses", "categories", "features"}
+_PROGRAM_KEYS = {"program", "clauses", "categories", "features", "hangs_on"}
 
 
 class MalformedRejections(Exception):
@@ -112,7 +112,7 @@ def _rejection(document: Mapping[str, Any], group: Mapping[str, Any], name: str,
     return Rejection(
         id=name,
         phase=document["phase"],
-        about=group["about"],
+        about=group["about"] + (f" ({entry['hangs_on']})" if "hangs_on" in entry else ""),
         clauses=(*entry.get("clauses", ()), *group.get("clauses", ())),
         categories=tuple(categories),
         features=(*group.get("features", ()), *entry.get("features", ())),

@@ -10,6 +10,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.kernel_texts import FIRST_OPERATION, line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import verified
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 pytestmark = feature("schedule-ir-text")
 
@@ -116,8 +117,11 @@ def test_k_is_for_contractions(impl, check, operation):
         used = line("%r", "tessera.graph.relu", {"%t": type_}, type_)
         return scheduled(*lines, tiled, used, returning(r=type_), takes=f"%A: {type_}", gives=type_)
 
-    judge(impl, check, text(), text(k=4))
+    check.accepts(verified(impl, text(), "schedule"))
     check.accepts(verified(impl, product(("tile", {"m": 4, "n": 4, "k": 4}), extents=(8, 8, 8)), "schedule"))
+    answer = verified(impl, text(k=4), "schedule")
+    check.reading("AMB-LANG-77", "k ignored", isinstance(answer, Returned))
+    check.rejects(answer, category="schedule", phase="verify")
 
 
 # Pipelines (6.2; AMB-LANG-33)

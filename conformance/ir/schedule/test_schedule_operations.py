@@ -9,6 +9,7 @@ from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, sc
 from tessera_conformance.chapters.ir.kit.level_programs import results_of_text, verified
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 pytestmark = feature("schedule-ir-text")
 
@@ -162,11 +163,12 @@ def test_other_attributes_are_refused(impl, check, name, legal, illegal, categor
     ],
 )
 def test_other_numbers_of_operands_are_refused(impl, check, name, legal, illegal):
-    """One value each, two values of a fusion."""
+    """One value each, two values of a fusion (AMB-LANG-81)."""
     attributes = {"tile": {"m": 2, "n": 2}, "prefetch": {"scope": "shared"}, "layout_cast": {"to": "row_major"}}
     given = attributes.get(name, {})
     check.accepts(verified(impl, handed_on(name, operands=legal, **given), "schedule"))
     refused = verified(impl, handed_on(name, operands=illegal, **given), "schedule")
+    check.reading("AMB-LANG-81", "variadic", name == "fuse" and illegal != () and isinstance(refused, Returned))
     check.rejects(refused, category=("types", "schedule", "syntax"), at_line=6)
 
 

@@ -14,6 +14,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAM
 from tessera_conformance.chapters.ir.kit.programs import declaring
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected, Unsupported
 
 NVIDIA, AMD = ("sm_80", "sm_90"), ("gfx90a", "gfx942")
 ASSEMBLY = {**dict.fromkeys(NVIDIA, "ptx"), **dict.fromkeys(AMD, "amdgcn")}
@@ -92,6 +93,8 @@ def test_the_assembly_of_the_other_vendor_is_refused(impl, check, target):
     emitted(impl, check, CHAIN, ASSEMBLY[target], target)
     other = "amdgcn" if target in NVIDIA else "ptx"
     observation = impl.language.lower(source=CHAIN, to=other, target=target)
+    refused = isinstance(observation, Rejected) and observation.code == "TESS_ERR_UNSUPPORTED"
+    check.reading("AMB-LANG-266", "unsupported", refused or isinstance(observation, Unsupported))
     check.status(observation, "TESS_ERR_INVALID_VALUE")
 
 

@@ -152,7 +152,7 @@ EARLY = {
 @clause("LANG-08.2-07")
 @pytest.mark.parametrize(("steps", "legal"), EARLY.values(), ids=EARLY)
 def test_a_copy_is_seen_after_its_wait(impl, check, steps, legal):
-    """By the lane that copied after the wait, by others after a barrier too; earlier it is an error."""
+    """By the lane that copied after the wait, by others after a barrier too; earlier it is an error (AMB-LANG-64)."""
     kernel = staged(4, **steps)
     if legal:
         expected = [3 * (31 - each if "reverse" in steps else each) for each in range(32)]

@@ -9,10 +9,18 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
-from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, runs_if, verified
+from tessera_conformance.chapters.ir.kit.level_programs import (
+    BOTH_VENDORS,
+    buffers_after,
+    executed_text,
+    fails,
+    runs_if,
+    verified,
+)
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 pytestmark = [feature("tile-ir-text"), clause("LANG-07.2-04")]
 
@@ -112,13 +120,17 @@ def test_copied_bytes_are_visible_after_wait_and_barrier(impl, check, steps, shi
 
 @pytest.mark.parametrize(("steps", "shift"), EARLY.values(), ids=EARLY)
 def test_copied_bytes_are_not_visible_before(impl, check, steps, shift):
-    """Reading them without the wait, without the barrier or between the two is an error at the load."""
-    fails(impl, check, performed(steps, shift), **X)
+    """Reading them without the wait, without the barrier or between the two is an error at the load (AMB-LANG-64)."""
+    kernel = performed(steps, shift)
+    answer = executed_text(impl, kernel.module, kernel.level, "sm_90", kernel.name, **X)
+    at_once = isinstance(answer, Returned) and answer.value["outputs"][-1] == kernel.expected
+    check.reading("AMB-LANG-64", "synchronous copy", at_once)
+    check.rejects(answer, category="tile", phase="execute", at_line=kernel.critical)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["finished", "pending"])
 def test_a_wait_may_leave_the_newest_groups_under_way(impl, check, number):
-    """Of two groups the first is there when one may be pending; the second is there after another wait only."""
+    """Of two groups the first is there when one may be pending, the second after another wait only (AMB-LANG-64)."""
     kernel = Copying(tiles=2)
     for tile in (0, 1):
         kernel.fetch(tile)
@@ -142,7 +154,7 @@ def test_a_wait_may_leave_the_newest_groups_under_way(impl, check, number):
 @pytest.mark.parametrize("by", ["store", "copy"])
 @pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "at-once"])
 def test_bytes_under_way_are_not_to_be_overwritten(impl, check, by, ordered):
-    """A store, or a copy by another lane, to bytes that are being copied is an error; after wait and barrier none."""
+    """A store or a copy to bytes that are being copied is an error; after wait and barrier none (AMB-LANG-64)."""
     kernel = Copying(OWN)
     kernel.fetch()
     if ordered:

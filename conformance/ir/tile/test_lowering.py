@@ -54,6 +54,9 @@ def stages(check, tile, shape, depth):
     """As many shared tiles of this shape as the pipeline is deep, in one allocation or several."""
     found = memrefs(tile.operations("tessera.tile.shared.alloc"))
     rooms = [prod(held[:-2]) for held, dtype, space in found if (held[-2:], dtype, space) == (shape, "bf16", "shared")]
+    once = "exactly memref<128x64xbf16>, once"
+    alike = [each for each in found if each[0][-2:] == shape]
+    check.reading("AMB-LANG-252", once, depth > 1 and alike == [(shape, "bf16", "shared")])
     check.equal(sum(rooms), depth, f"the number of shared tiles of {shape[0]}x{shape[1]} in {found}")
 
 

@@ -31,6 +31,7 @@ def fails_naming(impl, check, kernel, line, *numbers, **inputs):
     entries = [entry for entry in rejection.diagnostics if entry.line == line]
     said = " ".join([entry.message for entry in entries] + [each for entry in entries for each in entry.operands])
     found = [int(each) for each in re.findall(r"(?<![\w.])-?\d+", said)]
+    check.reading("AMB-LANG-251", "the line alone", not found)
     check.true(all(number in found for number in numbers), f"lane and place are named: {numbers}", said)
 
 

@@ -57,16 +57,20 @@ def expected(lanes, width, delta):
 @pytest.mark.parametrize("target", WARPS)
 @pytest.mark.parametrize("delta", [0, 1, 5, 16, 31, 32, 63, 64, 1000])
 def test_a_lane_gets_the_value_of_the_lane_delta_further_on(impl, check, delta, target):
-    """In each of two warps, which are as wide as the target says; beyond the end of its warp a lane keeps its own."""
+    """In each of two warps of the target's width; beyond the end of its warp a lane keeps its own (AMB-LANG-63)."""
     width = WARPS[target]
     kernel = Shuffling(2 * width, target)
     kernel.leave(kernel.shuffle(delta=delta))
-    check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", expected(2 * width, width, delta)))
+    decision = tensor_of("int32", expected(2 * width, width, delta))
+    by_xor = [3 * (i ^ delta if delta < width else i) + 1 for i in range(2 * width)]
+    (after,) = buffers_after(impl, check, kernel)
+    check.reading("AMB-LANG-63", "xor mode", after == tensor_of("int32", by_xor) != decision)
+    check.bits(after, decision)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_value_of_every_dtype_is_handed_on_unchanged(impl, check, dtype):
-    """Every bit of it, to the lane one before."""
+    """Every bit of it, to the lane one before (AMB-LANG-63)."""
     kernel = KernelText({"x": buffer(dtype, 32), "y": buffer(dtype, 32)})
     lane = kernel.index("thread_id")
     value = kernel.op("tessera.tile.shfl.sync", kernel.load(kernel["x"], lane), gives=dtype, delta=1)
@@ -108,7 +112,7 @@ ACTIVE = {
 
 @pytest.mark.parametrize(("compare", "bound", "delta", "legal"), ACTIVE.values(), ids=ACTIVE)
 def test_a_lane_reads_active_lanes_only(impl, check, compare, bound, delta, legal):
-    """In a branch, a lane whose source takes the other side is an error; a source beyond the end is the lane itself."""
+    """A source that takes the other branch is an error; one beyond the end is the lane itself (AMB-LANG-63)."""
     kernel = Shuffling(32)
     kernel.within(compare, bound, delta=delta)
     active = {"less": range(bound), "greater_equal": range(bound, 32), "equal": [bound]}[compare]
@@ -134,7 +138,7 @@ MASKS = {
 
 @pytest.mark.parametrize(("compare", "bound", "delta", "mask", "legal"), MASKS.values(), ids=MASKS)
 def test_reader_and_source_are_in_the_mask(impl, check, compare, bound, delta, mask, legal):
-    """A mask has a bit for each lane that takes part; a lane that is not in it neither reads nor is read."""
+    """A mask has a bit for each lane that takes part; another lane neither reads nor is read (AMB-LANG-63)."""
     kernel = Shuffling(32)
     kernel.within(compare, bound, delta=delta, mask=mask)
     active = range(bound) if compare == "less" else range(bound, 32)
@@ -147,7 +151,7 @@ def test_reader_and_source_are_in_the_mask(impl, check, compare, bound, delta, m
 
 @pytest.mark.parametrize("mask", [(1 << 64) - 1, (1 << 32) - 1], ids=["64", "32"])
 def test_a_mask_is_as_wide_as_a_warp(impl, check, mask):
-    """All 64 lanes of an AMD warp are in a mask of 64 bits; one of 32 leaves half of them out."""
+    """All 64 lanes of an AMD warp are in a mask of 64 bits; one of 32 leaves half of them out (AMB-LANG-63)."""
     kernel = Shuffling(128, "gfx942")
     kernel.leave(kernel.shuffle(delta=3, mask=mask))
     runs_if(impl, check, mask >> 32, kernel, tensor_of("int32", expected(128, 64, 3)))
@@ -156,7 +160,7 @@ def test_a_mask_is_as_wide_as_a_warp(impl, check, mask):
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "part"])
 def test_lanes_that_a_block_does_not_have_are_not_read(impl, check, target, whole):
-    """The last warp of a block that ends in its middle has no lane to read there."""
+    """The last warp of a block that ends in its middle has no lane to read there (AMB-LANG-63)."""
     width = WARPS[target]
     kernel = Shuffling(width + (width if whole else width // 2), target)
     kernel.leave(kernel.shuffle(delta=1))
@@ -177,7 +181,7 @@ FORMS = {
 @clause("LANG-02.1-02")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_mask_is_written_in_hexadecimal_too(impl, check, form):
-    """0xffffffff is every lane of 32, and so is no mask (AMB-LANG-31)."""
+    """0xffffffff is every lane of 32, and so is no mask (AMB-LANG-31, AMB-LANG-63)."""
     kernel = Shuffling(32)
     kernel.leave(kernel.shuffle(delta=1))
     text = kernel.module.replace("{delta = 1}", FORMS[form])

@@ -1,0 +1,204 @@
+"""Programs that the texts leave open, and their meanings by the decision and by the listed alternatives.
+
+A row names an interpretation, a program, what the decision gives and what each alternative gives: values, a refusal, or
+acceptance. An answer that is an alternative's is another reading; one that is neither fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tessera_conformance.check import Check
+from tessera_conformance.dsl import Values, integers, module, program, returning, tensor_of
+from tessera_conformance.observations import Observation, Rejected, Returned
+from tessera_conformance.session import Implementation
+from tessera_conformance.tensors import Tensor
+
+REFUSED, ACCEPTED = "refused", "accepted"
+Meaning: TypeAlias = Sequence[Tensor] | str
+"""The values that a program returns, `REFUSED`, or `ACCEPTED`, whatever it returns."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A program, a legal twin beside it, and the meanings of the program."""
+
+    interpretation: str
+    about: str
+    clauses: tuple[str, ...]
+    twin: str
+    source: str
+    decision: Meaning
+    alternatives: Mapping[str, Meaning]
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    category: tuple[str, ...] = ("types",)
+
+    @property
+    def has_values(self) -> bool:
+        """True if a meaning is values, for which the program is executed."""
+        return any(not isinstance(each, str) for each in (self.decision, *self.alternatives.values()))
+
+
+def numbers(*values: Values, dtype: str = "int32") -> list[Tensor]:
+    """Results of one dtype."""
+    return [tensor_of(dtype, value) for value in values]
+
+
+def scalar(*body: str) -> str:
+    """A program of a func with an int32 and a bool."""
+    return program(*body, parameters="a: int32, c: bool", result="int32")
+
+
+GIVEN = {"a": tensor_of("int32", 7), "c": tensor_of("bool", True)}
+MATRIX = "tensor<2x3xint32>"
+ROWS = integers(M=[[1, 2, 3], [4, 5, 6]])
+MESH = "  mesh g = mesh<axes=[dp, tp], shape=[{}, 2]>;"
+HALFWAY = "1.00000005960464477539063"
+"""The middle between 1 and the next fp32, and 5e-24 more: the nearest fp64 is the middle itself."""
+
+QUESTIONS = {
+    "default-before-a-parameter": Question(
+        "AMB-LANG-74",
+        "A parameter without a default behind one with a default.",
+        ("LANG-02.3-10",),
+        program(parameters="a: int32, b: int32 = 1"),
+        program(parameters="a: int32 = 1, b: int32"),
+        REFUSED,
+        {"any parameter": ACCEPTED},
+        category=("types", "syntax"),
+    ),
+    "shadowing": Question(
+        "AMB-LANG-86",
+        "A variable of an inner block with the name of an outer one.",
+        ("LANG-02.3-19",),
+        scalar("let d: int32 = a;", "if (c) { let e: int32 = 1; a = e; }", "return d;"),
+        scalar("let d: int32 = a;", "if (c) { let d: int32 = 1; a = d; }", "return d;"),
+        numbers(7),
+        {"shadowing refused": REFUSED},
+        GIVEN,
+    ),
+    "rounding-of-a-literal": Question(
+        "AMB-LANG-87",
+        "A decimal whose nearest fp64 lies in the middle between two fp32.",
+        ("LANG-02.3-72",),
+        returning("1.5", result="fp32"),
+        returning(HALFWAY, result="fp32"),
+        numbers(1 + 2.0**-23, dtype="fp32"),
+        {"round to fp64 first": numbers(1, dtype="fp32")},
+    ),
+    "float-literal-for-an-integer": Question(
+        "AMB-LANG-87",
+        "A float literal of a whole value where an integer is wanted.",
+        ("LANG-03.1-05",),
+        returning("2", result="int32"),
+        returning("2.0", result="int32"),
+        REFUSED,
+        {"accept a float literal whose value is an integer": numbers(2)},
+        category=("types", "numerics"),
+    ),
+    "name-after-its-block": Question(
+        "AMB-LANG-92",
+        "A use of a variable behind the block that declares it.",
+        ("LANG-03.1-01",),
+        scalar("if (c) { let d: int32 = a; a = d; }", "return a;"),
+        scalar("if (c) { let d: int32 = a; a = d; }", "return d;"),
+        REFUSED,
+        {"a declared name lives to the end of its function": numbers(7)},
+        GIVEN,
+        ("types", "syntax"),
+    ),
+    "empty-range": Question(
+        "AMB-LANG-94",
+        "A range whose start is its end.",
+        ("LANG-02-10", "LANG-02.3-27"),
+        scalar("let d: int32 = 3;", "for (k in 0:a) { d = d + 1; }", "return d;"),
+        scalar("let d: int32 = 3;", "for (k in a:a) { d = d + 1; }", "return d;"),
+        numbers(3),
+        {"an empty range is an error": REFUSED},
+        GIVEN,
+    ),
+    "variable-without-a-value": Question(
+        "AMB-LANG-152",
+        "A use of a variable that was given no value.",
+        ("LANG-02.3-18", "LANG-05-01"),
+        scalar("let d: int32;", "d = a;", "return d;"),
+        scalar("let d: int32;", "return d;"),
+        REFUSED,
+        {"zero by default": numbers(0), "undefined": ACCEPTED},
+        GIVEN,
+    ),
+    "axis-of-extent-zero": Question(
+        "AMB-LANG-153",
+        "A mesh axis of extent 0.",
+        ("LANG-09-01",),
+        module(MESH.format(1)),
+        module(MESH.format(0)),
+        REFUSED,
+        {"a mesh without ranks": ACCEPTED},
+        category=("distributed", "shapes", "types"),
+    ),
+    "end-assigned-in-the-loop": Question(
+        "AMB-LANG-169",
+        "An assignment in a loop to the name that ends its range.",
+        ("LANG-02.3-24", "LANG-02-10"),
+        scalar("let d: int32 = 0;", "for (k in 0:a) { d = d + 1; }", "return d;"),
+        scalar("let d: int32 = 0;", "for (k in 0:a) { a = 4; d = d + 1; }", "return d;"),
+        numbers(7),
+        {"a condition evaluated at each turn": numbers(4)},
+        GIVEN,
+    ),
+    "fewer-indices": Question(
+        "AMB-LANG-180",
+        "One index of a matrix.",
+        ("LANG-14.2-07", "LANG-02.3-20"),
+        program("return M[1, :];", parameters=f"M: {MATRIX}"),
+        program("return M[1];", parameters=f"M: {MATRIX}"),
+        numbers([4, 5, 6]),
+        {"refused": REFUSED},
+        ROWS,
+    ),
+    "dtype-of-a-result": Question(
+        "AMB-LANG-182",
+        "An attribute dtype that is not that of the result.",
+        ("LANG-05.3-02",),
+        returning("op.softmax(A) @{dtype=fp32}", "A: tensor<1x4xfp32>"),
+        returning("op.softmax(A) @{dtype=fp64}", "A: tensor<1x4xfp32>"),
+        REFUSED,
+        {"ignored": numbers([[0.25] * 4], dtype="fp32"), "a cast": numbers([[0.25] * 4], dtype="fp64")},
+        {"A": tensor_of("fp32", [[2] * 4])},
+        ("types", "shapes"),
+    ),
+}
+
+
+def answer_of(impl: Implementation, check: Check, question: Question) -> Observation:
+    """Return the refusal of a program, or else, where a meaning is values, the answer to its execution."""
+    check.accepts(impl.language.verify(source=question.twin), "the twin is legal")
+    observation: Observation = impl.language.verify(source=question.source)
+    if isinstance(observation, Returned) and question.has_values:
+        level = {} if impl.level == "strict" else {"level": impl.level}
+        observation = impl.language.execute(source=question.source, function="f", inputs=question.inputs, **level)
+    return observation
+
+
+def follows(answer: Observation, meaning: Meaning) -> bool:
+    """Return True if an answer is what a meaning says."""
+    if isinstance(meaning, str):
+        return isinstance(answer, Rejected if meaning == REFUSED else Returned)
+    return isinstance(answer, Returned) and list(answer.value.get("outputs", ())) == list(meaning)
+
+
+def judge(impl: Implementation, check: Check, question: Question) -> None:
+    """A program has its values or its refusal from the decision; those of a listed alternative are another reading."""
+    answer = answer_of(impl, check, question)
+    for alternative, meaning in question.alternatives.items():
+        check.reading(question.interpretation, alternative, follows(answer, meaning))
+    if isinstance(question.decision, str):
+        check.rejects(answer, category=question.category)
+        return
+    outputs = check.returns(answer)["outputs"]
+    check.equal(len(outputs), len(question.decision), "the number of returned values")
+    for output, expected in zip(outputs, question.decision, strict=True):
+        check.bits(output, expected)
