@@ -116,7 +116,7 @@ def judge_variants(
         chosen = selection.of(variant, items)
         judge = partial(_judge, variant, registry=registry, control=control)
         parts = share_out(jobs, judge, list(_chunks(chosen)))
-        if _hangs(parts):
+        if _hangs(variant, parts):
             parts.append(judge(_witnesses(variant, items, chosen)))
         yield _together(variant, parts)
 
@@ -135,10 +135,10 @@ def _together(variant: Variant, parts: Sequence[_Part]) -> Outcome:
     )
 
 
-def _hangs(parts: Sequence[_Part]) -> bool:
+def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
     """True if a case failed that may hang on the interpretation, and no case showed that it is read otherwise."""
     lines = [line for part in parts for line in part.suspected]
-    shown = any(line["disposition"] == "other_reading" for line in lines)
+    shown = any(line["interpretation"] == variant.freedom for line in lines)
     return not shown and any(line["cites"] or line["leans"] for line in lines)
 
 
