@@ -100,11 +100,10 @@ def test_a_constant_is_known_in_the_whole_module(impl, check):
     ids=["parameter", "variable", "iterator", "inner-variable", "inner-variable-ended"],
 )
 def test_a_name_in_a_func_hides_a_constant(impl, check, declaration, inputs, expected):
-<<<<<<< HEAD
-    """An inner block may declare the name again; where that ends the constant is back (AMB-LANG-86, AMB-LANG-29)."""
-=======
-    """An inner block may declare the name again; where that ends the constant is back (AMB-LANG-86, AMB-LANG-92)."""
->>>>>>> da268098 (Recognise the alternatives of 21 interpretations of the language)
+    """An inner block may declare the name again; where that ends the constant is back.
+
+    AMB-LANG-29, AMB-LANG-86, AMB-LANG-92.
+    """
     source = module("  let n: int32 = 9;", declaration)
     returns(impl, check, source, [expected], **integers(**inputs))
 

@@ -188,11 +188,7 @@ def test_a_for_counts_over_its_range(impl, check, range_):
     ids=["over-zero", "up", "down", "equal", "past", "past-downwards", "largest"],
 )
 def test_a_range_may_be_computed_at_run_time(impl, check, start, stop, step):
-<<<<<<< HEAD
-    """Start, stop and step are parameters; the number of turns and the last number identify the range (AMB-LANG-29)."""
-=======
-    """Start, stop and step are parameters; number of turns and last number identify the range (AMB-LANG-94)."""
->>>>>>> da268098 (Recognise the alternatives of 21 interpretations of the language)
+    """Start, stop and step are parameters; number of turns and last number identify it (AMB-LANG-29, AMB-LANG-94)."""
     body = [
         "let turns: int32 = 0;",
         "let last: int32 = -1;",
@@ -219,11 +215,7 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
 @clause("LANG-02-10")
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 46], ids=str)
 def test_a_for_carries_two_values(impl, check, count):
-<<<<<<< HEAD
-    """Fibonacci numbers: each turn makes both values from both (AMB-LANG-29)."""
-=======
-    """Fibonacci numbers: each turn makes both values from both; none does where the range is empty (AMB-LANG-94)."""
->>>>>>> da268098 (Recognise the alternatives of 21 interpretations of the language)
+    """Fibonacci numbers: each turn makes both values from both; none is made in no turn (AMB-LANG-29, AMB-LANG-94)."""
     body = [
         "let d: int32 = 0;",
         "let e: int32 = 1;",
@@ -256,11 +248,7 @@ def test_a_for_carries_a_tensor(impl, check):
 
 @clause("LANG-02-10", "LANG-02.3-24")
 def test_fors_may_be_nested(impl, check):
-<<<<<<< HEAD
-    """The range of an inner loop depends on the variable of the outer one: pairs below the diagonal (AMB-LANG-29)."""
-=======
-    """The range of an inner loop depends on the variable of the outer one, empty at first (AMB-LANG-94)."""
->>>>>>> da268098 (Recognise the alternatives of 21 interpretations of the language)
+    """The range of an inner loop depends on the outer variable, and is empty at first (AMB-LANG-29, AMB-LANG-94)."""
     body = [
         "let d: int32 = 0;",
         "for (i in 0:a) {",
@@ -276,14 +264,10 @@ def test_fors_may_be_nested(impl, check):
 
 @clause("LANG-02-10", "LANG-02.3-24", "LANG-02.3-26")
 def test_the_variable_of_a_for_is_int32_and_its_own(impl, check):
-<<<<<<< HEAD
-    """It can be used where an int32 is wanted, hides an outer name, and leaves that name as it was (AMB-LANG-94).
+    """It can be used where an int32 is wanted, and leaves an outer name as it was (AMB-LANG-86, AMB-LANG-94).
 
     The end of a range does not count (AMB-LANG-29).
     """
-=======
-    """It can be used where an int32 is wanted, and leaves an outer name as it was (AMB-LANG-86, AMB-LANG-94)."""
->>>>>>> da268098 (Recognise the alternatives of 21 interpretations of the language)
     body = [
         "let k: int32 = 40;",
         "let d: int32 = 0;",
