@@ -7,11 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from runpy import run_path
 
 import pytest
 
 from tessera_conformance.check import CheckFailed, Unanswered
 from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
+from tessera_conformance.reports.bindings import bound_requests, given_out
 from tessera_conformance.reports.reproduce import start_command, write_script
 from tessera_conformance.reports.wording import reproduce_command
 from tessera_conformance.session import Exchange
@@ -192,9 +194,48 @@ def test_a_refusal_is_judged_by_category_phase_and_line(script, run, answer, cod
 
 
 def test_a_case_without_checks_is_never_called_as_expected(script, run):
-    path = script(Returned({}), lambda check, seen: None)
-    assert run(path, {"returned": {}})[0] == 1
+    path = script(Returned({"a": 2}), lambda check, seen: None)
+    assert run(path, {"returned": {"a": 2}})[0] == 1
     assert run(path, {"returned": {"a": 1}})[0] == 3
+    assert run(script(Returned({}), lambda check, seen: None), {"returned": {}})[0] == 3
+
+
+def test_handles_and_addresses_are_those_of_the_new_answers():
+    first, memory = 1 << 40, 1 << 41
+    given = [
+        ("runtime.tessInit", {}, {"context": first}),
+        ("runtime.tessMalloc", {"mesh": 7, "bytes": 300}, {"devPtr": memory}),
+        ("runtime.tessLaunch", {"context": first, "dst": memory + 256, "count": 300, "argBuffer": ""}, {}),
+    ]
+    data = (5).to_bytes(8, "little") + (memory + 8).to_bytes(8, "little")
+    given[2][1]["argBuffer"] = data.hex()
+    exchanges = [Exchange(method, params, Returned(result), 0.0) for method, params, result in given]
+    assert bound_requests(exchanges)[1:] == [
+        {"mesh": 7, "bytes": 300},
+        {
+            "context": {"$from": [0, ["context"]], "$plus": 0},
+            "dst": {"$from": [1, ["devPtr"]], "$plus": 256},
+            "count": 300,
+            "argBuffer": {"$bytes": data.hex(), "$addresses": [[8, {"$from": [1, ["devPtr"]], "$plus": 8}]]},
+        },
+    ]
+    assert given_out(exchanges) == [[("context",)], [("devPtr",)], []]
+
+
+def test_a_check_is_tied_to_the_answers_before_it(tmp_path):
+    case = Case("runtime/a/b", "a case", [], [], judgement=Judgement("fail", "\udc80 stands in no encoding"))
+    case.check.asked = case.exchanges = []
+    for value in (1, 2):
+        case.exchanges.append(Exchange("runtime.tessInit", {}, Returned({"value": 24}), 0.0))
+        if value == 1:
+            case.check.returns(case.exchanges[0].observation, "the first succeeds")
+            case.check.equal(case.exchanges[0].observation.value["value"], 24, "the first value")
+    path = write_script(tmp_path, "rpc:no-such-program", case)
+    checks = run_path(str(path))["CASE"]["checks"]
+    assert [check["exchange"] for check in checks] == [0, 0]
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"fail: \\udc80 stands in no encoding" in done.stdout
 
 
 def test_a_legal_program_that_was_refused_and_a_status(script, run):

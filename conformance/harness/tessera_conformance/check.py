@@ -7,8 +7,8 @@ presumes, `Unanswered` where the implementation did not support the request or w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ class CheckRecord:
     expected: Any = None
     actual: Any = None
     difference: Difference | None = None
+    after: int | None = None
+    """How many exchanges the case had before it; not part of the report."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,13 @@ class Unanswered(Exception):
 class Check:
     """The assertions of one case."""
 
-    __slots__ = ("figures", "records")
+    __slots__ = ("asked", "figures", "records")
 
     def __init__(self) -> None:
         self.records: list[CheckRecord] = []
         self.figures: list[Figure] = []
+        self.asked: Sized | None = None
+        """The exchanges of the case so far."""
 
     def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
         """The call returned; gives the value."""
@@ -205,6 +209,7 @@ class Check:
         return observation.value
 
     def _judge(self, record: CheckRecord, observation: Observation | None = None) -> None:
+        record = replace(record, after=None if self.asked is None else len(self.asked))
         self.records.append(record)
         if not record.passed:
             raise CheckFailed(record, observation)

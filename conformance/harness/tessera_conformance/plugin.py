@@ -239,6 +239,7 @@ def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any
     Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
     """
     listed = item.callspec.params if hasattr(item, "callspec") else {}
+    case.check.asked = run.session.exchanges
     return {"impl": Implementation(run.session, run.level, run.door), "check": case.check, **listed}
 
 

@@ -87,7 +87,8 @@ def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], fold
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:
-    return {**vars(record), "difference": asdict(record.difference) if record.difference is not None else None}
+    told = {name: value for name, value in vars(record).items() if name != "after"}
+    return told | {"difference": asdict(record.difference) if record.difference is not None else None}
 
 
 def _exchange(exchange: Exchange) -> dict[str, Any]:

@@ -8,10 +8,12 @@ judged by the suite alone; so is an answer to a request that stayed without one,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +23,8 @@ from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
+from tessera_conformance.reports.bindings import bound_requests, given_out
+from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
@@ -28,6 +32,7 @@ from tessera_conformance.tensors import Tensor, to_wire
 
 _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
 _EMPTY_CASE = 'json.loads(r"""{}""")'
+_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
 
@@ -38,8 +43,12 @@ def write_script(
     compiler: str | None = None,
     deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
 ) -> Path:
-    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call."""
-    content = json.dumps(_content(implementation, case, compiler, deadlines), indent=1, default=repr)
+    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call.
+
+    Of a library behind the C interface `reproduce-<case>.c` stands beside it.
+    """
+    found = _content(implementation, case, compiler, deadlines)
+    content = json.dumps(found, indent=1, default=repr)
     template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
@@ -47,6 +56,8 @@ def write_script(
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / script_name(case.id)
     path.write_text(before + literal + after, encoding="utf-8")
+    if implementation.startswith("cabi:"):
+        path.with_suffix(".c").write_text(c_program(json.loads(content)), encoding="ascii")
     return path
 
 
@@ -64,6 +75,15 @@ def start_command(implementation: str, compiler: str | None = None) -> list[str]
     return served if compiler is None else [*served, f"--compiler={compiler}"]
 
 
+def _needs(implementation: str, compiler: str | None) -> str:
+    """What the command needs beside the implementation; empty where that is nothing."""
+    form, _, rest = implementation.partition(":")
+    if form == "rpc" and compiler is None:
+        return ""
+    module = f", and the module {rest.partition(':')[0]} where Python finds it" if form in ("py", "ops") else ""
+    return f"the package tessera-conformance in {sys.executable}{module}"
+
+
 def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
     judgement = case.judgement
     return {
@@ -73,10 +93,16 @@ def _content(implementation: str, case: Case, compiler: str | None, deadlines: t
         "verdict": judgement.verdict if judgement else "not run",
         "reason": judgement.reason if judgement else "",
         "command": start_command(implementation, compiler),
+        "compiler": compiler,
+        "needs": _needs(implementation, compiler),
         "directory": os.getcwd(),
         "deadlines": deadlines,
-        "requests": [{"method": one.method, "params": to_wire(dict(one.params))} for one in case.exchanges],
+        "requests": [
+            {"method": one.method, "params": to_wire(params)}
+            for one, params in zip(case.exchanges, bound_requests(case.exchanges), strict=True)
+        ],
         "outcomes": [_outcome(one) for one in case.exchanges],
+        "given": given_out(case.exchanges),
         "checks": [*_checks(case), *_answered(case)],
         "unanswered": _unanswered(case),
         "suite_only": list(_suite_only(case)),
@@ -114,23 +140,56 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
 
 
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The last place in the answers where the judged value stood; a plain value must stand in one place only."""
+    """The last place in the answers before the check where the judged value stood.
+
+    A plain value must stand in one place only, or in the last answer.
+    """
     places = [
         (number, ["returned", *path])
-        for number, exchange in enumerate(exchanges)
+        for number, exchange in enumerate(exchanges[: record.after])
         if isinstance(exchange.observation, Returned)
         for path in _places(exchange.observation.value, record.actual)
     ]
     tensor = isinstance(record.expected, Tensor)
-    if not places or (not tensor and len(places) > 1):
+    if not places:
+        return _tied_to_bytes(record, exchanges)
+    if not tensor and len(places) > 1 and places[-1][0] != (record.after or 0) - 1:
         return None
     number, path = places[-1]
     return {
         "how": "tensor" if tensor else "value",
         "exchange": number,
         "path": path,
-        "expected": to_wire(record.expected) if tensor else plain(record.expected),
+        "expected": to_wire(record.expected),
     }
+
+
+def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
+    """The last answer before the check whose bytes hold the judged value, in one place and in one of its encodings."""
+    for number, exchange in reversed([*enumerate(exchanges[: record.after])]):
+        data = exchange.observation.value.get("data") if isinstance(exchange.observation, Returned) else None
+        if not isinstance(data, str):
+            continue
+        for found, expected in _encodings(record.actual, record.expected):
+            starts = [place // 2 for place in range(0, len(data), 2) if data.startswith(found, place)]
+            if len(starts) == 1:
+                place = {"exchange": number, "path": ["returned", "data"], "start": starts[0]}
+                return {"how": "bytes", "expected": expected, **place}
+    return None
+
+
+def _encodings(found: Any, expected: Any) -> Iterator[tuple[str, str]]:
+    """Yield both values as the bytes that they may have been read from."""
+    if isinstance(found, Tensor) and isinstance(expected, Tensor) and len(found.data) == len(expected.data):
+        yield found.data.hex(), expected.data.hex()
+    elif isinstance(found, str) and isinstance(expected, str):
+        if len(found) == len(expected) and _DIGITS.fullmatch(found):
+            yield found, expected
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for code in "iBqhfd":
+            with contextlib.suppress(struct.error, TypeError):
+                form = f"<{len(found)}{code}"
+                yield struct.pack(form, *found).hex(), struct.pack(form, *expected).hex()
 
 
 def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
@@ -146,10 +205,10 @@ def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
 
 
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
-    """The last exchange whose outcome reads as the check recorded it."""
+    """The last exchange before the check whose outcome reads as the check recorded it."""
     matching = [
         number
-        for number, exchange in enumerate(exchanges)
+        for number, exchange in enumerate(exchanges[: record.after])
         if isinstance(record.actual, str) and record.actual.startswith(describe(exchange.observation))
     ]
     return matching[-1] if matching else None
@@ -181,7 +240,9 @@ def _unanswered(case: Case) -> bool:
 
 
 def _answered(case: Case) -> list[dict[str, Any]]:
-    """The last request must be answered, where it stayed without an answer."""
+    """The last request must be answered, where the case ended for want of an answer to it."""
+    if any(not record.passed for record in case.check.records):
+        return []
     if not case.exchanges or not isinstance(case.exchanges[-1].observation, Unsupported | Fault):
         return []
     return [{"what": "the request is answered", "how": "answered", "exchange": len(case.exchanges) - 1}]
