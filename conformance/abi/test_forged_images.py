@@ -314,7 +314,10 @@ NEARLY: dict[str, Callable[[str], str]] = {
 @clause("RT-19.A-05", "RT-07-06")
 @pytest.mark.parametrize("resemble", NEARLY.values(), ids=NEARLY)
 def test_a_target_that_nearly_matches_is_another(impl, check, resemble):
-    """tessModuleLoad answers at once with TESS_ERR_ARCH_MISMATCH, and the same image with the right name loads."""
+    """tessModuleLoad answers at once with TESS_ERR_ARCH_MISMATCH, and the same image with the right name loads.
+
+    As AMB-RT-60 has it.
+    """
     session = opened(impl, check)
     own = targets_of(session)
     image = image_of(session)
@@ -328,7 +331,7 @@ def test_a_target_that_nearly_matches_is_another(impl, check, resemble):
 
 @clause("RT-19.A-05", "RT-07-06")
 def test_targets_that_all_nearly_match_are_others(impl, check):
-    """An image for several targets, of which none is that of a device."""
+    """An image for several targets, of which none is that of a device (AMB-RT-60)."""
     session = opened(impl, check)
     own = targets_of(session)
     fatbin = parsed(image_of(session))

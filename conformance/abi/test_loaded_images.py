@@ -82,7 +82,10 @@ def test_an_image_needs_nothing_beside_itself(impl, check):
 
 @clause("RT-08.1-03", "RT-02-03")
 def test_an_image_says_for_which_targets_it_is(impl, check):
-    """For the machine's own it is loaded and runs, with others beside them too; for others alone it is refused."""
+    """For the machine's own it is loaded and runs, with others beside them too; for others alone it is refused.
+
+    As AMB-RT-60 has it.
+    """
     session = opened(impl, check)
     foreign = foreign_targets(session)
     check.given(bool(foreign), "there is a target that no device of the machine has", foreign)

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
 
@@ -141,8 +142,14 @@ def test_an_image_carries_the_abi_version_of_the_runtime(impl, check):
 @clause("RT-08.1-02", "RT-16-01", "RT-02-04")
 @pytest.mark.parametrize("version", [[1, 0], [1, 7], [2, 0], [3, 9], [0, 1]], ids=lambda pair: f"{pair[0]}.{pair[1]}")
 def test_an_image_carries_the_abi_version_it_is_made_for(impl, check, version):
-    """Major and minor are kept apart, also where the runtime would not load the module."""
-    check.equal(said(impl, check, abi_version=version)["abi_version"], version, "the ABI version")
+    """Major and minor are kept apart, also where the runtime would not load the module (AMB-RT-106)."""
+    image = compiled(impl, check, ONE, abi_version=version)
+    answer = impl.abi.inspect(image=image)
+    if rejected(answer, "TESS_ERR_ABI_VERSION_MISMATCH"):
+        context = check.returns(impl.runtime.tessInit())["context"]
+        loaded = impl.runtime.tessModuleLoad(context=context, image=image)
+        check.reading("AMB-RT-106", "inspection refuses what loading refuses", loaded == answer)
+    check.equal(check.returns(answer)["abi_version"], version, "the ABI version")
 
 
 @clause("RT-08.1-03", "RT-02-03")
@@ -162,7 +169,7 @@ def test_an_image_carries_its_targets(impl, check):
     ],
 )
 def test_an_image_carries_the_targets_it_is_made_for(impl, check, targets):
-    """As many as were asked for, whatever devices the machine has."""
+    """As many as were asked for, whatever devices the machine has (AMB-RT-106)."""
     check.equal(sorted(said(impl, check, targets=targets)["targets"]), targets, "the targets")
 
 
@@ -177,7 +184,7 @@ def test_an_image_carries_a_hash_of_its_source(impl, check):
 
 @clause("RT-08.1-04", "RT-02-02")
 def test_the_hash_is_that_of_the_source_alone(impl, check):
-    """Version and policy are beside it: the same kernels have the same fingerprint (AMB-RT-104)."""
+    """Version and policy are beside it: the same kernels have the same fingerprint (AMB-RT-104, AMB-RT-106)."""
     plain = said(impl, check)["ir_hash"]
     policy = dict(zip(SWITCHES, POLICIES["fast"], strict=True))
     others = {"version": {"abi_version": [1, 3]}, "policy": {"policy": policy}}
@@ -216,7 +223,10 @@ def test_an_image_has_code_for_each_of_its_targets(impl, check, name):
 )
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target, kind):
-    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode for AMD, also where a launch gives the extents (AMB-RT-60)."""
+    """PTX or NVVM bitcode for NVIDIA, ROCDL bitcode for AMD, also where a launch gives the extents (AMB-RT-60).
+
+    As AMB-RT-106 has it.
+    """
     sections = said(impl, check, PROGRAMS[name][0], targets=[target])["sections"]
     found = [each for each in sections if each["kind"] == kind]
     check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
@@ -245,7 +255,10 @@ def defined(data):
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rocdl_is_bitcode_that_llvm_reads(impl, check, name, target):
-    """For the vendor's triple, with the kernels defined; without llvmlite beside the suite by its first bytes alone."""
+    """For the vendor's triple, with the kernels defined; without llvmlite beside the suite by its first bytes alone.
+
+    As AMB-RT-106 has it.
+    """
     source, kernels = PROGRAMS[name]
     found = [each for each in said(impl, check, source, targets=[target])["sections"] if each["kind"] == "rocdl"]
     check.equal(len(found), 1, "the number of sections of kind rocdl")

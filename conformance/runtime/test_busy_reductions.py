@@ -83,14 +83,19 @@ def test_a_later_policy_leaves_queued_launches_alone(impl, check, reduction, lat
     """Queued under a deterministic policy behind other work; the policy is changed before they run (AMB-RT-48)."""
     session = opened(impl, check)
     kernel = session.kernel(reduction.kernel, REDUCING)
+    session.set_policy(deterministic_policy(impl.level))
+    decided = launched(session, kernel, reduction, 731).result(session)
     (other,) = background_work(session, 1, 24)
     session.wait_stream(other)
-    session.set_policy(deterministic_policy(impl.level))
     queued = [launched(session, kernel, reduction, seed) for seed in (731, 741)]
     for policy in later:
         session.set_policy(policy)
-    for each in queued:
-        judge_launched(impl, check, each, each.result(session))
+    results = [each.result(session) for each in queued]
+    if results[0] != decided:
+        under_the_last = launched(session, kernel, reduction, 731).result(session)
+        check.reading("AMB-RT-48", "at execution time", results[0] == under_the_last)
+    for each, found in zip(queued, results, strict=True):
+        judge_launched(impl, check, each, found)
 
 
 @clause("RT-04.7-07", "RT-04.7-10")

@@ -30,7 +30,10 @@ def captured_from(session: DigitStream, buffer: int, *launches: tuple[int, int])
 @clause("RT-12-08", "RT-12-09")
 @pytest.mark.parametrize("replays", [1, 2, 5])
 def test_replays_have_the_arguments_of_the_capture(impl, check, replays):
-    """Three launches from one buffer, which is overwritten after each capture, instantiation and replay."""
+    """Three launches from one buffer, which is overwritten after each capture, instantiation and replay (AMB-RT-72).
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     first, second, other = (session.zeros() for _ in range(3))
     buffer = session.host(bytes(16))
@@ -50,7 +53,10 @@ def test_replays_have_the_arguments_of_the_capture(impl, check, replays):
 
 @clause("RT-12-08", "RT-12-09")
 def test_replays_that_are_queued_together_have_the_arguments_of_the_capture(impl, check):
-    """Two replays and no synchronization between them, the buffer overwritten before and between."""
+    """Two replays and no synchronization between them, the buffer overwritten before and between (AMB-RT-72).
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     first, other = session.zeros(), session.zeros()
     buffer = session.host(bytes(16))
@@ -67,7 +73,7 @@ def test_replays_that_are_queued_together_have_the_arguments_of_the_capture(impl
 @clause("RT-12-08", "RT-12-09")
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["its own stream", "another stream"])
 def test_other_launches_of_the_kernel_do_not_change_a_graph(impl, check, elsewhere):
-    """Launches of the same kernel with other arguments, before the first replay and between replays."""
+    """Launches of the same kernel with other arguments, before the first replay and between replays (AMB-RT-64)."""
     session = digit_stream(impl, check)
     on = session.another_stream() if elsewhere else session
     first, other = session.zeros(), session.zeros()
@@ -82,7 +88,7 @@ def test_other_launches_of_the_kernel_do_not_change_a_graph(impl, check, elsewhe
 
 @clause("RT-12-08")
 def test_graphs_of_one_kernel_have_arguments_of_their_own(impl, check):
-    """Two graphs captured from one buffer, replayed by turns."""
+    """Two graphs captured from one buffer, replayed by turns (AMB-RT-72, AMB-RT-64)."""
     session = digit_stream(impl, check)
     first, second = session.zeros(), session.zeros()
     buffer = session.host(bytes(16))
@@ -112,7 +118,10 @@ def test_a_replay_reads_what_its_pointers_point_to_then(impl, check):
 
 @clause("RT-12-08")
 def test_a_buffer_may_be_freed_before_the_replay(impl, check):
-    """Pinned memory of the host, freed when the launch is captured and reused for something else."""
+    """Pinned memory of the host, freed when the launch is captured and reused for something else (AMB-RT-72).
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     first = session.zeros()
     buffer = session.ask("tessHostAlloc", bytes=BYTES, kind=1)["hostPtr"]

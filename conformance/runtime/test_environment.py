@@ -111,7 +111,7 @@ def switches(policy, of):
 @pytest.mark.parametrize("value", NUMERICS)
 @pytest.mark.parametrize("deterministic", [None, "0", "1"], ids=["alone", "not-deterministic", "deterministic"])
 def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, deterministic):
-    """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force."""
+    """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force (AMB-RT-46)."""
     beside = {} if deterministic is None else {"TESS_DETERMINISTIC": deterministic}
     wanted = NUMERICS[value] | ({} if deterministic is None else {"deterministic": int(deterministic)})
     session = under(impl, check, TESS_NUMERICS=value, **beside)
@@ -138,7 +138,7 @@ def test_launches_are_under_the_policy_of_the_environment_unless_their_module_ha
 
 @feature("descriptor-access")
 @clause("RT-19.C-02")
-@pytest.mark.parametrize("environment", [None, "1"], ids=["unset", "1"])
+@pytest.mark.parametrize("environment", [None, "0", "1"], ids=["unset", "0", "1"])
 @pytest.mark.parametrize("module", [None, LOOSE, STRICT], ids=["plain", "loose-module", "strict-module"])
 @pytest.mark.parametrize("policy", [None, LOOSE, STRICT], ids=["no-policy", "loose-policy", "strict-policy"])
 @pytest.mark.parametrize("flags", [0, DETERMINISTIC], ids=["no-flag", "flag"])
@@ -155,6 +155,8 @@ def test_the_nearest_source_of_a_policy_wins(impl, check, environment, module, p
     (carried,) = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
     nearest = policy or module
     found = carried["policy"]
+    lifted = environment == "0" and policy == STRICT and not flags and found == STRICT | {"deterministic": 0}
+    check.reading("AMB-RT-46", "environment wins, as a user override", lifted)
     if flags:
         check.equal(found["deterministic"], 1, "the flag demands determinism")
     elif nearest is not None:

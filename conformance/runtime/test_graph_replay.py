@@ -26,7 +26,7 @@ MATRIX_BYTES = 4 * 8 * 8
 
 @clause("RT-12-07")
 def test_a_graph_outlives_its_capture(impl, check):
-    """It can be instantiated, replayed and destroyed, and its stream can capture anew."""
+    """It can be instantiated, replayed and destroyed, and its stream can capture anew (AMB-RT-64)."""
     session = digit_stream(impl, check)
     pointer = session.zeros()
     first = session.captured(pointer, 1, 2)
@@ -53,7 +53,7 @@ def test_a_stream_that_captured_nothing_has_no_graph(impl, check):
 @clause("RT-12-08")
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["its own stream", "another stream"])
 def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
-    """Four replays append the digits 1 and 2 four times, in their order."""
+    """Four replays append the digits 1 and 2 four times, in their order (AMB-RT-64)."""
     session = digit_stream(impl, check)
     pointer = session.zeros()
     graph = session.captured(pointer, 1, 2)
@@ -68,7 +68,7 @@ def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
 
 @clause("RT-12-08")
 def test_a_replay_has_its_place_in_its_stream(impl, check):
-    """It comes after the launches before it and before those behind it, without a synchronization."""
+    """It comes after the launches before it and before those behind it, without a synchronization (AMB-RT-64)."""
     session = digit_stream(impl, check)
     pointer = session.zeros()
     graph = session.captured(pointer, 2, 3)
@@ -81,7 +81,10 @@ def test_a_replay_has_its_place_in_its_stream(impl, check):
 
 @clause("RT-12-08")
 def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check):
-    """Not by the capture, nor by instantiation; a replay that fails can be followed by one that does not."""
+    """Not by the capture, nor by instantiation; a replay that fails can be followed by one that does not.
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     divide = session.kernel("divide")
     pointer = session.zeros()
@@ -97,7 +100,7 @@ def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check)
 @clause("RT-12-08")
 @feature("rank-memory")
 def test_a_replay_runs_on_every_rank(impl, check):
-    """Four ranks begin with other numbers, and each has two more digits."""
+    """Four ranks begin with other numbers, and each has two more digits (AMB-RT-64)."""
     session = digit_stream(impl, check, 4)
     pointer = session.zeros()
     for rank in range(4):
@@ -171,7 +174,7 @@ def test_every_replay_gives_the_bits_of_the_launches(impl, check):
 @clause("RT-12-09")
 @feature("schedule-control")
 def test_replays_give_the_same_bits_under_every_schedule(impl, check):
-    """200 seeds, each of which resolves concurrency in its own way: one result."""
+    """200 seeds, each of which resolves concurrency in its own way: one result (AMB-RT-64)."""
     session = opened(impl, check)
     kernel = session.kernel("square", PRODUCT)
     a, products = eager_products(session, kernel)
@@ -188,7 +191,10 @@ def test_replays_give_the_same_bits_under_every_schedule(impl, check):
 @clause("RT-12-05", "RT-12-09")
 @feature("schedule-control")
 def test_edges_hold_under_every_schedule(impl, check):
-    """Launches on two streams of a graph, ordered by events alone, append their digits in order under 200 seeds."""
+    """Launches on two streams of a graph, ordered by events alone, append their digits in order under 200 seeds.
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     pointer = session.zeros()
     end_streams([session])

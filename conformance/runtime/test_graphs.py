@@ -30,6 +30,9 @@ def test_a_captured_launch_does_not_run_until_it_is_replayed(impl, check, flags)
     pointer = session.zeros()
     session.append(7, pointer, flags)
     session.synchronize()
+    if other.integers(pointer) == [7] * COUNT:
+        replay(session, instantiated(session))
+        check.reading("AMB-RT-64", "capture and execute", session.integers(pointer) == [77] * COUNT)
     other.require(pointer, 0, "what a captured launch has written")
     graph = instantiated(session)
     session.synchronize()
@@ -40,7 +43,10 @@ def test_a_captured_launch_does_not_run_until_it_is_replayed(impl, check, flags)
 
 @clause("RT-06-11")
 def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check):
-    """The parameter buffer has been read when tessLaunch returns, also by a launch that runs later (AMB-RT-72)."""
+    """The parameter buffer has been read when tessLaunch returns, also by a launch that runs later (AMB-RT-72).
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     first, second = session.zeros(), session.zeros()
     buffer = session.host(packed(("int32", 4), ("ptr", first)))
@@ -69,7 +75,7 @@ def test_a_stream_that_captures_leaves_others_alone(impl, check):
 
 @clause("RT-06-11")
 def test_two_streams_capture_two_graphs(impl, check):
-    """Each has the launches of its own stream."""
+    """Each has the launches of its own stream (AMB-RT-64)."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     first, second = session.zeros(), session.zeros()
@@ -104,7 +110,10 @@ def test_launches_are_nodes_in_the_order_of_their_stream(impl, check):
 
 @clause("RT-12-05")
 def test_streams_that_events_join_share_a_graph(impl, check):
-    """A fork and a join: launches on a stream that waits for an event of the capture follow it (AMB-RT-160)."""
+    """A fork and a join: launches on a stream that waits for an event of the capture follow it (AMB-RT-160).
+
+    As AMB-RT-64 has it.
+    """
     session = digit_stream(impl, check)
     other = session.another_stream()
     pointer, beside = session.zeros(), session.zeros()

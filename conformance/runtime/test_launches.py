@@ -8,8 +8,9 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
-from tessera_conformance.chapters.runtime.kit.readings import judge_partial_block
+from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Returned
 
 # Kernels of the language
 
@@ -38,9 +39,26 @@ def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, 
     session = opened(impl, check)
     numbers = [float(place - 100) for place in range(8 * 48)]
     x, y = session.upload(elements("fp32", *numbers)), session.upload(bytes(4 * 8 * 48))
-    arguments = packed(("fp32", 4.0), ("ptr", x), ("ptr", y))
-    session.launch(session.kernel("scale", PROGRAM), arguments, grid=grid, block=block)
-    check.equal(values_of("fp32", session.download(y, 4 * 8 * 48)), [4 * each for each in numbers], "four times x")
+    arguments, wanted = packed(("fp32", 4.0), ("ptr", x), ("ptr", y)), [4 * each for each in numbers]
+    kernel = session.kernel("scale", PROGRAM)
+
+    def result() -> list[float]:
+        return values_of("fp32", session.download(y, 4 * 8 * 48))
+
+    def is_whole(*other: int) -> bool:
+        launched = session.launching(kernel, arguments, grid=list(other), block=block)
+        return isinstance(launched, Returned) and result() == wanted
+
+    answer = session.launching(kernel, arguments, grid=grid, block=block)
+    if rejected(answer, INVALID):
+        own = any(is_whole(blocks, 1, 1) for blocks in (1, 2, 3, 6, 8, 12))
+        check.reading("AMB-RT-84", "the grid must be the compiler's", own)
+    check.returns(answer, "tessLaunch succeeds")
+    found = result()
+    if 0 < sum(map(bool, found)) < len(found) - 1:
+        part = all(one in (0, other) for one, other in zip(found, wanted, strict=True))
+        check.reading("AMB-RT-84", "blocks beyond the grid are left out", part and is_whole(1000, 1, 1))
+    check.equal(found, wanted, "four times x")
 
 
 @clause("RT-04.5-09")
@@ -113,6 +131,22 @@ def test_the_argument_buffer_is_read_when_the_call_returns(impl, check, launches
         session.ask("tessxHostWrite", hostPtr=buffer_of_host, data="ff" * 16)
     for value, pointer in enumerate(pointers):
         check.equal(session.integers(pointer), [value + 5] * COUNT, f"what launch {value} left")
+
+
+@clause("RT-04.5-17", "RT-06-05")
+def test_arguments_that_are_overwritten_are_not_those_of_a_queued_launch(impl, check):
+    """Other arguments, of a legal launch too, stand in the buffer before the stream is waited for (AMB-RT-72)."""
+    session = opened(impl, check)
+    kernel, (first, second) = session.kernel("fill"), [session.upload(bytes(BYTES)) for _ in range(2)]
+    session.synchronize()
+    buffer = session.host(packed(("int32", 5), ("ptr", first)))
+    answer = session.launching(kernel, argBuffer=buffer, argSize=16)
+    check.returns(answer, "tessLaunch succeeds")
+    session.host_write(buffer, packed(("int32", 6), ("ptr", second)))
+    found = [session.integers(each) for each in (first, second)]
+    in_use = found == [[0] * COUNT, [6] * COUNT]
+    check.reading("AMB-RT-72", "the buffer stays in use until the launch has completed", in_use)
+    check.equal(found, [[5] * COUNT, [0] * COUNT], "what the launch left")
 
 
 @clause("RT-04.5-17")

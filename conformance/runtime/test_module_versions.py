@@ -6,6 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, foreign_targets, loading
+from tessera_conformance.chapters.runtime.kit.readings import judge_foreign_module
 from tessera_conformance.marks import clause
 from tessera_conformance.observations import Returned
 
@@ -98,7 +99,9 @@ def test_a_module_without_a_target_for_the_device_is_refused(impl, check, choose
     session = opened(impl, check)
     image = compiled(impl, check, targets=foreign_targets(session)[choose])
     for _ in range(2):
-        check.status(loading(session, image), ARCH_MISMATCH)
+        answer = loading(session, image)
+        judge_foreign_module(session, answer)
+        check.status(answer, ARCH_MISMATCH)
     session.synchronize()
     session.load()
 
@@ -106,7 +109,7 @@ def test_a_module_without_a_target_for_the_device_is_refused(impl, check, choose
 @clause("RT-19.A-05", "RT-07-06")
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
 def test_no_program_loads_for_another_architecture(impl, check, source):
-    """Whatever its kernels do."""
+    """Whatever its kernels do (AMB-RT-60)."""
     session = opened(impl, check)
     check.status(loading(session, compiled(impl, check, source, targets=foreign_targets(session)[:1])), ARCH_MISMATCH)
 

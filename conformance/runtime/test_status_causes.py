@@ -146,11 +146,15 @@ OF_TRUTH_VALUES = [cause for name, cause in UNSUPPORTED.items() if name.endswith
 @clause("RT-19.A-06")
 @pytest.mark.parametrize("cause", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_an_operation_that_there_is_not_is_unsupported(impl, check, cause):
-    """Complex numbers have no order, and truth values no sum; the call itself says so (AMB-RT-28, AMB-RT-57)."""
+    """Complex numbers have no order, and truth values no sum; the call says so (AMB-RT-12, AMB-RT-28, AMB-RT-57)."""
     session = opened(impl, check)
     answer = cause(session)
     summed = cause in OF_TRUTH_VALUES and isinstance(answer, Returned)
     check.reading("AMB-RT-57", "bool SUM is or", summed)
+    if isinstance(answer, Returned):
+        waited = session.attempt("tessStreamSynchronize", stream=session.stream)
+        later = rejected(waited, "TESS_ERR_UNSUPPORTED")
+        check.reading("AMB-RT-12", "UNSUPPORTED is reported by synchronization", later)
     check.status(answer, "TESS_ERR_UNSUPPORTED")
     session.synchronize()
     session.ask("tessAllReduce", **legal_call(session, "tessAllReduce"))

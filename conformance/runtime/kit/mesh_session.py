@@ -15,7 +15,7 @@ from tessera_conformance.observations import Observation, Rejected, Returned, Un
 from tessera_conformance.session import Implementation
 
 from .encoding import values_of
-from .parameter_readings import judge_refusal
+from .parameter_readings import judge_extents, judge_refusal
 
 H2D, D2H, D2D = 0, 1, 2
 """tessCopyKind."""
@@ -289,6 +289,7 @@ def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int],
 def compiled(impl: Implementation, check: Check, source: str = KERNELS, **options: Any) -> str:
     """The image of a program, as data; without `targets`, for every device of the machine."""
     answer = impl.abi.compile(source=source, **options)
+    judge_extents(impl, check, answer, source)
     judge_refusal(check, answer, source)
     image = check.returns(answer, "the program is compiled")["image"]
     assert isinstance(image, str)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.observations import Observation, Rejected, Returned
+from tessera_conformance.session import Implementation
 
-__all__ = ["NARROW", "judge_refusal", "parameters_of"]
+__all__ = ["NARROW", "judge_extents", "judge_refusal", "parameters_of"]
+
+NAMED_DIMENSION = re.compile(r"\btensor<(\d+x)*[A-Z][A-Z0-9_]*x")
 
 NARROW = ("int8", "int16", "bool", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 """Scalars of fewer than 32 bits."""
@@ -22,6 +25,18 @@ def judge_refusal(check: Check, observation: Observation, source: str) -> None:
     check.reading("AMB-RT-19", first, any(map(_scalar_first, kernels)))
     narrow = any(type_ in NARROW for types in kernels for type_ in types)
     check.reading("AMB-RT-17", "refuse narrower scalars", narrow)
+
+
+NAMED = "module m { kernel k(N: int32, x: tensor<Nxint32>) { x = x + N; } }"
+STATIC = "module m { kernel k(N: int32, x: tensor<8xint32>) { x = x + N; } }"
+
+
+def judge_extents(impl: Implementation, check: Check, observation: Observation, source: str) -> None:
+    """End the case as another reading where a compiler takes no dimension with a name (AMB-RT-85)."""
+    if isinstance(observation, Rejected) and NAMED_DIMENSION.search(source):
+        answers = [impl.abi.compile(source=text) for text in (NAMED, STATIC)]
+        static = [isinstance(each, Returned) for each in answers] == [False, True]
+        check.reading("AMB-RT-85", "static shapes only", static)
 
 
 def parameters_of(source: str) -> list[list[str]]:

@@ -13,7 +13,8 @@ from typing import Any
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Fault, Observation, Rejected, Returned
 
-from .mesh_session import MeshSession
+from .encoding import packed
+from .mesh_session import BYTES, MeshSession
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 PATIENCE = 2.0
@@ -133,6 +134,18 @@ def judge_partial_block(
         zeros = session.launching(kernel, arguments, block=[0, 0, 0])
         alone = isinstance(zeros, Returned)
         session.check.reading("AMB-RT-08", "zero is legal only when all three are zero", alone)
+
+
+def judge_foreign_module(session: MeshSession, answer: Observation) -> None:
+    """End the case where a module for other devices loads, and a launch of its kernel `fill` is a mismatch."""
+    if not (isinstance(answer, Returned) and answer.value.get("module")):
+        return
+    kernel = session.attempt("tessKernelGet", module=answer.value["module"], name="fill")
+    if isinstance(kernel, Returned):
+        arguments = packed(("int32", 1), ("ptr", session.allocate(BYTES)))
+        launched = session.launching(kernel.value["kernel"], arguments)
+        mismatch = rejected(launched, "TESS_ERR_ARCH_MISMATCH")
+        session.check.reading("AMB-RT-60", "ARCH_MISMATCH at launch", mismatch)
 
 
 def no_kernel(check: Check, answer: Observation) -> None:

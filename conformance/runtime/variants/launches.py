@@ -1,14 +1,23 @@
-"""Launches whose blocks, shared memory and flags are taken otherwise (runtime specification, 4.5 and 6)."""
+"""Launches whose grids, blocks, memory, arguments and flags are taken otherwise (runtime spec 4.5 and 6)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
+from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.status import invalid
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.executable import Executable, Extents
+from tessera_reference.numerics.array import Array
+from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.state import State
 
 REACH = (
     "runtime/captured*",
@@ -22,6 +31,7 @@ REACH = (
 INVALID, UNSUPPORTED = "TESS_ERR_INVALID_VALUE", "TESS_ERR_UNSUPPORTED"
 CAPTURED_AND_PERSISTENT = 0b110
 REQUIRE = Executable.require_configuration
+QUEUE, EXECUTED = modules.queue_launch, LaunchWork._executed
 
 
 @varies("AMB-RT-08", "takes a block of zeros or one without any", *REACH)
@@ -61,3 +71,140 @@ SHARED = altered(
     (Executable, "require_configuration", in_place_of_the_declaration),
     name="stated_shared_memory",
 )
+
+
+@varies("AMB-RT-72", "reads the argument buffer when the stream is waited for", *REACH)
+class LateArguments(ReferenceAdapter):
+    """Launches whose arguments lie in host memory are queued by the next copy or synchronization."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: list[dict[str, Any]] = []
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Defer the launch if its arguments have an address."""
+        if isinstance(given["argBuffer"], int) and not given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE:
+            self.late.append(given)
+            return {}
+        return super().runtime_tessLaunch(**given)
+
+    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Queue deferred launches first."""
+        late, self.late = self.late, []
+        for each in late:
+            super().runtime_tessLaunch(**each)
+        return super().runtime_tessMemcpyAsync(**given)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Drop deferred launches."""
+        self.late = []
+        return super().session_reset()
+
+
+@varies("AMB-RT-72", "reads the arguments of a captured launch when it is replayed", *REACH)
+class LateCapturedArguments(LateArguments):
+    """A captured launch has the arguments that its buffer holds at the first replay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[dict[str, Any]] = []
+
+    def runtime_tessLaunch(self, *, cfg: Mapping[str, Any], argBuffer: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Keep a captured launch whose arguments are a pointer."""
+        if cfg["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE and isinstance(argBuffer, int):
+            self.kept.append({"cfg": cfg, "argBuffer": argBuffer, **launch})
+            return {}
+        return super().runtime_tessLaunch(cfg=cfg, argBuffer=argBuffer, **launch)
+
+    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """A graph of which nothing is known yet."""
+        return {"graph": 1} if self.kept else super().runtime_tessxGraphInstantiate(stream=stream)
+
+    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Launch what was kept."""
+        if graph != 1 or not self.kept:
+            return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
+        for each in self.kept:
+            ReferenceAdapter.runtime_tessLaunch(self, **{**each, "cfg": {**each["cfg"], "flags": 0}})
+        return {}
+
+    def session_reset(self) -> dict[str, Any]:
+        """Drop what was kept."""
+        self.kept = []
+        return super().session_reset()
+
+
+def executed_too(state: State, work: LaunchWork) -> None:
+    """Capture a launch and queue it too."""
+    QUEUE(state, work)
+    if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        work.stream.enqueue(work.on(work.stream))
+
+
+EXECUTED_TOO = altered(
+    "AMB-RT-64",
+    "runs a captured launch at once, too",
+    REACH,
+    ReferenceAdapter,
+    (modules, "queue_launch", executed_too),
+    name="capture_and_execute",
+)
+
+SCALE, BLOCK = "scale", 256
+"""A kernel of more elements than one block computes in the variants of grids."""
+
+
+def of_the_compiler(executable: Executable, grid: Extents, block: Extents, shared_bytes: int = 0) -> None:
+    """The kernel has two blocks."""
+    if executable.entry.name == SCALE and prod(grid) != 2:
+        raise invalid("tessLaunch", f"{prod(grid)} blocks", "2")
+    REQUIRE(executable, grid, block, shared_bytes)
+
+
+def by_its_blocks(
+    work: LaunchWork, executable: Executable, rank: int, arguments: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    """Each block computes its elements; those of blocks that are not launched stay."""
+    results = EXECUTED(work, executable, rank, arguments)
+    if work.name != SCALE:
+        return results
+    left = {}
+    for name, array in results.items():
+        values = array.values.copy().ravel()
+        values[prod(work.grid) * BLOCK :] = arguments[name].values.ravel()[prod(work.grid) * BLOCK :]
+        left[name] = replace(array, values=values.reshape(array.values.shape))
+    return left
+
+
+GRIDS = [
+    altered(
+        "AMB-RT-84",
+        "launches a kernel with the grid of its compiler alone",
+        REACH,
+        ReferenceAdapter,
+        (Executable, "require_configuration", of_the_compiler),
+        name="own_grid",
+    ),
+    altered(
+        "AMB-RT-84",
+        "leaves out what blocks beyond the grid compute",
+        REACH,
+        ReferenceAdapter,
+        (LaunchWork, "_executed", by_its_blocks),
+        name="blocks_left_out",
+    ),
+]
+
+COMPILING = (*REACH, "runtime/cache*", "runtime/modules/*", "runtime/trace/*", "abi/module-images/*")
+NAMED = re.compile(r"\btensor<(\d+x)*[A-Z]\w*x")
+
+
+@varies("AMB-RT-85", "compiles kernels of static shapes alone", *COMPILING)
+class StaticShapes(ReferenceAdapter):
+    """Every extent stands in the program."""
+
+    def abi_compile(self, *, source: Any, **given: Any) -> dict[str, Any]:
+        """Compile."""
+        if isinstance(source, str) and NAMED.search(source):
+            raise Refusal(UNSUPPORTED, "call", "named dimensions")
+        return super().abi_compile(source=source, **given)

@@ -1,15 +1,19 @@
-"""Modules and kernels where no text says more (AMB-RT-42, AMB-RT-43)."""
+"""Modules and kernels where no text says more (AMB-RT-42, -43, -60, -106)."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import varies
 from tessera_reference.abi.fatbin.container import CHECKSUM_BYTES, checksum
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime.calls import modules
 
 from .reach import RUNTIME
+
+READ = modules.read
 
 
 @varies("AMB-RT-42", "gives NULL for a kernel that a module does not have", *RUNTIME)
@@ -40,3 +44,47 @@ class WithoutChecksum(ReferenceAdapter):
             data = bytes.fromhex(super().runtime_tessxHostRead(hostPtr=image, bytes=given["size"])["data"])
             content = data[:-CHECKSUM_BYTES]
             return super().runtime_tessModuleLoad(image=(content + checksum(content)).hex(), **given)
+
+
+@varies(
+    "AMB-RT-60",
+    "loads modules for other devices, and does not launch their kernels",
+    "runtime/module*",
+    "abi/*images/*",
+)
+class MismatchAtLaunch(ReferenceAdapter):
+    """What a device lacks is found when it is asked for it."""
+
+    def runtime_tessModuleLoad(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Load as if it named a device of the machine, and then forget that it did."""
+        try:
+            return super().runtime_tessModuleLoad(**given)
+        except Refusal as refusal:
+            if refusal.outcome.code != "TESS_ERR_ARCH_MISMATCH":
+                raise
+        own = tuple(each.target for each in self.runtime.machine.topology.devices)
+        named: list[tuple[str, ...]] = []
+
+        def read(data: bytes) -> Any:
+            fatbin = READ(data)
+            named.append(fatbin.targets)
+            object.__setattr__(fatbin, "targets", own)
+            return fatbin
+
+        with mock.patch.object(modules, "read", read):
+            answer: dict[str, Any] = super().runtime_tessModuleLoad(**given)
+        module = dict(self.runtime.handles.live("module"))[answer["module"]]
+        object.__setattr__(module.fatbin, "targets", named[-1])
+        return answer
+
+
+@varies("AMB-RT-106", "inspects what it would load, and nothing else", "abi/*images/*")
+class InspectsWhatItLoads(ReferenceAdapter):
+    """A header is read by its own runtime."""
+
+    def abi_inspect(self, *, image: Any) -> dict[str, Any]:
+        """What an image says."""
+        context = super().runtime_tessInit()["context"]
+        super().runtime_tessModuleLoad(context=context, image=image, size=len(image) // 2)
+        found: dict[str, Any] = super().abi_inspect(image=image)
+        return found

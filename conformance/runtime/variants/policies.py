@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import altered
+from tessera_conformance.strength import altered, varies
 from tessera_reference.abi.descriptor import StableMath
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.runtime.contexts import Context
 
-REACH = ("runtime/carried*", "runtime/descriptor/*", "runtime/stable-math/*")
-"""The cases of descriptors."""
+REACH = (
+    "runtime/busy*",
+    "runtime/carried*",
+    "runtime/descriptor/*",
+    "runtime/environment/*",
+    "runtime/launch-flags/*",
+    "runtime/policy/*",
+    "runtime/stable-math/*",
+)
+"""The cases of policies and descriptors."""
 
 
 def taken(toggles: Any) -> None:
@@ -24,3 +35,35 @@ UNSTABLE = altered(
     (StableMath, "__post_init__", taken),
     name="toggles_off",
 )
+
+
+def environment_first(context: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
+    """The environment wins over all but the flag."""
+    policy = context.policy or module or context.default()
+    wanted = context.environment.deterministic
+    policy = policy if wanted is None else replace(policy, deterministic=int(wanted))
+    return replace(policy, deterministic=1) if flag else policy
+
+
+ENVIRONMENT = altered(
+    "AMB-RT-46",
+    "lets the environment win over every policy",
+    REACH,
+    ReferenceAdapter,
+    (Context, "governing", environment_first),
+    name="environment_first",
+)
+
+
+@varies("AMB-RT-48", "puts all that a stream has under the policy that is set last", *REACH)
+class PolicyAtExecution(ReferenceAdapter):
+    """Work has the policy that is in force when it runs, which is at the synchronization."""
+
+    def runtime_tessSetNumericsPolicy(self, *, context: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Set it for what is queued, too."""
+        answer: dict[str, Any] = super().runtime_tessSetNumericsPolicy(context=context, **given)
+        owner = dict(self.runtime.handles.live("context"))[context]
+        for _, mesh in self.runtime.handles.live("mesh"):
+            for stream in mesh.streams.values() if mesh.context is owner else ():
+                stream.carried = [replace(each, policy=owner.policy) for each in stream.carried]
+        return answer

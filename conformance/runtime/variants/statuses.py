@@ -154,3 +154,43 @@ class PassesOverTrees(ReferenceAdapter):
                 raise
             others = {name: value for name, value in descriptor.items() if name != "reduction_order"}
             return super().numerics_evaluate(descriptor=others, **question)
+
+
+@varies("AMB-RT-12", "tells at the synchronization what it does not support", "runtime/status-causes/*")
+class UnsupportedLater(ReferenceAdapter):
+    """Of reductions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsupported: dict[Any, Refusal] = {}
+
+    def later(self, call: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Call, and keep that it is not supported."""
+        try:
+            found: dict[str, Any] = call(**given)
+        except Refusal as refusal:
+            if refusal.outcome.code != "TESS_ERR_UNSUPPORTED":
+                raise
+            self.unsupported[given["stream"]] = refusal
+            return {}
+        return found
+
+    def runtime_tessAllReduce(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Reduce."""
+        return self.later(super().runtime_tessAllReduce, given)
+
+    def runtime_tessReduceScatter(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """Reduce."""
+        return self.later(super().runtime_tessReduceScatter, given)
+
+    def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Wait, and tell it."""
+        found: dict[str, Any] = super().runtime_tessStreamSynchronize(stream=stream)
+        if stream in self.unsupported:
+            raise self.unsupported.pop(stream)
+        return found
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it."""
+        self.unsupported.clear()
+        return super().session_reset()

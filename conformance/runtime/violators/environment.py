@@ -156,13 +156,6 @@ def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool
     return _with(module or self.policy or self.default(), flag)
 
 
-def environment_first(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """The environment wins over all but the flag."""
-    policy = self.policy or module or self.default()
-    wanted = self.environment.deterministic
-    return _with(policy if wanted is None else replace(policy, deterministic=int(wanted)), flag)
-
-
 def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over a module."""
     wanted = self.environment.deterministic
@@ -193,7 +186,6 @@ def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = Fal
 
 PRECEDENCE = [
     governing("module_first", "lets a module's policy win over the context's", module_first),
-    governing("environment_first", "lets the environment win over every policy", environment_first),
     governing("environment_over_modules", "lets the environment win over modules", environment_over_modules),
     governing("modules_ignored", "ignores the policies of modules", modules_ignored),
     governing("flag_last", "lets the context's policy win over the flag", flag_last),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -36,13 +36,6 @@ def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
 
 
 # What is captured
-
-
-def run_at_once(state: State, work: LaunchWork) -> None:
-    """Capture a launch and queue it too."""
-    QUEUE(state, work)
-    if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
-        work.on(work.stream).stream.enqueue(work.on(work.stream))
 
 
 def never_captured(state: State, work: LaunchWork) -> None:
@@ -94,37 +87,7 @@ FLAG_REFUSED = refusing(
 )
 
 
-@violates("RT-06-11", "reads the arguments of a captured launch when it is replayed")
-class LateArguments(ReferenceAdapter):
-    """A captured launch has the arguments that its buffer holds at the first replay."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kept: list[dict[str, Any]] = []
-
-    def runtime_tessLaunch(self, *, cfg: Mapping[str, Any], argBuffer: Any, **launch: Any) -> dict[str, Any]:  # noqa: N802, N803
-        """Keep a captured launch whose arguments are a pointer."""
-        if cfg["flags"] & 2 and isinstance(argBuffer, int):
-            self.kept.append({"cfg": cfg, "argBuffer": argBuffer, **launch})
-            return {}
-        return super().runtime_tessLaunch(cfg=cfg, argBuffer=argBuffer, **launch)
-
-    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """A graph of which nothing is known yet."""
-        return {"graph": 1} if self.kept else super().runtime_tessxGraphInstantiate(stream=stream)
-
-    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Launch what was kept."""
-        if graph != 1 or not self.kept:
-            return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
-        for each in self.kept:
-            super().runtime_tessLaunch(**{**each, "cfg": {**each["cfg"], "flags": 0}})
-        return {}
-
-
 CAPTURED = [
-    replaced("RT-06-11", "runs a captured launch at once, too", make, (modules, "queue_launch", run_at_once),
-             name="run_at_once"),
     replaced("RT-06-11", "records nothing of a launch with the flag", make,
              (modules, "queue_launch", never_captured), name="never_captured"),
     replaced("RT-06-11", "captures only launches without another flag", make,

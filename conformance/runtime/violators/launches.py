@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import Violation
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import launch_arguments
@@ -15,7 +15,7 @@ from tessera_reference.runtime.calls import modules
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing
+from .changes import INVALID, Call, Given, answering, at_once, refusing
 from .order import broken
 
 LAUNCH = "tessLaunch"
@@ -160,34 +160,6 @@ def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = modu
     if data and len(data[:size]) < needed:
         return data[:size] + bytes(needed - len(data[:size]))
     return right(kernel, buffer, size, stream)
-
-
-@violates("RT-04.5-17", "reads the argument buffer when the stream is waited for")
-class LateArguments(BuildsOnce):
-    """Launches whose arguments lie in host memory are queued by the next copy or synchronization."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.late: list[Given] = []
-
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Defer the launch if its arguments have an address."""
-        if isinstance(given["argBuffer"], int):
-            self.late.append(given)
-            return {}
-        return super().runtime_tessLaunch(**given)
-
-    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """Queue deferred launches first."""
-        late, self.late = self.late, []
-        for each in late:
-            super().runtime_tessLaunch(**each)
-        return super().runtime_tessMemcpyAsync(**given)
-
-    def session_reset(self) -> dict[str, Any]:
-        """Drop deferred launches."""
-        self.late = []
-        return super().session_reset()
 
 
 def padding_matters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
