@@ -21,6 +21,7 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
@@ -40,7 +41,20 @@ LONGEST_OTHER = 20_000
 
 BLOCK = 128
 """Cases whose details are compressed together."""
-SCRIPTS = ("packed.js", "tensor.js", "deadlock.js", "case.js", "address.js", "page.js")
+SCRIPTS = (
+    "packed.js",
+    "words.js",
+    "tensor.js",
+    "deadlock.js",
+    "case.js",
+    "causes.js",
+    "map.js",
+    "list.js",
+    "filters.js",
+    "address.js",
+    "keys.js",
+    "page.js",
+)
 """The pieces of the script, which become one."""
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
@@ -93,6 +107,8 @@ def _json(value: Any) -> str:
 
 
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
+    lines = in_order(report.observed)
+    places = {line["case"]: place for place, line in enumerate(lines)}
     return {
         "implementation": wording.implementation_name(report),
         "label": report.header["implementation"]["label"],
@@ -111,7 +127,8 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(result) for result in results.values()],
         "interpretations": _decisions(results, registry),
-        "cases": [_case(line) for line in in_order(report.observed)],
+        "causes": [_cause(report, cause, places) for cause in causes(report)],
+        "cases": [_case(line) for line in lines],
     }
 
 
@@ -139,6 +156,18 @@ def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[
     """What was decided where the specifications leave a clause that has cases open."""
     cited = {name for result in results.values() if result.cases for name in result.clause.interpretations}
     return {name: registry.interpretations[name].decision for name in sorted(cited & registry.interpretations.keys())}
+
+
+def _cause(report: Report, cause: Cause, places: Mapping[str, int]) -> dict[str, Any]:
+    """A cause; its cases, the smallest first, by their places in the list."""
+    return {
+        "sentence": cause.sentence(),
+        "missing": cause.form[0] == "missing",
+        "clause": cause.clauses[0] if cause.clauses else None,
+        "holds": len(cause.mended),
+        "command": wording.reproduce_command(report, cause.smallest["case"]),
+        "cases": [places[line["case"]] for line in cause.lines],
+    }
 
 
 def _case(observation: Line) -> dict[str, Any]:

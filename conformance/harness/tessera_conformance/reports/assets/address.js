@@ -8,21 +8,20 @@ const addressed = () => new URLSearchParams(location.hash.slice(1));
 /** The filters as they stand in an address. */
 function filtersInAddress() {
   const fields = new URLSearchParams();
+  if (followed !== null) fields.set("cause", followed);
   if (chosen.size) fields.set("verdict", [...chosen].join(","));
   for (const name of FIELDS) if ($(name).value.trim()) fields.set(name, $(name).value.trim());
   return fields;
 }
 
-/** The part of an address that shows a case, or none, under these filters. */
-function addressOf(item) {
-  const fields = filtersInAddress();
-  if (item) fields.set("case", item.id);
-  return fields.size ? `#${fields}` : "";
-}
+/** The part of an address that shows a case under filters as an address has them. */
+const addressOfCase = (item, filters) => `#${filters}${filters && "&"}${new URLSearchParams({ case: item.id })}`;
 
-/** Let the address say what is shown, without a step in the history. */
+/** Let the address say what is shown, without a step in the history. A case that opened by itself is not told. */
 function keepAddress() {
-  const wanted = addressOf(current);
+  const fields = filtersInAddress();
+  if (current && !openedAlone) fields.set("case", current.id);
+  const wanted = String(fields) && `#${fields}`;
   if (wanted !== location.hash) history.replaceState(null, "", location.href.split("#")[0] + wanted);
 }
 
@@ -33,7 +32,25 @@ function takeFilters(fields) {
   chosen.clear();
   for (const name of (fields.get("verdict") ?? "").split(",")) if (known.has(name)) chosen.add(name);
   for (const name of FIELDS) $(name).value = fields.get(name) ?? "";
-  for (const chip of $("verdicts").children) chip.setAttribute("aria-pressed", String(chosen.has(chip.dataset.verdict)));
+  const cause = Number(fields.get("cause"));
+  followed = data.causes[cause - 1] ? cause : null;
+  showChosen();
   return String(filtersInAddress()) !== before;
+}
+
+/** Filter as the address says, show the case that it names, and bring what it names into view. */
+async function openAddressed(event) {
+  const fields = addressed(), name = fields.get("case"), fromList = $("list").contains(document.activeElement);
+  const item = name === null ? null : data.cases.find((one) => one.id === name);
+  if (item) current = item; // so that filters keep it open
+  if (takeFilters(fields) || !event) filter();
+  if (!item) {
+    if (String(filtersInAddress())) $("cases").scrollIntoView();
+    return;
+  }
+  await openCase(item);
+  if (event) $("detail").focus({ preventScroll: true });
+  if (!wide.matches) $("detail").scrollIntoView();
+  else if (!event || !fromList) (linkOf(item) ?? $("detail")).scrollIntoView();
 }
 

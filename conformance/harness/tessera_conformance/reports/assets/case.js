@@ -3,11 +3,13 @@
 
 // One case in full: what was sent, what came back, what was expected. Joined before page.js into one script.
 
-async function openCase(item) {
+/** Whether the case that is open was opened by the page, not by a reader. */
+let openedAlone = false;
+
+async function openCase(item, alone = false) {
   current = item;
-  for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
-  const place = matching.indexOf(item);
-  if (place >= 0 && place < rendered) $("list").children[place].firstChild.setAttribute("aria-current", "true");
+  openedAlone = alone;
+  markCurrent();
   const detail = await detailsOf(item);
   if (current !== item) return; // another was opened meanwhile
   keepAddress();
@@ -32,20 +34,17 @@ async function openCase(item) {
 function closeCase() {
   current = null;
   $("detail").hidden = true;
-  for (const link of $("list").querySelectorAll("[aria-current]")) link.removeAttribute("aria-current");
+  markCurrent();
   keepAddress();
 }
 
 /** Where the panel covers the list, the way back to it. */
 function back() {
-  const button = make("button", "back", "Back to the list");
-  button.type = "button";
-  button.addEventListener("click", () => {
-    const place = matching.indexOf(current);
+  return makeButton("back", "Back to the list", () => {
+    const item = current;
     closeCase();
-    $("list").children[place]?.firstChild.focus();
+    linkOf(item)?.focus();
   });
-  return button;
 }
 
 const standardError = (text) => [make("p", "field", "standard error"), make("pre", "stderr", text)];
@@ -69,10 +68,10 @@ function decision(name) {
   return short;
 }
 
+/** A command, which breaks between its words, and a button that copies it. */
 function command(text) {
-  const shown = make("pre", "", text), copy = make("button", "copy", "Copy");
-  copy.type = "button";
-  copy.addEventListener("click", () => {
+  const whole = text.split(" ").flatMap((word, at) => [at ? " " : "", make("span", "", word)]);
+  const shown = make("pre", "", ...whole), copy = makeButton("copy", "Copy", () => {
     getSelection().selectAllChildren(shown);
     navigator.clipboard?.writeText(text).then(() => (copy.textContent = "Copied"), () => {});
   });

@@ -22,7 +22,7 @@ const blocks = $("details").textContent.split("\n"), unpackedBlocks = new Map();
 
 /** What the list does not show of a case. */
 async function detailsOf(item) {
-  const place = data.cases.indexOf(item), block = Math.floor(place / data.block);
+  const { place } = item, block = Math.floor(place / data.block);
   if (!unpackedBlocks.has(block)) unpackedBlocks.set(block, unpacked(blocks[block]).then((text) => text.split("\n")));
   return JSON.parse((await unpackedBlocks.get(block))[place % data.block]);
 }
