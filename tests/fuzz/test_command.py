@@ -95,7 +95,7 @@ def test_a_front_end_without_fault_succeeds(capsys: pytest.CaptureFixture[str]) 
 )
 def test_what_cannot_be_asked_ends_with_2(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", *options]) == 2
-    assert capsys.readouterr().err.startswith(("error: ", "cannot use"))
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "x"])

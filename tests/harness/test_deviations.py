@@ -69,9 +69,9 @@ def test_a_deviation_that_matches_nothing_fails_a_whole_run(run_with):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"cases": "x", "mode": "should_fail"}, "deviation[0].mode: 'should_fail' is not one of"),
-        ({"cases": "x", "expires": '"soon"'}, "deviation[0].expires"),
-        ({"cases": "", "expires": "2027-01-31"}, "deviation[0].cases"),
+        ({"cases": "x", "mode": "should_fail"}, ":4: mode: 'should_fail' is not one of"),
+        ({"cases": "x", "expires": '"soon"'}, ":7: expires: "),
+        ({"cases": "", "expires": "2027-01-31"}, ":3: cases: "),
     ],
 )
 def test_a_malformed_file_is_refused(run_with, entry, words):

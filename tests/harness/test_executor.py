@@ -259,7 +259,7 @@ def test_a_worker_without_the_implementation_or_with_another_one_is_named(cluste
     )
     spread = f"--executor={cluster.executor}"
     for impl, told in (
-        ("py:only_here:Echo", "cannot use implementation py:only_here:Echo: importing only_here failed"),
+        ("py:only_here:Echo", "py:only_here:Echo: there is no module only_here"),
         ("py:echo:Echo", "another implementation than this machine: implementation version '1.0', here"),
     ):
         done = cluster.run("refused", spread, impl=impl, first=tmp_path)

@@ -97,6 +97,8 @@ def test_a_full_disk_is_said_to_be_one(checkout: Any) -> None:
     for moment in ("start", "observation", "finish"):
         done = checkout.run(f"--impl=py:full_disk:{moment}", command=("-p", "full_disk"))
         assert done.exit_code not in (0, 1), done.output
-        assert "the report cannot be written: report.jsonl: No space left on device" in done.output
+        assert (
+            "error: report.jsonl: the report cannot be written: No space left on device; free the disk" in done.output
+        )
         assert "Traceback" not in done.output
         assert "INTERNALERROR" not in done.output

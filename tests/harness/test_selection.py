@@ -235,7 +235,7 @@ def test_other_files_are_not_imported(run: Run, checkout: Path) -> None:
         (Choice(features=["cast"]), "no such feature; did you mean casts?"),
         (Choice(features=["mesh-selection"]), "no case needs it"),
         (Choice("ir/sums/smal/one"), "no such case: ir/sums/smal/one; did you mean ir/sums/small/one"),
-        (Choice(failed=clauses_directory() / "clauses.lock"), "line 1 is not the header of a report"),
+        (Choice(failed=clauses_directory() / "clauses.lock"), ":1: not the header of a report"),
         (Choice(features=["casts"], cases=["ir/deep/*"]), "no case is in all that was asked for"),
     ],
 )
@@ -259,7 +259,7 @@ def test_what_does_not_exist_is_said_in_a_sentence(run: Run, option: str, words:
     done = run("pytest" if "case" in option else "run", option)
     assert words in done.output
     assert (done.exit_code, done.report) == (4 if "case" in option else 2, None)
-    assert len(done.output.split("ERROR: ")[1].strip().splitlines()) == 1, done.output
+    assert len(done.output.split("error: ")[1].strip().splitlines()) == 1, done.output
 
 
 @pytest.mark.parametrize(

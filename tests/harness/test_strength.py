@@ -100,7 +100,8 @@ def test_a_violator_of_what_the_control_does_not_claim_is_not_judged(
     assert main(command) == 2
     told = capsys.readouterr().err
     assert told == (
-        "1 violators are not judged: needs random-ops, which the control does not claim\nno violator is left to judge\n"
+        "1 violators are not judged: needs random-ops, which the control does not claim\n"
+        "error: strength: no violator is left to judge; name a control that claims what they need\n"
     )
 
 

@@ -48,7 +48,7 @@ def test_files(fakes_directory: Path, tmp_path: Path) -> None:
         ("make_nan", "nothing can be counted"),
         ("make_constant", "terms 0 to 23 are 1, all others 0: expected 24, found 0"),
         ("make_nan", "expected 24, found nan"),
-        ("Mute", "does not support language.execute"),
+        ("Mute", "neither numerics.evaluate nor language.execute is supported"),
         ("make_nobody", "no callable"),
     ],
 )

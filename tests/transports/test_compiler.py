@@ -162,7 +162,7 @@ def test_what_it_does_wrong_is_its_fault(tmp_path, source, kind, said):
         ("acmec {input}", "{input} and {output}"),
         ("no-such-acmec {input} {output}", "no program 'no-such-acmec'"),
         ("acmec '{input} {output}", "balance the quotes"),
-        ("py:no_such_module:make", "importing no_such_module failed"),
+        ("py:no_such_module:make", "there is no module no_such_module"),
     ],
 )
 def test_a_compiler_that_is_none_is_refused_at_once(command, said):

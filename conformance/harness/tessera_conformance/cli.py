@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from tessera_conformance import __version__
+from tessera_conformance.terminal.errors import CommandParser, error_text, print_error
 from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
 
 COMMANDS = {
@@ -34,7 +34,7 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be met."""
-    parser = argparse.ArgumentParser(prog="tessera-conformance", description=__doc__)
+    parser = CommandParser(prog="tessera-conformance", description=__doc__)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             configure(command)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and not getattr(parsed, "takes_rest", False):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        chosen = subparsers.choices.get(arguments[0], parser)
+        chosen.error(f"unrecognized arguments: {' '.join(rest)}")
     parsed.rest = rest
     restore = interrupt_once()
     try:
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:
         _forget_output()
-        print(f"error: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
+        print_error(error_text(str(error.filename or "standard output"), str(error.strerror)))
         return 2
     except Interrupted as signal_:
         print("interrupted", file=sys.stderr)

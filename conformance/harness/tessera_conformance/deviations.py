@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.documents import NoDocument, read_toml
-from tessera_conformance.schemas import first_problem
+from tessera_conformance.schemas import problems
+from tessera_conformance.terminal.errors import error_text
 from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
 
 
@@ -51,16 +52,17 @@ class Deviations:
             MalformedDeviations: it cannot be read or does not follow `schemas/deviations.schema.json`.
         """
         try:
-            document = read_toml(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            document = read_toml(text)
         except OSError as error:
             raise MalformedDeviations(f"{path}: {error.strerror}") from None
         except NoDocument as error:
             raise MalformedDeviations(f"{path}: {error}") from None
         except UnicodeDecodeError as error:
             raise MalformedDeviations(f"{path}: not TOML: {error}") from None
-        problem = first_problem("tessera:deviations", "file", _with_dates_as_text(document))
-        if problem is not None:
-            raise MalformedDeviations(f"{path}: {problem}")
+        found = problems("tessera:deviations", "file", _with_dates_as_text(document))
+        if found:
+            raise MalformedDeviations(*(_told(path, text, *each) for each in found))
         return cls([_entry(path, fields) for fields in document["deviation"]])
 
     def disposition(self, case: str, clauses: Sequence[str], verdict: str) -> tuple[Disposition, str]:
@@ -90,6 +92,22 @@ class Deviations:
             for entry in self.entries
             if not any(entry.matches(case, clauses) for case, clauses in cases)
         ]
+
+
+def _told(path: Path, text: str, place: Sequence[str | int], complaint: str) -> str:
+    """One problem with the line of its entry, or of its field where the entry has it."""
+    remedy = "correct the entry; docs/verdicts.md has one"
+    if len(place) < 2:
+        return error_text(str(path), complaint, "entries, [[deviation]]", remedy)
+    lines = [*enumerate(text.splitlines(), start=1)]
+    entries = [number for number, line in lines if line.strip().startswith("[[deviation]]")]
+    entry, field = int(place[1]), str(place[2]) if len(place) > 2 else ""
+    if entry >= len(entries):  # written as a list of tables in one line
+        return error_text(f"{path}: deviation[{entry}]", complaint, do=remedy)
+    after = [*entries, len(lines) + 1][entry + 1]
+    own = [n for n, line in lines if entries[entry] < n < after and line.partition("=")[0].strip() == field]
+    where = f"{path}:{(own or entries[entry:])[0]}"
+    return error_text(where, f"{field}: {complaint}" if field else complaint, do=remedy)
 
 
 def _entry(path: Path, fields: dict[str, Any]) -> Deviation:

@@ -59,7 +59,7 @@ def add_options(add: Callable[..., Any]) -> None:
     add("--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl")
     add_executor(add, UNIT_SECONDS)
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
-    add("--today", default=None, type=datetime.date.fromisoformat, help="the day by which deviations expire")
+    add("--today", default=None, type=_day, help="the day by which deviations expire")
 
 
 def add_executor(add: Callable[..., Any], least: float) -> None:
@@ -74,8 +74,18 @@ def add_executor(add: Callable[..., Any], least: float) -> None:
     )
 
 
+def _day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: expected a day such as 2027-01-31") from None
+
+
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: expected a positive number of seconds")
     return seconds

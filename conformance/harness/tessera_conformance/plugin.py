@@ -6,10 +6,11 @@ workers run the cases and the controller writes the report.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import re
-from collections.abc import Callable, Generator, Set
+from collections.abc import Callable, Generator, Mapping, Set
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.selection import narrowing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
+from tessera_conformance.terminal.errors import either, error_text, print_error
 from tessera_conformance.terminal.interruptions import interrupt_once
+from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
 from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
@@ -47,7 +50,6 @@ WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
 
 _UNANSWERABLE = (
     ImplementationUnavailable,
-    MalformedDeviations,
     RegistryError,
     SuiteNotCollected,
     UnreadableReport,
@@ -57,7 +59,43 @@ _UNANSWERABLE = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a conformance run."""
-    add_options(parser.getgroup("tessera", "Tessera conformance").addoption)
+    add = parser.getgroup("tessera", "Tessera conformance").addoption
+    add_options(lambda *names, **settings: add(*names, **refusing(names[0], settings)))
+
+
+def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an option, of which a wrong value is told in one sentence instead of pytest's usage."""
+    settings = dict(settings)
+    choices, read = settings.pop("choices", ()), settings.get("type", str)
+
+    def value(text: str) -> Any:
+        try:
+            value = read(text)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise pytest.UsageError(error_text(name, str(error).removeprefix(f"{name} "))) from None
+        if choices and value not in choices:
+            hint = meant(text, choices).removeprefix("; ")
+            raise pytest.UsageError(error_text(name, f"unknown value {text}", either(choices), hint))
+        return value
+
+    if choices:
+        settings["metavar"] = f"{{{','.join(choices)}}}"
+    if choices or "type" in settings:
+        settings["type"] = value
+    return settings
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Print why a run cannot be done in the form of all other errors."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        if hasattr(config, "workerinput"):
+            raise
+        for message in error.args:
+            print_error(message)
+        return pytest.ExitCode.USAGE_ERROR
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
     if options.report_dir.exists() and not options.report_dir.is_dir():
-        raise pytest.UsageError(f"--report-dir {options.report_dir}: is a file; name a folder")
+        raise pytest.UsageError(error_text("--report-dir", f"{options.report_dir} is a file", do="name a folder"))
     try:
         registry, selected = load_registry(clauses_directory()), narrowing.described(config)
         config.stash[CHOSEN] = narrowing.narrow(config, registry)
@@ -86,6 +124,8 @@ def pytest_configure(config: pytest.Config) -> None:
             evidence="all" if options.reproduce else options.evidence,
             chosen=selected,
         )
+    except MalformedDeviations as error:
+        raise pytest.UsageError(*error.args) from None
     except _UNANSWERABLE as error:
         raise pytest.UsageError(str(error)) from None
     config.add_cleanup(interrupt_once())
@@ -162,7 +202,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             problems.append(f"{item.nodeid}: {error}")
     if problems:
         items.clear()  # pytest ends the collection all the same, and there is to be no report of this run
-        raise pytest.UsageError("\n".join(problems))
+        raise pytest.UsageError(*problems)
     _deselect(config, run, items)
 
 

@@ -23,6 +23,7 @@ from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.reproduce import script_name
 from tessera_conformance.reports.summary import terminal_summary
 from tessera_conformance.suite_run import Case, SuiteRun, observation
+from tessera_conformance.terminal.errors import error_text
 from tessera_conformance.verdicts import Judgement
 
 PROPERTY = "tessera_observation"
@@ -182,8 +183,9 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = f"the report cannot be written: {error.filename or 'its folder'}: {error.strerror}"
-        pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
+        what = f"the report cannot be written: {error.strerror}"
+        remedy = "free the disk, or name another folder with --report-dir"
+        raise pytest.UsageError(error_text(str(error.filename or "--report-dir"), what, do=remedy)) from None
 
 
 def _file_prefixes() -> list[str]:

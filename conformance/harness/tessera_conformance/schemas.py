@@ -89,6 +89,13 @@ MOST_ERRORS = 20
 """Errors that are looked at to explain what is wrong: an answer of 300,000 wrong elements has as many."""
 
 
+def problems(schema: str, definition: str, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """Everything that is wrong with `value`: the place and the complaint, in the order of places."""
+    found = islice(validator(schema, definition).iter_errors(value), MOST_ERRORS)
+    complaints = [(tuple(error.absolute_path), error.message[:300]) for error in found]
+    return sorted(complaints, key=lambda each: [*map(str, each[0])])
+
+
 def _explanation(judge: jsonschema.protocols.Validator, value: Any) -> str | None:
     """The deepest error that a validator finds, with its place; None where it finds none."""
     import jsonschema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import hashlib
 import platform
 import sys
@@ -27,6 +26,7 @@ from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.traits import traits
 from tessera_conformance.session import Exchange, Session
+from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 
@@ -234,16 +234,11 @@ def strange_claims(hello: Hello, registry: Registry) -> list[str]:
     """One sentence for each claim of what is no feature."""
     known = registry.features
     return [
-        f"the implementation claims {name!r}, which is no feature{_hint(name, known)}: "
+        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), known)}: "
         "`tessera-conformance clauses features` lists them"
         for name in hello.capabilities
         if name not in known
     ]
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(name.replace("_", "-"), known, n=1)
-    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def planned_line(case: Case) -> dict[str, Any]:

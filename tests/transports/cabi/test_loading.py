@@ -15,7 +15,8 @@ def refusal(place) -> str:
     with pytest.raises(ImplementationUnavailable) as caught:
         locate(f"cabi:{place}")
     text = str(caught.value)
-    assert "to fix: " in text
+    assert text.startswith(f"cabi:{place}: ")
+    assert "; " in text
     return text
 
 

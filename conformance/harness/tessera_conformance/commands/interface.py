@@ -6,7 +6,6 @@ Made from it are the schemas of the messages, the tables of the page of the prot
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tessera_conformance.interface.page import page_with_tables
 from tessera_conformance.locations import clauses_directory, schemas_directory
 from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.registry.coverage import wrong_tags
-from tessera_conformance.terminal.errors import print_problems
+from tessera_conformance.terminal.errors import error_text, print_error, print_problems
 
 __all__ = ["configure_interface", "made_files", "wrong_clauses"]
 
@@ -56,12 +55,12 @@ def configure_interface(parser: argparse.ArgumentParser) -> None:
 def _interface(options: argparse.Namespace) -> int:
     root = schemas_directory().parent
     if not (root / "docs" / "protocol.md").is_file():
-        print("error: this needs a checkout of the project; the installed suite is as it was made", file=sys.stderr)
+        print_error(error_text("interface", "the installed suite is as it was made", "a checkout of the project"))
         return 2
     try:
         problems = wrong_clauses(interface())
     except RegistryError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         return 1
     if problems:
         print_problems(problems)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.locations import c_header
+from tessera_conformance.terminal.errors import error_text, print_error
 from tessera_conformance.transports.locate import TABLES
 
 TEMPLATES = Path(__file__).with_name("adapter_templates")
@@ -96,7 +96,9 @@ def new_adapter(arguments: argparse.Namespace) -> int:
     try:
         made.write()
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}: name a new file in a folder that can be written", file=sys.stderr)
+        print_error(
+            error_text(str(error.filename), str(error.strerror), do="name a new file in a folder that can be written")
+        )
         return 2
     print(f"{', '.join(map(str, made.files))}: written; now try")
     if made.build:

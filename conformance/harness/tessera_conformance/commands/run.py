@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from tessera_conformance.locations import suite_directory
+from tessera_conformance.terminal.errors import error_text, print_error
 from tessera_conformance.terminal.interruptions import Interrupted
 from tessera_conformance.transports.process_family import ProcessFamily
 
@@ -24,6 +25,7 @@ SEAL = "TESSERA_CONFORMANCE_SEAL"
 """The environment variable naming a file that is made when the report is whole."""
 SEALING_GRACE = 30.0
 """Seconds that an interrupted run has to seal its report."""
+PROCESS = "tessera_conformance.commands.suite_process"
 CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
 UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
 """Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
@@ -103,25 +105,23 @@ def run_suite(options: list[str]) -> int:
     if not any(option.partition("=")[0] == "--impl" for option in options):
         from tessera_conformance.transports.locate import FORMS
 
-        print(f"name an implementation with --impl: {FORMS}", file=sys.stderr)
+        print_error(error_text("tessera-conformance run", "no implementation is named", f"--impl and one of {FORMS}"))
         return USAGE_EXIT
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
         configuration, seal = Path(scratch) / "pytest.ini", Path(scratch) / "sealed"
         configuration.write_text(CONFIGURATION, encoding="utf-8")
         place = ["-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
+        command = [sys.executable, "-m", PROCESS, "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
         try:
             code = _run(command, {SEAL: str(seal)})
         finally:
             sealed = seal.exists()
     if code == NOTHING_SELECTED:
-        print("no case was selected: look at -k, -m, --shard and the paths given", file=sys.stderr)
+        print_error(error_text("run", "no case was selected", do="look at -k, -m, --shard and the paths given"))
     elif code in (PASSED, FAILED) and not sealed:
-        print(
-            "the run ended before its report: the implementation ended the process it shares with the suite; run it "
-            'in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"',
-            file=sys.stderr,
-        )
+        what = "the run ended before its report: the implementation ended the process it shares with the suite"
+        own = 'run it in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"'
+        print_error(error_text("--impl", what, do=own))
         return USAGE_EXIT
     return code if code in (PASSED, FAILED) else USAGE_EXIT
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tessera_conformance.server import serve
+from tessera_conformance.terminal.errors import print_error
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import COMPILERS, load_adapter
 from tessera_conformance.transports.passing_adapter import PassingAdapter
@@ -23,7 +23,7 @@ def serve_implementation(arguments: argparse.Namespace) -> int:
     try:
         adapter = load_adapter(arguments.implementation, arguments.compiler)
     except ImplementationUnavailable as error:
-        print(error, file=sys.stderr)
+        print_error(error)
         return 2
     try:
         return serve(adapter)

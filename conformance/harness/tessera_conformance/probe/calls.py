@@ -22,6 +22,8 @@ from tessera_conformance.oracle.exact import Value
 from tessera_conformance.oracle.formats import FORMATS, float_format
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.terminal.text import quoted_tail
 
 Operation: TypeAlias = Literal["matmul", "sum", "all_reduce"]
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
@@ -164,15 +166,18 @@ class Box(ABC):
 
     def _output(self, method: str, observation: Observation, count: int) -> list[Tensor]:
         if not isinstance(observation, Returned):
-            raise CannotProbe(f"{method} for {self.subject}: {describe(observation)}{_stderr(observation)}")
+            raise CannotProbe(f"{self.subject}: {method}: {describe(observation)}{_stderr(observation)}")
         outputs = observation.value.get("outputs") if isinstance(observation.value, Mapping) else None
         if not isinstance(outputs, list) or len(outputs) != count:
-            raise CannotProbe(f"{method} for {self.subject}: expected {count} outputs in the answer")
+            raise CannotProbe(
+                error_text(f"{self.subject}: {method}", "the answer has another form", f"{count} outputs")
+            )
         wanted = (self.subject.result_dtype, self.subject.result)
         for output in outputs:
             if not isinstance(output, Tensor) or (output.dtype, output.shape) != wanted:
                 found = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-                raise CannotProbe(f"{method} for {self.subject}: expected {wanted[0]} {list(wanted[1])}, found {found}")
+                place = f"{self.subject}: {method}"
+                raise CannotProbe(error_text(place, f"the answer has {found}", f"{wanted[0]} {list(wanted[1])}"))
         return outputs
 
 
@@ -213,7 +218,12 @@ class EvaluatedBox(Box):
                 self._by_program = False
                 return self._output("numerics.evaluate", observation, 1)[0]
             self._by_program = True
-        return self._output("language.execute", self.call("language.execute", self._program(inputs)), 1)[0]
+        observation = self.call("language.execute", self._program(inputs))
+        if isinstance(observation, Unsupported):
+            what = "neither numerics.evaluate nor language.execute is supported"
+            remedy = "--operation=all_reduce probes a collectives library"
+            raise CannotProbe(error_text(str(self.subject), what, "one of them, which a sum is asked through", remedy))
+        return self._output("language.execute", observation, 1)[0]
 
     def _program(self, inputs: Sequence[Tensor]) -> dict[str, Any]:
         out = f", out={self.subject.result_dtype}" if self.subject.result_dtype != self.subject.dtype else ""
@@ -277,5 +287,4 @@ def _times(shape: Sequence[int]) -> str:
 
 
 def _stderr(observation: Observation) -> str:
-    text = observation.stderr.strip() if isinstance(observation, Fault) else ""
-    return f"\n{text[-2000:]}" if text else ""
+    return "".join(f"\n{line}" for line in quoted_tail(observation.stderr if isinstance(observation, Fault) else ""))

@@ -51,15 +51,27 @@ def case_index() -> CaseIndex:
     Raises:
         SuiteNotCollected: the sources changed, and pytest cannot collect the suite.
     """
-    fingerprint, file = _fingerprint(), cache_file("cases", locations.suite_directory())
-    index = read(file, fingerprint)
+    index = current_index()
     if index is None:
-        shipped = locations.suite_directory() / SHIPPED
-        index = read(shipped, digest_of_contents()) if shipped.is_file() else None
-        index = collected() if index is None else index
-        with contextlib.suppress(OSError):
-            write(file, fingerprint, index)
+        index = collected()
+        _keep(index)
     return index
+
+
+def current_index() -> CaseIndex | None:
+    """The index that is there and has the cases of the sources as they are; None where there is none."""
+    index = read(cache_file("cases", locations.suite_directory()), _fingerprint())
+    shipped = locations.suite_directory() / SHIPPED
+    if index is None and shipped.is_file():
+        index = read(shipped, digest_of_contents())
+        if index is not None:
+            _keep(index)
+    return index
+
+
+def _keep(index: CaseIndex) -> None:
+    with contextlib.suppress(OSError):
+        write(cache_file("cases", locations.suite_directory()), _fingerprint(), index)
 
 
 def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tessera_conformance.terminal.errors import error_text
+
 COMMAND = "tessera-conformance clauses"
 
 
@@ -22,7 +24,7 @@ class Explanation:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  remedy:   {self.remedy}"
+        return error_text(self.where, self.what, self.expected, self.remedy)
 
 
 class RegistryError(Exception):
@@ -204,7 +206,7 @@ class UnknownInterpretation(RegistryError):
     suggestions: tuple[str, ...] = ()
 
     what = "there is no interpretation {id}"
-    where = "the id given"
+    where = ""
     expected = "the id of a row of interpretations.toml"
     remedy = "use another id{suggestions}"
 
@@ -316,7 +318,7 @@ def _in_words(name: str, value: object) -> str:
         case "suggestions", tuple():
             return f" (did you mean {' or '.join(value)}?)" if value else ""
         case "cited_by", tuple():
-            return ", ".join(value) or "the id given"
+            return ", ".join(value)
         case _, OSError(strerror=str(reason)):
             return reason
         case "enforced", bool():

@@ -23,8 +23,7 @@ from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import terminal_summary
-from tessera_conformance.terminal.errors import reporting_errors
-from tessera_conformance.terminal.text import visible
+from tessera_conformance.terminal.errors import error_text, print_error, reporting_errors
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
@@ -74,7 +73,7 @@ def show(arguments: argparse.Namespace) -> int:
     else:
         _put(FORMATS[arguments.format](report, registry), arguments.output)
     if report.claim == "invalid":
-        print(f"{report.path}: not a valid report: {visible(str(report.problem))}", file=sys.stderr)
+        print_error(error_text(str(report.path), f"not a valid report: {report.problem}", do="run the suite again"))
     return EXIT_CODES[report.claim]
 
 
@@ -93,7 +92,7 @@ def hold_against(arguments: argparse.Namespace) -> int:
     comparison = compare(before, after)
     _put((as_json if arguments.json else as_text)(before, after, comparison), None)
     for problem in comparison.invalid:
-        print(visible(problem), file=sys.stderr)
+        print_error(problem)
     return comparison.exit_code
 
 

@@ -32,10 +32,12 @@ from tessera_conformance.reports.claim import (
 from tessera_conformance.reports.line_defaults import short, whole
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.schemas import first_problem
+from tessera_conformance.terminal.errors import error_text
 from tessera_conformance.verdicts import VERDICTS
 
 FORMAT = 4
 FILE_NAME = "report.jsonl"
+REPORT = f"the {FILE_NAME} of a run"
 MOST_UNPACKED = 1 << 30
 """Bytes that a compressed report may have inside."""
 
@@ -225,7 +227,10 @@ def read(path: Path) -> Report:
         raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
     lines, problem = _parse(raw)
     if not lines or lines[0].get("record") != "header":
-        raise UnreadableReport(f"{path}: line 1 is not the header of a report{f' ({problem})' if problem else ''}")
+        why = (problem or "it is of another record").removeprefix("line 1").removeprefix(":").strip()
+        raise UnreadableReport(
+            error_text(f"{path}:1", f"not the header of a report: {why}", REPORT, "run the suite again")
+        )
     by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
     for line in lines[1:]:
         by_record[line["record"]].append(line)
@@ -244,7 +249,8 @@ def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
         except (ValueError, AttributeError):
             return lines, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
         if record not in ("header", "plan", "observation", "footer"):
-            return lines, f"line {number} has an unknown record {record!r}"
+            missing = "the line has no record" if record is None else f"the line has an unknown record {record!r}"
+            return lines, f"line {number}: {missing}"
         wrong = first_problem("tessera:report/lines", record, line)
         if wrong is None and record == "header" and line["implementation"]["hello"] is not None:
             wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])

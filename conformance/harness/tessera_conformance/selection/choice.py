@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.case_index import CaseIndex
 from tessera_conformance.reports.journal import read
+from tessera_conformance.terminal.near_names import meant
 
 
 class NothingChosen(ValueError):
@@ -123,11 +123,3 @@ def _failures(path: Path, index: CaseIndex) -> set[str]:
             f"--failed {path}: the suite has no case {unknown[0]}{further}; the report is of another one"
         )
     return set(failed)
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
-    names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
-    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in names]
-    nearest = [each for each, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
-    return f"; did you mean {' or '.join(nearest)}?" if nearest else ""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 import pytest
 
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.case_index import case_index, current_index
 from tessera_conformance.selection.choice import Choice, NothingChosen
+from tessera_conformance.selection.keywords import matching
 from tessera_conformance.selection.places import Place, narrowed, places
 
 FILTERS = ("keyword", "markexpr")
@@ -33,7 +34,7 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
     named = _places(config)
     wanted = choice(config)
     if not wanted.narrows:
-        config.args[:] = [place.argument for place in named]
+        config.args[:] = _named_by_keyword(config, named)
         return None
     chosen = wanted.of(case_index(), registry)
     kept = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
@@ -43,6 +44,20 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
         )
     config.args[:] = narrowed([case.node for case in kept.values()])
     return kept.keys()
+
+
+def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str]:
+    """The places, narrowed to the functions or files that `-k` means where the index of cases tells."""
+    arguments = [place.argument for place in named]
+    if not getattr(config.option, "keyword", "") or any(place.outside for place in named):
+        return arguments
+    if any(not place.in_suite and place.path != suite_directory() for place in named):
+        return arguments  # there may be other tests
+    whole = config.rootpath == suite_directory() and not any(place.in_suite for place in named)
+    index = case_index() if whole else current_index()
+    within = {name: case for name, case in (index or {}).items() if any(place.holds(case.node) for place in named)}
+    kept = matching(config.option.keyword, within) if within else None
+    return arguments if kept is None else narrowed([case.node for case in kept.values()])
 
 
 def described(config: pytest.Config) -> dict[str, Any]:

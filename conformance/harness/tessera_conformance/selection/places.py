@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tessera_conformance.locations import CHAPTERS, suite_directory
-from tessera_conformance.selection.choice import NothingChosen, meant
+from tessera_conformance.selection.choice import NothingChosen
+from tessera_conformance.terminal.near_names import meant
 
 MOST_FUNCTIONS = 100
 """Test functions that are named to pytest one by one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tessera_conformance.check import Check, Unanswered
 from tessera_conformance.locations import clauses_directory
@@ -12,13 +11,14 @@ from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.smoke.questions import Question, questions
 from tessera_conformance.suite_run import strange_claims
+from tessera_conformance.terminal.errors import error_text, print_error, reporting_errors
+from tessera_conformance.terminal.text import quoted_tail, visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import COMPILERS, FORMS, door_of, locate
 from tessera_conformance.verdicts import DOORS, after_running
 
 SOUND, UNSOUND, UNUSABLE = 0, 1, 2
 NAME_WIDTH = 22
-STDERR_LINES = 12
 
 
 def configure_smoke(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def configure_smoke(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
-    parser.set_defaults(handler=smoke)
+    parser.set_defaults(handler=reporting_errors(smoke, ImplementationUnavailable, RegistryError))
 
 
 def smoke(arguments: argparse.Namespace) -> int:
@@ -40,18 +40,11 @@ def smoke(arguments: argparse.Namespace) -> int:
     """
     named = [each for each in (arguments.implementation, arguments.impl) if each]
     if len(named) != 1:
-        print(f"name one implementation, --impl=IMPL: {FORMS}", file=sys.stderr)
+        print_error(error_text("smoke", f"{len(named)} implementations are named", f"one, --impl and one of {FORMS}"))
         return UNUSABLE
-    try:
-        session = Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)
-    except ImplementationUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNUSABLE
+    session = Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)
     try:
         return _smoke(session, door_of(named[0], arguments.door))
-    except (ImplementationUnavailable, RegistryError) as error:
-        print(error, file=sys.stderr)
-        return UNUSABLE
     finally:
         session.close()
 
@@ -95,5 +88,4 @@ def _ask(session: Session, implementation: Implementation, question: Question) -
 def _print(method: str, what: str, observation: object = None) -> None:
     print(f"{method:{NAME_WIDTH}} {what}")
     if isinstance(observation, Fault) and observation.stderr.strip():
-        lines = observation.stderr.strip().splitlines()[-STDERR_LINES:]
-        print("\n".join(f"{'':{NAME_WIDTH}} | {line}" for line in lines))
+        print(visible("\n".join(quoted_tail(observation.stderr, f"{'':{NAME_WIDTH}} "))))

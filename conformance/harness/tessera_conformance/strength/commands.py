@@ -29,6 +29,7 @@ from tessera_conformance.strength.variants.commands import SAMPLE, chosen_varian
 from tessera_conformance.strength.variants.trial import require_reach
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.terminal.errors import error_text, print_error
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.transports.locate import load_adapter
@@ -79,7 +80,7 @@ def strength(arguments: argparse.Namespace) -> int:
         for variant in variants if arguments.cases is None else ():
             require_reach(variant, suite.items)
     except (RegistryError, ImplementationUnavailable, SuiteNotCollected, ValueError) as error:
-        print(error, file=sys.stderr)
+        print_error(error)
         return 2
     if arguments.variants is not None:
         return put_variants(arguments, variants, suite, registry)
@@ -95,7 +96,9 @@ def strength(arguments: argparse.Namespace) -> int:
         print(f"{count} violators are not judged: needs {features}, which the control does not claim", file=sys.stderr)
     chosen = [entry for entry in chosen if entry.name not in lacking]
     if lacking and not chosen:
-        print("no violator is left to judge", file=sys.stderr)
+        print_error(
+            error_text("strength", "no violator is left to judge", do="name a control that claims what they need")
+        )
         return 2
     known = {} if arguments.known is None else _killers(arguments.known)
     try:
@@ -109,7 +112,7 @@ def strength(arguments: argparse.Namespace) -> int:
             _judge_all(arguments, known),
         )
     except (ExecutorUnavailable, ExecutorLost) as error:
-        print(error, file=sys.stderr)
+        print_error(error)
         return 2
     print(text(matrix))
     if arguments.output is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected
@@ -14,7 +13,7 @@ from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
-from tessera_conformance.terminal.errors import print_problems, reporting_errors
+from tessera_conformance.terminal.errors import error_text, print_error, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 
@@ -112,7 +111,7 @@ def _verify(directory: Path) -> int:
         print(f"and {len(found.problems) - SHOWN} more")
     counts = f"{found.judged} checks judged again, {found.taken} properties taken as told"
     if found.problems:
-        print(f"{directory}: {len(found.problems)} problems; {counts}", file=sys.stderr)
+        print_error(error_text(str(directory), f"{len(found.problems)} problems", do=counts))
         return 1
     if found.digests:
         print(

@@ -1,13 +1,18 @@
-"""Foreseen errors of a command, one sentence on standard error and exit code 2; and the problems that it finds."""
+"""Foreseen errors of a command, one sentence on standard error and exit code 2; and the problems that it finds.
+
+Every message has one form: `error: WHERE: what is wrong; what was expected; what to do`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
+from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.terminal.text import visible
 
 Handler = Callable[[argparse.Namespace], int]
@@ -15,6 +20,20 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 UNANSWERABLE = 2
 """The exit code of a question that cannot be answered."""
+_OF_ARGPARSE = re.compile(r"(?:[^\n]*: error: )?(?:argument (?P<where>[^:]+): )?(?P<what>.*)")
+_CHOICE = re.compile(r"invalid choice: '?(?P<value>.*?)'? \((?:choose from )?(?P<known>.*)\)")
+_VALUE = re.compile(r"invalid \w+ value: (?P<value>.*)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (?P<value>.*)")
+
+
+def error_text(where: str, what: str, expected: str = "", do: str = "") -> str:
+    """One message: `WHERE: what; expected ...; do`, each part where there is one."""
+    return "; ".join(filter(None, [f"{where}: {what}" if where else what, expected and f"expected {expected}", do]))
+
+
+def print_error(message: object) -> None:
+    """Print a message in the form of all, on standard error."""
+    print(f"error: {visible(str(message))}", file=sys.stderr)
 
 
 def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
@@ -25,11 +44,11 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
         try:
             return handler(arguments)
         except foreseen as error:
-            print(f"error: {visible(str(error))}", file=sys.stderr)
+            print_error(error)
         except BrokenPipeError:
             raise  # the reader of our output has seen enough; `cli.main` ends quietly
         except OSError as error:
-            print(f"error: {visible(str(error.filename or 'output'))}: {error.strerror}", file=sys.stderr)
+            print_error(error_text(str(error.filename or "output"), str(error.strerror)))
         return UNANSWERABLE
 
     return handle
@@ -39,3 +58,39 @@ def print_problems(problems: Iterable[Exception]) -> None:
     """The problems that a command found, on standard output."""
     for problem in problems:
         print(f"error: {visible(str(problem))}")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser of arguments whose errors have the form of all the others, without the usage before them."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and end with exit code 2."""
+        print_error(of_argparse(message, self.prog, self._option_string_actions))
+        self.exit(UNANSWERABLE)
+
+
+def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -> str:
+    """What argparse, or pytest with it, says of an argument, in the form of all the others."""
+    line = next((each for each in message.splitlines() if ": error: " in each), message.strip())
+    found = _OF_ARGPARSE.fullmatch(line)
+    where, what = (found["where"] or program, found["what"]) if found else (program, line)
+    remedy = f"`{program} --help` shows what it takes"
+    if choice := _CHOICE.fullmatch(what):
+        known = [each.strip("'") for each in choice["known"].split(", ")]
+        place = program if where in ("COMMAND", "ACTION") else where
+        hint = meant(choice["value"], known).removeprefix("; ")
+        return error_text(place, f"unknown {where.lower().strip('-')} {choice['value']}", either(known), hint or remedy)
+    if value := _VALUE.fullmatch(what):
+        return error_text(where, f"{value['value']} is not what it takes", do=remedy)
+    if unknown := _UNKNOWN.fullmatch(what):
+        first = unknown["value"].partition("=")[0].split()[0]
+        return error_text(
+            unknown["value"], "no such argument", do=meant(first, known_options).removeprefix("; ") or remedy
+        )
+    return error_text(where, what, do=remedy)
+
+
+def either(names: Iterable[str]) -> str:
+    """The names as a choice: `a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

@@ -12,6 +12,15 @@ HIDDEN = (
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 
 
+TAIL_LINES = 12
+"""Lines that are shown of what an implementation wrote."""
+
+
+def quoted_tail(text: str, indent: str = "  ") -> list[str]:
+    """The last lines of what another program wrote, each behind a bar."""
+    return [f"{indent}| {line}" for line in text.strip().splitlines()[-TAIL_LINES:]]
+
+
 def visible(text: str) -> str:
     """The text with each hidden character written as Python escapes it."""
     return escaped(_HIDDEN, text)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from tessera_conformance.observations import Fault, FaultKind
+from tessera_conformance.terminal.errors import error_text
 
 
 class ImplementationUnavailable(Exception):
     """The implementation could not even be looked up; says what was tried and how to fix it."""
 
     def __init__(self, tried: str, problem: str, remedy: str) -> None:
-        super().__init__(f"cannot use implementation {tried}: {problem}\n  to fix: {remedy}")
+        super().__init__(error_text(tried, problem, do=remedy))
 
 
 class TransportFault(Exception):

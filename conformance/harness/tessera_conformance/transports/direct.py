@@ -11,13 +11,16 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
 from tessera_conformance.protocol import write_outcome
-from tessera_conformance.tensors import from_wire
+from tessera_conformance.tensors import MalformedTensor, from_wire
 from tessera_conformance.transports import TransportFault
+
+HARNESS = Path(__file__).parents[1]
 
 
 class DeadlinePassed(BaseException):
@@ -72,8 +75,17 @@ def _answer_of(ask: Callable[[], Any], deadline: float) -> Any:
     except MalformedAnswer as error:
         raise TransportFault("protocol_error", str(error)) from None
     except BaseException as error:
-        detail = traceback.format_exception_only(error)[-1].strip()
-        raise TransportFault("crash", detail, "".join(traceback.format_exception(error))) from None
+        detail = traceback.format_exception_only(error)[-1].strip().removeprefix(f"{MalformedTensor.__module__}.")
+        raise TransportFault("crash", detail, _trace_of_others(error)) from None
+
+
+def _trace_of_others(error: BaseException) -> str:
+    """The traceback of an error, without the frames of the harness, where there are others."""
+    told = traceback.TracebackException.from_exception(error)
+    others = [frame for frame in told.stack if not frame.filename.startswith(str(HARNESS)) and frame.filename[0] != "<"]
+    if others:
+        told.stack = traceback.StackSummary.from_list(others)
+    return "".join(told.format())
 
 
 def _limited(ask: Callable[[], Any], seconds: float) -> Any:

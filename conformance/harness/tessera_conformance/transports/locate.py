@@ -7,10 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import cast
 
 from tessera_conformance.adapter import Adapter
+from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.transports import ImplementationUnavailable, Transport
 from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.compiler import (
@@ -76,7 +78,8 @@ def _located(implementation: str) -> Transport:
         return HostIoTransport(rest)
     if form == "cabi":
         return CabiTransport(rest)
-    raise ImplementationUnavailable(implementation, "unknown form", f"use {FORMS}")
+    hint = meant(implementation, ["reference"])
+    raise ImplementationUnavailable(implementation, f"unknown form{hint}", f"use {FORMS}")
 
 
 def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
@@ -144,9 +147,16 @@ def _module(module_name: str, implementation: str) -> ModuleType:
     try:
         return importlib.import_module(module_name)
     except Exception as error:
-        frames = "".join(traceback.format_exception(error)[-3:]).strip()
-        raise ImplementationUnavailable(
-            implementation,
-            f"importing {module_name} failed\n{frames}",
-            f"run `python -c 'import {module_name}'` in this directory until it works",
-        ) from None
+        remedy = f"run `python -c 'import {module_name}'` in this directory until it works"
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            hint = meant(module_name, (path.stem for path in Path().glob("*.py"))).removeprefix("; ")
+            problem = f"there is no module {error.name}, here or on PYTHONPATH"
+            raise ImplementationUnavailable(implementation, problem, hint or remedy) from None
+        place = f"{_place_of(error)}{type(error).__name__}: {error}"
+        raise ImplementationUnavailable(implementation, f"importing {module_name} failed: {place}", remedy) from None
+
+
+def _place_of(error: Exception) -> str:
+    """The file and line of the vendor's own code that an error comes from, `adapter.py:3: `, where there is one."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    return f"{own[-1].filename}:{own[-1].lineno}: " if len(own) > 1 else ""

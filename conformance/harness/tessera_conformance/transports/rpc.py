@@ -115,14 +115,22 @@ class RpcTransport(ProcessTransport):
         except ValueError as error:
             raise ImplementationUnavailable(self.label, f"{error}", "balance the quotes of the command") from None
         if not self._arguments or shutil.which(self._arguments[0]) is None:
-            program = self._arguments[0] if self._arguments else ""
             raise ImplementationUnavailable(
-                self.label, f"no program {program!r} is on PATH", "give the command that starts the implementation"
+                self.label, _absence(self._arguments), "give the command that starts the implementation"
             )
 
     def arguments(self, exchange: Path) -> list[str]:
         """The words of the command."""
         return self._arguments
+
+
+def _absence(words: list[str]) -> str:
+    """Why a command starts no program."""
+    if not words:
+        return "the command is empty"
+    if os.sep not in words[0]:
+        return f"no program {words[0]} is on PATH"
+    return f"{words[0]} is no program that may be run" if os.path.exists(words[0]) else f"there is no file {words[0]}"
 
 
 class _Process:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +21,7 @@ from tessera_conformance.strength.mutants.killers import read_killers
 from tessera_conformance.strength.mutants.report import as_json, markdown, survivors, text
 from tessera_conformance.strength.mutants.sites import Mutant, mutants_of, sample
 from tessera_conformance.strength.mutants.trial import Result, Trials
+from tessera_conformance.terminal.errors import print_error
 from tessera_conformance.transports.locate import load_adapter
 
 __all__ = ["configure_mutants", "judge_mutants", "mutants_in_rooms"]
@@ -62,7 +62,7 @@ def judge_mutants(
         equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
         known = {} if arguments.known is None else read_killers(arguments.known)
     except ValueError as error:
-        print(error, file=sys.stderr)
+        print_error(error)
         return 2
     chosen = [each for each in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in each.name]
     jobs = arguments.jobs or processes.available()

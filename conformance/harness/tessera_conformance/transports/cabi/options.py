@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.cabi.description import BadDescription, read_description
 from tessera_conformance.transports.cabi.header import found_header
@@ -50,6 +51,11 @@ def read_options(place: str, label: str) -> CabiOptions:
     stated = dict(zip(pairs[::2], pairs[1::2], strict=True))
     if not library:
         raise ImplementationUnavailable(label, "no library is named", USAGE)
+    for word in library.split(",")[1:]:
+        name = word.partition("=")[0]
+        if "=" in word and not Path(library).is_file():
+            hint = meant(name, NAMES).removeprefix("; ")
+            raise ImplementationUnavailable(label, f"there is no option {name}", hint or USAGE)
     if not Path(library).is_file():
         raise ImplementationUnavailable(label, f"there is no file {library}", "name the shared library that was built")
     if stated.get("fresh", "0") not in ("0", "1"):
