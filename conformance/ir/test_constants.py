@@ -281,8 +281,8 @@ def test_a_constant_tensor_is_one_graph_const_tensor(impl, check, expression):
 )
 def test_contents_that_do_not_fit_are_refused(impl, check, legal, illegal):
     """A list has as many numbers as the shape, each a number of the dtype."""
-    check.accepts(impl.language.verify(source=program(f"return op.const_tensor({legal});")))
+    check.accepts(impl.language.verify(source=program(f"return op.const_tensor() @{{{legal}}};")))
     check.rejects(
-        impl.language.verify(source=program(f"return op.const_tensor({illegal});")),
+        impl.language.verify(source=program(f"return op.const_tensor() @{{{illegal}}};")),
         category=("shapes", "types", "numerics"),
     )

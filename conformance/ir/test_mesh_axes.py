@@ -18,7 +18,7 @@ AXES = ["dp", "tp", "pp", "dp, tp", "tp, dp", "dp, pp", "pp, tp, dp"]
 OPERATIONS = {
     "matmul": ("op.matmul(A, B)", "tessera.graph.matmul"),
     "softmax": ("op.softmax(A)", "tessera.graph.softmax"),
-    "all-reduce": ('dist.all_reduce(A, axis=dp, op="sum")', "tessera.graph.all_reduce"),
+    "all-reduce": ('dist.all_reduce(A) @{axis=dp, op="sum"}', "tessera.graph.all_reduce"),
 }
 """Expressions, and the operation that section 5.2 calls them by."""
 
@@ -26,7 +26,11 @@ OPERATIONS = {
 def program_of(expression, axes, form):
     """A function that returns the expression with the attribute, as a keyword or in a block."""
     stated = f"mesh_axes=[{axes}]"
-    text = f"{expression} @{{{stated}}}" if form == "block" else f"{expression.removesuffix(')')}, {stated})"
+    bare, _, own = expression.partition(" @")
+    if form == "keyword":
+        text = f"{bare.removesuffix(')')}, {stated}){f' @{own}' if own else ''}"
+    else:
+        text = f"{bare} @{{{', '.join(filter(None, [own.strip('{}'), stated]))}}}"
     body = f"return {text};"
     return module(DECLARATION, func(body, parameters=parameters_of("AB", SQUARE), result=SQUARE))
 

@@ -131,14 +131,14 @@ def test_the_example_reduces_a_product_over_its_axis(impl, check):
 @pytest.mark.parametrize(
     ("call", "rows", "expected"),
     [
-        ('reduce_scatter(X, axis=tp, op="sum")', ROWS, [[30], [33], [36], [120], [123], [126]]),
-        ('reduce_scatter(X, axis=tp, op="max")', ROWS, [[20], [21], [22], [50], [51], [52]]),
-        ("all_gather(X, axis=tp)", [[rank] for rank in range(6)], [[0, 1, 2]] * 3 + [[3, 4, 5]] * 3),
-        ("all_gather(X, axis=dp)", [[rank] for rank in range(6)], [[0, 3], [1, 4], [2, 5]] * 2),
-        ("broadcast(X, axis=tp)", ROWS, [ROWS[0]] * 3 + [ROWS[3]] * 3),
-        ("broadcast(X, axis=dp, root=1)", ROWS, ROWS[3:] * 2),
+        ('reduce_scatter(X) @{axis=tp, op="sum"}', ROWS, [[30], [33], [36], [120], [123], [126]]),
+        ('reduce_scatter(X) @{axis=tp, op="max"}', ROWS, [[20], [21], [22], [50], [51], [52]]),
+        ("all_gather(X) @{axis=tp}", [[rank] for rank in range(6)], [[0, 1, 2]] * 3 + [[3, 4, 5]] * 3),
+        ("all_gather(X) @{axis=dp}", [[rank] for rank in range(6)], [[0, 3], [1, 4], [2, 5]] * 2),
+        ("broadcast(X) @{axis=tp}", ROWS, [ROWS[0]] * 3 + [ROWS[3]] * 3),
+        ("broadcast(X) @{axis=dp, root=1}", ROWS, ROWS[3:] * 2),
         (
-            "all_to_all(X, axis=tp)",
+            "all_to_all(X) @{axis=tp}",
             ROWS,
             [[0, 10, 20], [1, 11, 21], [2, 12, 22], [30, 40, 50], [31, 41, 51], [32, 42, 52]],
         ),
@@ -155,10 +155,10 @@ def test_the_other_collectives_hand_out_parts_in_order_of_the_axis(impl, check, 
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        ('reduce_scatter(X, axis=dp, op="sum", dim=1)', [[[11], [33]], [[22], [44]]]),
-        ("all_gather(X, axis=dp, dim=1)", [[[1, 2, 10, 20], [3, 4, 30, 40]]] * 2),
-        ("all_to_all(X, axis=dp, split=0, concat=1)", [[[1, 2, 10, 20]], [[3, 4, 30, 40]]]),
-        ("all_to_all(X, axis=dp, split=1, concat=0)", [[[1], [3], [10], [30]], [[2], [4], [20], [40]]]),
+        ('reduce_scatter(X) @{axis=dp, op="sum", dim=1}', [[[11], [33]], [[22], [44]]]),
+        ("all_gather(X) @{axis=dp, dim=1}", [[[1, 2, 10, 20], [3, 4, 30, 40]]] * 2),
+        ("all_to_all(X) @{axis=dp, split=0, concat=1}", [[[1, 2, 10, 20]], [[3, 4, 30, 40]]]),
+        ("all_to_all(X) @{axis=dp, split=1, concat=0}", [[[1], [3], [10], [30]], [[2], [4], [20], [40]]]),
     ],
     ids=["scatter", "gather", "rows-to-columns", "columns-to-rows"],
 )
@@ -173,10 +173,10 @@ def test_the_dimension_of_a_collective_is_chosen(impl, check, call, expected):
 @pytest.mark.parametrize(
     "call",
     [
-        'reduce_scatter(X, axis=tp, op="sum")',
-        "all_gather(X, axis=tp)",
-        "broadcast(X, axis=tp)",
-        "all_to_all(X, axis=tp)",
+        'reduce_scatter(X) @{axis=tp, op="sum"}',
+        "all_gather(X) @{axis=tp}",
+        "broadcast(X) @{axis=tp}",
+        "all_to_all(X) @{axis=tp}",
     ],
     ids=["scatter", "gather", "broadcast", "all-to-all"],
 )
@@ -216,11 +216,11 @@ def test_a_gradient_comes_back_from_every_rank(impl, check):
 @pytest.mark.parametrize(
     ("call", "rows", "expected"),
     [
-        ("broadcast(X, axis=dp, root=1)", [2, 3, 5], [0, 18, 0]),
-        ("all_gather(X, axis=dp)", [[2], [3], [5]], [[12], [18], [30]]),
-        ("all_to_all(X, axis=dp)", [[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[2, 4, 6], [8, 10, 12], [14, 16, 18]]),
+        ("broadcast(X) @{axis=dp, root=1}", [2, 3, 5], [0, 18, 0]),
+        ("all_gather(X) @{axis=dp}", [[2], [3], [5]], [[12], [18], [30]]),
+        ("all_to_all(X) @{axis=dp}", [[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[2, 4, 6], [8, 10, 12], [14, 16, 18]]),
         (
-            'reduce_scatter(X, axis=dp, op="sum")',
+            'reduce_scatter(X) @{axis=dp, op="sum"}',
             [[1, 2, 3], [4, 5, 6], [7, 8, 9]],
             [[24, 30, 36]] * 3,
         ),

@@ -27,6 +27,8 @@ class Style:
     chooser: Chooser | None = None
     parentheses: bool = False
     respelled: bool = False
+    keywords: bool = False
+    """Attributes may stand among the arguments, which the printed grammar lacks."""
 
 
 @dataclass(frozen=True)
@@ -302,9 +304,7 @@ class _Writer:
             self.put(first)
             for word in rest:
                 self.join(".", word)
-        in_block = [
-            each for each in call.attributes if not each.fixed and not (self.style.respelled and self.chance(2))
-        ]
+        in_block = [each for each in call.attributes if not each.fixed and not (self.style.keywords and self.chance(2))]
         self.join("(")
         start = len(self.tokens)
         parts = [*call.arguments, *(each for each in call.attributes if each not in in_block)]

@@ -37,6 +37,7 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
         chooser,
         parentheses=everything or what == "more parentheses",
         respelled=everything or what == "other spelling",
+        keywords=everything or what == "other spelling",
     )
     text = render(tree, style)
     source = odd(text, chooser) if everything or what == "other spaces and comments" else plain(text)

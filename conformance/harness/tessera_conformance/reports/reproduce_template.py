@@ -4,8 +4,8 @@
 
 COMMAND starts an implementation that speaks the line protocol on its standard input and output; without one, the
 implementation that the case was written down for is started, in the directory in which it was run then where that
-still exists. Only the standard library is needed, and what starts the implementation. The case itself, its requests and what was expected, stands at the
-end of this file. Exit codes:
+still exists. Only the standard library is needed, and what starts the implementation. The case itself, its requests and
+what was expected, stands at the end of this file. Exit codes:
 0 when the answers are as expected, 1 when a difference still shows, 2 when it does not start, crashes or hangs, 3 when
 the answers are others than then and only the suite can judge them.
 """
