@@ -190,7 +190,7 @@ def test_a_schedule_statement_changes_no_bit(impl, check, directive, declare):
     ids=["for", "if", "straight", "while"],
 )
 def test_a_schedule_statement_among_others_changes_no_value(impl, check, body):
-    """Between and after assignments, in branches and loops: each makes three doublings of a product."""
+    """Between and after assignments, in branches and loops: each makes three doublings of a product (AMB-LANG-29)."""
     matrix = "tensor<2x2xint32>"
     source = program(body.replace("{0}", matrix), "return X;", parameters=f"c: bool, {parameters_of('XT', matrix)}")
     inputs = {"X": tensor_of("int32", [[1, 2], [3, 4]]), "T": tensor_of("int32", [[2, 0], [0, 2]])}

@@ -59,7 +59,7 @@ def test_which_function_is_called_may_show_only_when_it_runs(impl, check, x, val
 
 @clause("LANG-02.3-51", "LANG-02-08")
 def test_a_loop_carries_a_function(impl, check):
-    """The first turn adds one, the others double."""
+    """The first turn adds one, the others double (AMB-LANG-29)."""
     statements = [f"let g: {UNARY} = next;", "for (i in 0:3) { x = g(x); g = twice; }", "return x;"]
     check.bits(value_of(impl, check, program_of(*statements), **integers(x=5)), tensor_of("int32", 24))
 

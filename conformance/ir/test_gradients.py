@@ -115,7 +115,7 @@ def test_gradients_of_gradients(impl, check, expression, operands, expected):
 
 @clause("LANG-05.5-01")
 def test_second_derivatives_through_a_loop(impl, check):
-    """x**4 by a loop has the second derivative 12 * x**2."""
+    """x**4 by a loop has the second derivative 12 * x**2 (AMB-LANG-29)."""
     before = ["let y: fp32 = 1.0;", "for (k in 0:4) { y = y * a; }"]
     judge_gradients(impl, check, "op.grad(y, a)", {"a": 3}, {"a": 108}, before=before)
 
@@ -151,7 +151,7 @@ def test_contributions_add_up_in_program_order(impl, check, expression, factors,
     ids=["small-first", "small-last", "small-between"],
 )
 def test_contributions_of_a_loop_add_up_turn_by_turn(impl, check, factors, expected):
-    """The uses of a value in a loop follow each other as its turns do (AMB-LANG-117)."""
+    """The uses of a value in a loop follow each other as its turns do (AMB-LANG-117, AMB-LANG-29)."""
     before = ["let y: fp32 = 0.0;", "for (k in 0:3) { y = y + a * B[k]; }"]
     judge_gradients(impl, check, "y", {"a": 1, "B": factors}, {"a": expected}, before=before)
 

@@ -63,7 +63,10 @@ ASSIGNED = {
 @clause("LANG-05.5-01", "LANG-02.3-19", "LANG-02.3-20")
 @pytest.mark.parametrize(("statements", "to_a", "to_b"), ASSIGNED.values(), ids=ASSIGNED)
 def test_assigning_to_a_slice(impl, check, statements, to_a, to_b):
-    """The value that is assigned gets the gradient of its place; the value that was there before gets none of it."""
+    """The value that is assigned gets the gradient of its place; the value that was there before gets none of it.
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     operands = {"A": [1, 2, 3, 4], "B": [2, 2, 2], "i": tensor_of("int32", 2)}
     before = ["let Y: tensor<4xfp32> = A;", *statements]
     judge_gradients(impl, check, "Y * Y", operands, {"A": to_a, "B": to_b}, before=before)
@@ -108,7 +111,10 @@ def test_a_branch_without_else_leaves_the_value_its_gradient(impl, check, holds)
 @clause("LANG-05.5-01", "LANG-02-10")
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])
 def test_every_turn_of_a_loop(impl, check, turns):
-    """x**n by a loop has the slope n * x**(n - 1): none for no turn, and more than that of one turn for five."""
+    """x**n by a loop has the slope n * x**(n - 1): none for no turn, and more than that of one turn for five.
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     before = ["let y: fp32 = 1.0;", "for (k in 0:n) { y = y * a; }"]
     operands = {"a": 3, "n": tensor_of("int32", turns)}
     judge_gradients(impl, check, "y", operands, {"a": turns * 3 ** (turns - 1) if turns else 0}, before=before)
@@ -116,7 +122,7 @@ def test_every_turn_of_a_loop(impl, check, turns):
 
 @clause("LANG-05.5-01", "LANG-02-10")
 def test_a_loop_that_carries_two_values(impl, check):
-    """(p, q) becomes (p + q, p * a) three times: both ways count."""
+    """(p, q) becomes (p + q, p * a) three times: both ways count (AMB-LANG-29)."""
     before = [
         "let p: fp32 = a;",
         "let q: fp32 = b;",
@@ -138,7 +144,7 @@ def test_a_while_loop_as_often_as_it_ran(impl, check, limit, slope):
 
 @clause("LANG-05.5-01", "LANG-02-10", "LANG-02-08")
 def test_branches_in_loops(impl, check):
-    """Even turns add, odd turns multiply: ((a * b + a) * b + a) * b."""
+    """Even turns add, odd turns multiply: ((a * b + a) * b + a) * b (AMB-LANG-29)."""
     before = [
         "let y: fp32 = 0.0;",
         "for (k in 0:6) { if (k - k / 2 * 2 == 0) { y = y + a; } else { y = y * b; } }",
@@ -148,7 +154,7 @@ def test_branches_in_loops(impl, check):
 
 @clause("LANG-05.5-01", "LANG-02-10")
 def test_rows_in_a_loop(impl, check):
-    """A sum of squares, row by row, through slices of a matrix."""
+    """A sum of squares, row by row, through slices of a matrix (AMB-LANG-29)."""
     before = ["let s: tensor<3xfp32> = A[0] * 0.0;", "for (k in 0:2) { s = s + A[k] * A[k]; }"]
     judge_gradients(impl, check, "s", {"A": A}, {"A": [[2, 4, 6], [8, 10, 12]]}, before=before)
 
@@ -203,7 +209,7 @@ def test_gradients_within_functions(impl, check):
 
 @clause("LANG-05.5-01", "LANG-05.2-06")
 def test_gradients_in_a_loop(impl, check):
-    """Descent: three steps down the square of x, each of which halves it."""
+    """Descent: three steps down the square of x, each of which halves it (AMB-LANG-29)."""
     statements = [
         "let x: fp32 = a;",
         "for (k in 0:3) { let y: fp32 = x * x; x = x - 0.25 * op.grad(y, x); }",

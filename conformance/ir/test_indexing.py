@@ -234,7 +234,10 @@ ASSIGNMENTS = {
 @clause("LANG-02.3-20", "LANG-02.3-19")
 @pytest.mark.parametrize(("statement", "expected"), ASSIGNMENTS.values(), ids=ASSIGNMENTS)
 def test_an_assignment_to_a_slice_changes_these_elements(impl, check, statement, expected):
-    """By a scalar, which fills it, or by a tensor of its shape, computed before anything is replaced (AMB-LANG-52)."""
+    """By a scalar, which fills it, or by a tensor of its shape, computed before anything is replaced (AMB-LANG-52).
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     parameters = "V: tensor<6xint32>, S: tensor<2xint32>, i: int32, j: int32"
     source = program(statement, "return V;", parameters=parameters)
     value = value_of(impl, check, source, **integers(V=V, S=S, i=2, j=1))
@@ -256,7 +259,7 @@ MATRICES = {
 @clause("LANG-02.3-20")
 @pytest.mark.parametrize(("statement", "changed"), MATRICES.values(), ids=MATRICES)
 def test_an_assignment_to_a_slice_of_a_matrix_changes_these_elements(impl, check, statement, changed):
-    """A slice for each dimension, with commas between them; every other element stays."""
+    """A slice for each dimension, with commas between them; every other element stays (AMB-LANG-29)."""
     parameters = (
         "M: tensor<3x4xint32>, R: tensor<4xint32>, L: tensor<3xint32>, B: tensor<2x2xint32>, i: int32, j: int32"
     )
@@ -316,7 +319,10 @@ def test_a_literal_assigned_to_a_slice_has_the_dtype_of_the_tensor(impl, check, 
     ],
 )
 def test_an_index_or_a_slice_out_of_range_is_an_error_at_run_time(impl, check, statement, places, beyond):
-    """Neither clamped nor counted from the end; the error names the line (AMB-LANG-94, AMB-LANG-96, AMB-LANG-155)."""
+    """Neither clamped nor counted from the end; the error names the line.
+
+    A loop may run there, and its end does not count (AMB-LANG-29, AMB-LANG-94, AMB-LANG-96, AMB-LANG-155).
+    """
     source = program("let d: int32 = 1;", statement, "return d, V, M;", parameters=PARAMETERS)
     for place in places:
         check.equal(len(evaluate(impl, check, source, **integers(**INPUTS | {"i": place}))), 3, f"results at {place}")

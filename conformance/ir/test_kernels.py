@@ -79,7 +79,10 @@ WRITES = {
 @clause("LANG-02.3-52", "LANG-02.3-08", "LANG-02.3-19")
 @pytest.mark.parametrize(("body", "a", "b"), WRITES.values(), ids=WRITES)
 def test_a_kernel_hands_back_what_it_leaves_in_its_parameters(impl, check, body, a, b):
-    """Assigned whole, in part, on some path or not at all; those not written come back as they were (AMB-LANG-98)."""
+    """Assigned whole, in part, on some path or not at all; those not written come back as they were (AMB-LANG-98).
+
+    The end of a range does not count (AMB-LANG-29), and a tensor expression is zeros (AMB-LANG-53).
+    """
     source = module(
         func("return P + p;", parameters=f"P: {VECTOR}, p: int32", result=VECTOR, name="add"),
         kernel(body, parameters=f"A: {VECTOR}, n: int32, B: {VECTOR}"),

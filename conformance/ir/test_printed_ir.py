@@ -130,7 +130,10 @@ def test_a_printed_operation_is_the_same_operation(impl, check, vector):
 @clause("LANG-01-03")
 @pytest.mark.parametrize("at", LEVELS)
 def test_names_that_are_used_again_are_told_apart(impl, check, at):
-    """Names of inner blocks, loops and several assignments: each value has a name of its own in the text."""
+    """Names of inner blocks, loops and several assignments: each value has a name of its own in the text.
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     source = program(
         "let x: int32 = a + 1;",
         "let y: int32 = 0;",
@@ -149,7 +152,10 @@ def test_names_that_are_used_again_are_told_apart(impl, check, at):
 @feature("graph-ir-text")
 @pytest.mark.parametrize("shape", ["?x2", "2x?", "Nx2", "?x?"])
 def test_open_extents_in_branches_and_loops_are_the_same_in_the_text(impl, check, shape):
-    """What a branch yields and a loop carries has extents that are not known, and is added to itself (AMB-LANG-122)."""
+    """What a branch yields and a loop carries has extents that are not known, and is added to itself (AMB-LANG-122).
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     source = program(
         "if (a > 0) { X = X + X; a = a - 1; }",
         "for (i in 0:a) { X = X + X; }",
@@ -191,7 +197,7 @@ DEFAULTS = {
     ],
 )
 def test_a_default_keeps_every_bit(impl, check, type_, expression, expected):
-    """A parameter that is left out has the value of its default, read from the text, too (AMB-LANG-74)."""
+    """A parameter that is left out has the value of its default, read from the text, too (AMB-LANG-74, AMB-LANG-53)."""
     source = returning("a, b", f"b: int32, a: {type_} = {expression}")
     given = tensor_of("int32", 7)
     agree(check, printed(impl, check, source, "graph", b=given), [expected, given])

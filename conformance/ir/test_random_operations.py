@@ -115,7 +115,7 @@ def test_draws_are_numbered_in_program_order(impl, check, draw):
 @level("strict", "deterministic")
 @each_draw
 def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
-    """After three turns the last draw is the third; one behind the loop is the fourth."""
+    """After three turns the last draw is the third; one behind the loop is the fourth (AMB-LANG-29)."""
     found = results(
         impl,
         check,

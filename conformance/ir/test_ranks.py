@@ -92,7 +92,7 @@ def test_collectives_along_every_axis_cover_the_mesh(impl, check):
 
 @clause("LANG-08.3-03")
 def test_what_follows_a_collective_sees_its_result(impl, check):
-    """Each rank adds its own to what all have given, again and again; no rank runs ahead (AMB-RT-58)."""
+    """Each rank adds its own to what all have given, again and again; no rank runs ahead (AMB-RT-58, AMB-LANG-29)."""
     body = [
         "let s: int32 = X;",
         'for (i in 0:4) { s = dist.all_reduce(s) @{axis=dp, op="sum"} + X; }',

@@ -109,7 +109,10 @@ def test_a_step_of_sgd_takes_the_velocity_of_the_one_before(impl, check):
 @feature("stateful-ops")
 @clause("LANG-04-08", "LANG-02-04")
 def test_one_result_of_a_step_is_a_value(impl, check):
-    """`only` names it, so that a loop in the program can carry the state from turn to turn: p = 16, 12, 6, -2."""
+    """`only` names it, so that a loop in the program can carry the state from turn to turn: p = 16, 12, 6, -2.
+
+    The end of a range does not count (AMB-LANG-29).
+    """
     source = program(
         "let p: fp32 = x;",
         "let u: fp32 = 0.0;",

@@ -228,7 +228,7 @@ def test_a_schedule_changes_no_bit_of_a_program(impl, check, tile, depth, prefet
 @clause("LANG-08.2-01", "LANG-02.3-79")
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
 def test_directives_in_control_flow_are_followed(impl, check, target):
-    """In a branch of a loop, with tails: powers of a matrix of whole numbers."""
+    """In a branch of a loop, with tails: powers of a matrix of whole numbers (AMB-LANG-29)."""
     matrix = kind(3, 3, "int32")
     source = program(
         "for (k in 0:4) {",

@@ -27,7 +27,7 @@ from tessera_reference.numerics.formats import dtype
 TEXTS = (
     *(f"ir/{topic}/*" for topic in ("constructs", "readings-of-texts", "grammar", "keywords", "lexical", "types")),
     *(f"ir/{topic}/*" for topic in ("declarations", "statements", "meshes", "worked-examples", "string-escapes")),
-    *(f"ir/{topic}/*" for topic in ("expressions", "precedence", "annotations", "directives", "rejections")),
+    *(f"ir/{topic}/*" for topic in ("expressions", "precedence", "annotations", "directives")),
 )
 """Cases that read texts of the language."""
 RUNS = (
@@ -35,6 +35,12 @@ RUNS = (
     *(f"ir/{topic}/*" for topic in ("literals", "constants", "expressions", "movement", "type-rules", "shapes")),
 )
 """Cases that run programs."""
+LOOPS = (
+    *(f"ir/{topic}/*" for topic in ("gradients-of-programs", "stateful", "ranks", "random-operations", "kernels")),
+    *(f"ir/{topic}/*" for topic in ("indexing", "printed-ir", "schedule/schedule-execution", "function-values")),
+    *(f"ir/{topic}/*" for topic in ("annotations", "directives", "declarations", "tile/control", "purity", "fuzz")),
+)
+"""Further cases whose programs have loops, assertions, constants or gradients."""
 
 
 class OtherText(ReferenceAdapter):
@@ -62,7 +68,7 @@ IN_USE = {"op", "dist", "schedule", "layout", "mesh", "numerics", "dtype", "prec
 DROPPED = altered(
     "AMB-LANG-01",
     "reserves no word that the text uses in names",
-    TEXTS,
+    (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
     (lexer, "RESERVED", lexer.RESERVED - IN_USE),
     name="dropped_words",
@@ -80,7 +86,7 @@ def with_words() -> Mapping[str, str]:
 MORE_WORDS = altered(
     "AMB-LANG-02",
     "reserves every word of the grammar",
-    TEXTS,
+    (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
     (lexer, "RESERVED", lexer.RESERVED | GRAMMAR_WORDS),
     (lexer, "_types", with_words),
@@ -88,7 +94,7 @@ MORE_WORDS = altered(
 )
 
 
-@varies("AMB-LANG-05", "knows the escapes of a quote and of n alone", *TEXTS)
+@varies("AMB-LANG-05", "knows the escapes of a quote and of n alone", *TEXTS, "ir/rejections/lex/*")
 class TwoEscapes(OtherText):
     """Refuses the other three."""
 
@@ -98,7 +104,7 @@ class TwoEscapes(OtherText):
         return source
 
 
-@varies("AMB-LANG-09", "takes a comma between dimensions", *TEXTS)
+@varies("AMB-LANG-09", "takes a comma between dimensions", *TEXTS, "ir/rejections/parse/*")
 class Commas(OtherText):
     """Joins dimensions by commas, too."""
 
@@ -123,21 +129,28 @@ class Patient(ReferenceAdapter):
             raise
 
 
-@varies("AMB-LANG-10", "compares unknown dimensions when the program runs", *TEXTS, "ir/shapes/*", "ir/type-rules/*")
+@varies(
+    "AMB-LANG-10",
+    "compares unknown dimensions when the program runs",
+    *TEXTS,
+    "ir/rejections/shape/*",
+    "ir/shapes/*",
+    "ir/type-rules/*",
+)
 class CheckedLater(Patient):
     """Of matrix products."""
 
     later = "not known to be equal"
 
 
-@varies("AMB-LANG-42", "repeats batches of matrices", *TEXTS, "ir/shapes/*", "ir/type-rules/*")
+@varies("AMB-LANG-42", "repeats batches of matrices", *TEXTS, "ir/rejections/shape/*", "ir/shapes/*", "ir/type-rules/*")
 class Batches(Patient):
     """Broadcasts in matrix products."""
 
     later = "batch dimensions differ"
 
 
-@varies("AMB-LANG-11", "takes declarations outside a module", *TEXTS)
+@varies("AMB-LANG-11", "takes declarations outside a module", *TEXTS, "ir/rejections/parse/*")
 class ImplicitModule(OtherText):
     """Puts them into one."""
 
@@ -146,7 +159,7 @@ class ImplicitModule(OtherText):
         return f"module implicit {{{source}}}" if re.match(r"\s*(func|kernel|type|let|mesh)\b", source) else source
 
 
-@varies("AMB-LANG-15", "takes pairs of attributes alone", *TEXTS, taken_for=["AMB-LANG-21"])
+@varies("AMB-LANG-15", "takes pairs of attributes alone", *TEXTS, "ir/rejections/parse/*", taken_for=["AMB-LANG-21"])
 class Pairs(OtherText):
     """Reads the grammar by the letter."""
 
@@ -163,7 +176,7 @@ class Pairs(OtherText):
 CHAIN = re.compile(r"\b(\w+) ([<>]=?|[=!]=) (\w+) ([<>]=?|[=!]=) (\w+)\b")
 
 
-@varies("AMB-LANG-20", "takes comparisons in a row for their conjunction", *TEXTS)
+@varies("AMB-LANG-20", "takes comparisons in a row for their conjunction", *TEXTS, "ir/rejections/parse/*")
 class Chains(OtherText):
     """As Python does."""
 
@@ -172,7 +185,7 @@ class Chains(OtherText):
         return CHAIN.sub(r"((\1 \2 \3) > ((\1 \2 \3) > (\3 \4 \5)))", source)
 
 
-@varies("AMB-LANG-27", "has tensors of rank 0", *TEXTS)
+@varies("AMB-LANG-27", "has tensors of rank 0", *TEXTS, "ir/rejections/type/*")
 class RankZero(OtherText):
     """Reads them as scalars."""
 
@@ -184,7 +197,13 @@ class RankZero(OtherText):
 TWO_NAMES = re.compile(r"for \((\w+), ?(\w+) in ([^)]*)\) \{")
 
 
-@varies("AMB-LANG-28", "counts the turns of a loop in a second name", *TEXTS, "ir/control-flow/two-names*")
+@varies(
+    "AMB-LANG-28",
+    "counts the turns of a loop in a second name",
+    *TEXTS,
+    "ir/rejections/parse/*",
+    "ir/control-flow/two-names*",
+)
 class Ordinals(OtherText):
     """The second name is the number of the turn."""
 
@@ -194,7 +213,9 @@ class Ordinals(OtherText):
         return TWO_NAMES.sub(counting, source)
 
 
-@varies("AMB-LANG-28", "does not parse a loop with two names", *TEXTS, "ir/control-flow/two-names*")
+@varies(
+    "AMB-LANG-28", "does not parse a loop with two names", *TEXTS, "ir/rejections/parse/*", "ir/control-flow/two-names*"
+)
 class OneName(OtherText):
     """Refuses the second."""
 
@@ -217,7 +238,7 @@ def inclusive(self: For, start: Array, stop: Array, step: Array, *carried: Array
 INCLUSIVE = altered(
     "AMB-LANG-29",
     "runs loops up to and with the end of their range",
-    RUNS,
+    (*RUNS, *LOOPS, "ir/gradients/*"),
     ReferenceAdapter,
     (For, "steps", inclusive),
     name="inclusive_ends",
@@ -238,14 +259,20 @@ def saturating(self: MatMul, a: Array, b: Array, env: Any) -> Array:
 SATURATING = altered(
     "AMB-LANG-40",
     "rounds products of int8 to the nearest int8",
-    ("ir/readings-of-texts/*", "ir/matmul/*int8*", "ir/precedence/*", "ir/type-rules/*"),
+    ("ir/readings-of-texts/*", "ir/matmul/*int8*", "ir/precedence/*", "ir/type-rules/*", "ir/ranks/*", "ir/fuzz/*"),
     ReferenceAdapter,
     (MatMul, "execute", saturating),
     name="saturating_products",
 )
 
 
-@varies("AMB-LANG-46", "scales the inverse transform alone where no norm is named", "ir/fourier/*")
+@varies(
+    "AMB-LANG-46",
+    "scales the inverse transform alone where no norm is named",
+    "ir/fourier/*",
+    "ir/fuzz/*",
+    "ir/rejections/type/*",
+)
 class Backward(OtherText):
     """Has another norm by default."""
 
@@ -257,7 +284,11 @@ class Backward(OtherText):
 BARE = re.compile(r"(?<=[=(,])\s*tensor<([\dx]+)x([a-z]\w*)>|(?<=return) tensor<([\dx]+)x([a-z]\w*)>")
 
 
-@varies("AMB-LANG-53", "leaves anything in a constant without value", *RUNS)
+@varies(
+    "AMB-LANG-53",
+    "leaves anything in a constant without value",
+    *(*RUNS, "ir/kernels/*", "ir/printed-ir/*", "ir/ir-text/*"),
+)
 class Undefined(OtherText):
     """Fills it with ones."""
 
@@ -280,7 +311,7 @@ def wide(*exprs: Any) -> Any:
 WIDE = altered(
     "AMB-LANG-54",
     "has literals of 64 bits where nothing asks for a type",
-    RUNS,
+    (*RUNS, *LOOPS, "ir/precedence/*", "ir/unary-operators/*", "ir/casts/*", "ir/graph-ir/*", "ir/rejections/type/*"),
     ReferenceAdapter,
     *((module, "default_dtype", wide) for module in (values, expressions, calls)),
     name="wide_literals",
@@ -295,7 +326,7 @@ def unchecked(self: Assert, condition: Array, env: Any) -> tuple[Array, ...]:
 UNCHECKED = altered(
     "AMB-LANG-56",
     "has assertions that mean nothing when a program runs",
-    (*RUNS, "ir/string-escapes/*"),
+    (*RUNS, "ir/declarations/*", "ir/fuzz/*", "ir/string-escapes/*", "ir/rejections/type/*"),
     ReferenceAdapter,
     (Assert, "execute", unchecked),
     name="unchecked_assertions",
@@ -313,7 +344,7 @@ def of_scalars(self: Grad) -> Any:
 SCALARS = altered(
     "AMB-LANG-58",
     "has gradients of scalars alone",
-    ("ir/readings-of-texts/*", "ir/gradients*", "ir/derivatives/*", "ir/ir-modules/*", "ir/graph-ir/*"),
+    ("ir/readings-of-texts/*", "ir/gradients*", "ir/derivatives/*", "ir/ir-modules/*", *LOOPS, "ir/rejections/type/*"),
     ReferenceAdapter,
     (Grad, "infer", of_scalars),
     name="scalar_gradients",
