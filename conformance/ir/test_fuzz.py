@@ -77,8 +77,8 @@ def examine(impl, check, made):
 def test_a_legal_program_is_accepted(impl, check, block):
     """Declarations, statements and expressions of every form, put together at random, well typed.
 
-    Names may hide others, indices be fewer than dimensions, and literals have no place that asks for a type (AMB-LANG-86,
-    AMB-LANG-180, AMB-LANG-54).
+    Names may hide others, indices be fewer than dimensions, and literals stand where nothing asks for a type
+    (AMB-LANG-86, AMB-LANG-180, AMB-LANG-54).
     """
     for trial in trials("legal", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
