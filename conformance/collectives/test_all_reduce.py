@@ -6,6 +6,7 @@ import pytest
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.cases import golden, judge
 from tessera_conformance.vectors.counter import counted
 from tessera_conformance.vectors.declared import Question, judge_declared
@@ -17,7 +18,7 @@ FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
 
 @golden("collectives/all_reduce")
 def test_golden(impl, check, vector):
-    """The frozen bits, confirmed by exact rational arithmetic."""
+    """The frozen bits, confirmed by exact rational arithmetic; infinities are ordered as numbers (AMB-COLL-30)."""
     judge(impl, check, vector)
 
 
@@ -47,6 +48,25 @@ def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
     wanted = [max(column) if op == "max" else min(column) for column in zip(*rows, strict=True)]
     for output in outputs:
         check.bits(output, tensor_of(dtype, wanted), f"the {op} over ranks")
+
+
+INFINITE = [[0x7C, 0xFC, 0x7C], [0x3C, 0x3C, 0xFC]]
+"""What two ranks bring in fp8_e5m2: infinities of both signs, and ones."""
+EXTREMES = {"max": [0x7C, 0x3C, 0x7C], "min": [0x3C, 0xFC, 0xFC]}
+SATURATED = {"max": [0x7B, 0x3C, 0x7B], "min": [0x3C, 0xFB, 0xFB]}
+
+
+@feature("operation-access", "fp8-collectives")
+@clause("RT-13-01", "LANG-15-16")
+@pytest.mark.parametrize("op", EXTREMES)
+def test_infinities_are_ordered_as_numbers(impl, check, op):
+    """They are the largest and the smallest, and stay infinite (AMB-COLL-30)."""
+    inputs = [Tensor.from_words("fp8_e5m2", (3,), row) for row in INFINITE]
+    outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op=op))["outputs"]
+    found = [each.words().tolist() for each in outputs]
+    check.reading("AMB-COLL-30", "saturation", found == [SATURATED[op]] * 2)
+    for output in outputs:
+        check.bits(output, Tensor.from_words("fp8_e5m2", (3,), EXTREMES[op]), f"the {op} over ranks")
 
 
 @feature("operation-access", "collective-policy")

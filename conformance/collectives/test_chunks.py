@@ -159,7 +159,10 @@ def test_a_number_of_rows_or_columns_slices_the_tensor(impl, check, shape, chunk
 @clause("COLL-02.3-01", "COLL-02.3-07", "COLL-08-01")
 @pytest.mark.parametrize("given", REFUSED, ids=repr)
 def test_an_impossible_chunk_is_refused(impl, check, given):
-    """No bytes, fewer than none, a unit that is none, no whole number of bytes; two sizes; or none at all."""
+    """No bytes, fewer than none, a unit that is none, no whole number of bytes; two sizes; or none at all.
+
+    As AMB-COLL-01 has it.
+    """
     check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given), "TESS_ERR_INVALID_VALUE")
 
 
@@ -179,7 +182,7 @@ def test_an_impossible_chunk_is_refused(impl, check, given):
     ids=repr,
 )
 def test_bytes_rows_and_columns_exclude_each_other(impl, check, given):
-    """One measure governs; a number of rows or columns is at least 1."""
+    """One measure governs; a number of rows or columns is at least 1 (AMB-COLL-01)."""
     check.returns(impl.collectives.chunks(shape=[8, 8], dtype="fp32", chunk={"rows": 2}))
     check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given), "TESS_ERR_INVALID_VALUE")
 

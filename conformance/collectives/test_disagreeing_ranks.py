@@ -18,6 +18,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 from tessera_conformance.chapters.collectives.kit.readings import recognize_unnoticed
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.observations import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 
@@ -55,8 +56,14 @@ def test_ranks_that_issue_different_collectives_mismatch(impl, check, first, sec
 @clause("COLL-02.1-01")
 def test_a_chunk_has_two_names_and_one_meaning(impl, check):
     """chunk=1KiB on one rank is chunk_bytes=1024 on another (AMB-COLL-01, AMB-COLL-52)."""
+    flags = given(spread(2), c=[1, 0])
+    alike = disagreeing(f"{SUM}, chunk=1KiB", f"{SUM}, chunk=1024")
+    check.returns(impl.collectives.execute(text=alike, function="f", ranks=flags))
     text = disagreeing(f"{SUM}, chunk=1KiB", f"{SUM}, chunk_bytes=1024")
-    check.returns(impl.collectives.execute(text=text, function="f", ranks=given(spread(2), c=[1, 0])))
+    answer = impl.collectives.execute(text=text, function="f", ranks=flags)
+    apart = isinstance(answer, Rejected) and answer.code == MISMATCH
+    check.reading("AMB-COLL-01", "different attributes", apart)
+    check.returns(answer)
 
 
 @clause("COLL-02.1-01")

@@ -5,6 +5,7 @@ import pytest
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     FIRST_LINE,
+    MISMATCH,
     SUM,
     T,
     awaits,
@@ -185,8 +186,14 @@ def test_ranks_may_hint_differently(impl, check):
     sides[1] = [line.replace("%f", "%g").replace("%y", "%z") for line in sides[1]]
     text = program(branch(*sides), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = spread(3)
-    for (found,), value in zip(on_ranks(impl, check, text, given(rows, c=[1, 0, 1])), all_reduce(*rows), strict=True):
-        check.bits(found, value, "the sum")
+    on_ranks(impl, check, text, given(rows, c=[1, 1, 1]))
+    on_ranks(impl, check, text, given(rows, c=[0, 0, 0]))
+    flags = given(rows, c=[1, 0, 1])
+    answer = impl.collectives.execute(text=text, function="f", ranks=flags)
+    apart = isinstance(answer, Rejected) and answer.code == MISMATCH
+    check.reading("AMB-COLL-52", "hints must agree too", apart)
+    for rank, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
+        check.bits(rank["outputs"][0], value, "the sum")
 
 
 # Who waits

@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import varies
+from tessera_conformance.strength import altered, varies
 from tessera_conformance.tensors import Tensor
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import ReferenceAdapter, collectives, payloads
+from tessera_reference.collectives import all_reduce, groups
+from tessera_reference.collectives.chunk_sizes import ChunkSize, read_chunk_size
+from tessera_reference.graph import futures
+from tessera_reference.graph.collective_hints import require_chunk
+from tessera_reference.graph.futures import FutureCollective
+from tessera_reference.numerics.array import Array
 
 RUNS = (
     "collectives/operations/*",
@@ -159,3 +165,75 @@ class Unnoticed(ReferenceAdapter):
             if "tessera.await" in text:
                 raise
             return {"ranks": [{"outputs": [rank["x"]]} for rank in given["ranks"]]}
+
+
+CHUNKED = ("collectives/futures*", "collectives/chunks/*", "collectives/disagreeing-ranks/*", "collectives/waiting/*")
+TERMS = FutureCollective.terms
+
+
+def each_alone(chunk: Any, chunk_bytes: Any) -> None:
+    """Require of each that it is a chunk."""
+    require_chunk(chunk, None)
+    require_chunk(None, chunk_bytes)
+
+
+def read_alone(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+    """Of two, `chunk_bytes` says where chunks end."""
+    if chunk is not None and chunk_bytes is not None:
+        read_chunk_size(function, chunk)
+    return read_chunk_size(function, None if chunk_bytes is not None else chunk, chunk_bytes)
+
+
+def by_their_names(collective: FutureCollective) -> dict[str, object]:
+    """Each of the two has to be alike."""
+    chunks = {name: value for name, value in collective.attributes.items() if name in ("chunk", "chunk_bytes")}
+    return {name: value for name, value in TERMS(collective).items() if name != "chunk"} | chunks
+
+
+def with_hints(collective: FutureCollective) -> dict[str, object]:
+    """Hints have to be alike."""
+    names = ("scope", "path", "priority", "overlap", "qos")
+    return TERMS(collective) | {name: value for name, value in collective.attributes.items() if name in names}
+
+
+TWO_ATTRIBUTES = altered(
+    "AMB-COLL-01",
+    "takes chunk and chunk_bytes for two attributes",
+    CHUNKED,
+    ReferenceAdapter,
+    (futures, "require_chunk", each_alone),
+    (payloads, "read_chunk_size", read_alone),
+    (FutureCollective, "terms", by_their_names),
+    name="two_attributes",
+)
+HINTS = altered(
+    "AMB-COLL-52",
+    "wants the same hints on all ranks",
+    CHUNKED,
+    ReferenceAdapter,
+    (FutureCollective, "terms", with_hints),
+    name="hints_must_agree",
+)
+
+REDUCED = ("collectives/all-reduce/*", "runtime/collective*", "runtime/policy/*")
+LARGEST = 57344.0
+"""The largest finite number of fp8_e5m2."""
+
+
+def saturating(buffers: Sequence[Array], op: Any, **more: Any) -> Array:
+    """Extremes of fp8_e5m2 are finite."""
+    found = all_reduce(buffers, op, **more)
+    if found.dtype.name != "fp8_e5m2" or op not in ("max", "min"):
+        return found
+    return Array(found.dtype, np.where(np.isinf(found.values), np.copysign(LARGEST, found.values), found.values))
+
+
+EXTREMES = altered(
+    "AMB-COLL-30",
+    "saturates extremes of fp8_e5m2",
+    REDUCED,
+    ReferenceAdapter,
+    (groups, "all_reduce", saturating),
+    (collectives, "all_reduce", saturating),
+    name="saturating_extremes",
+)

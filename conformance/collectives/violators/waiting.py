@@ -216,11 +216,6 @@ def alike(*names: str) -> Callable[..., Any]:
     return lambda self: {name: value for name, value in usual(self).items() if name not in names}
 
 
-def with_hints(self: FutureCollective) -> dict[str, object]:
-    """Hints must agree."""
-    return dict(self.attributes)
-
-
 USUAL_SHARD = Group.in_shard.__func__  # type: ignore[attr-defined]  # of a class method
 
 
@@ -250,14 +245,10 @@ DATA = [
     combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
     combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
     combining("COLL-09.2-02", "backwards", "gathers in descending order", IssueAllGather, backwards),
-    changed(
-        "COLL-02.2-02", "hints_must_agree", "wants one scope on all ranks", (FutureCollective, "terms", with_hints)
-    ),
     changed("COLL-02.1-01", "any_op", "does not compare op", (FutureCollective, "terms", alike("op"))),
     changed("COLL-02.1-01", "any_root", "does not compare roots", (FutureCollective, "terms", alike("root"))),
     changed("COLL-02.1-01", "any_chunk", "does not compare chunks", (FutureCollective, "terms", alike("chunk"))),
     changed("COLL-02.1-01", "any_algo", "does not compare algorithms", (FutureCollective, "terms", alike("algo"))),
-    changed("COLL-02.1-01", "names_differ", "compares names of attributes", (FutureCollective, "terms", with_hints)),
     changed("COLL-02.2-03", "ascending", "sorts the ranks of a group", (Group, "in_shard", classmethod(ascending))),
     changed("COLL-02.2-03", "last_axis", "takes the last axis", (Group, "in_shard", classmethod(along_the_last))),
     changed(
