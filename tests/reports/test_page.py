@@ -161,6 +161,43 @@ def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observ
     assert plots.locator("polyline").evaluate("line => getComputedStyle(line).stroke") == colour
 
 
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+LIGHT, DARK = "rgb(251, 251, 249)", "rgb(20, 24, 27)"
+
+
+@needs_browser
+def test_it_is_light_or_dark_as_the_system_is_until_a_reader_chooses(visit, build, observation):
+    tab = visit(build([observation("abi/a")]))
+    for scheme, colour, other in (("light", LIGHT, "Dark"), ("dark", DARK, "Light")):
+        tab.emulate_media(color_scheme=scheme)
+        tab.locator("#scheme", has_text=other).wait_for()
+        assert tab.evaluate(BACKGROUND) == colour
+    tab.click("#scheme")
+    assert (tab.evaluate(BACKGROUND), tab.locator("#scheme").inner_text()) == (LIGHT, "Dark")
+    tab.click("#scheme")
+    tab.emulate_media(media="print")
+    assert tab.locator("h1").evaluate("each => getComputedStyle(each).color") == "rgb(29, 35, 41)"
+
+
+@needs_browser
+def test_print_has_the_causes_the_failures_and_the_number_of_the_other_cases(visit, build, observation):
+    failing = {"verdict": "fail", "checks": [CHECK]}
+    lines = [observation(f"abi/wrong/{number:03}", **failing) for number in range(120)]
+    lines += [observation(f"abi/right/{number:03}") for number in range(880)]
+    tab = visit(build(lines))
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    shown = cases_shown(tab)
+    assert [name for name in shown if "wrong" in name] == [f"abi/wrong/{number:03}" for number in range(120)]
+    assert tab.locator("#left-out").inner_text() == "and 850 more cases, which are in the page"
+    for name in ("#filters", ".copy", "#scheme"):
+        assert tab.locator(name).first.is_hidden(), name
+    assert tab.locator("#cause-list .command").first.inner_text().startswith("tessera-conformance reproduce")
+    tab.emulate_media(media="screen")
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.locator("#left-out").is_hidden()
+
+
 def deadlocked(**changes):
     """A result: p waits in a scope for the window, a task for a token, q for a full channel; p and its scope cycle."""
     use = {"size": 2, "used": 2, "high_water": 2}

@@ -53,6 +53,7 @@ SCRIPTS = (
     "filters.js",
     "address.js",
     "keys.js",
+    "scheme.js",
     "page.js",
 )
 """The pieces of the script, which become one."""

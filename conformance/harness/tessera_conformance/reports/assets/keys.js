@@ -27,6 +27,7 @@ const KEYS = {
   "o": () => document.activeElement.closest?.("#list a")?.click(),
   "?": () => $("keys").showModal(),
 };
+$("show-keys").addEventListener("click", KEYS["?"]);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;

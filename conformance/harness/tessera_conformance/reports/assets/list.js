@@ -69,3 +69,21 @@ function markCurrent() {
   if (current) linkOf(current)?.setAttribute("aria-current", "true");
 }
 
+/** What is printed: all causes, and of the list the failures, at least one block and at most ten. */
+function showPrinted() {
+  $("causes").querySelector(".more")?.click();
+  const blocks = [...$("list").querySelectorAll(".block")], failing = matching.filter((item) => item.counts).length;
+  const printed = Math.min(10, Math.max(1, Math.ceil(failing / ROWS)));
+  blocks.forEach((block, at) => (at < printed ? fillBlock : emptyBlock)(block));
+  const rest = matching.length - printed * ROWS;
+  $("left-out").textContent = rest > 0 ? `and ${plural(rest, "more case")}, which are in the page` : "";
+}
+
+addEventListener("beforeprint", showPrinted);
+addEventListener("afterprint", () => {
+  for (const block of [...$("list").querySelectorAll(".block")].slice(1)) {
+    nearby.unobserve(block);
+    nearby.observe(block); // tells anew which are in view
+  }
+});
+
