@@ -13,7 +13,7 @@ from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
 from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.types import ROW_MAJOR, Memref, Tensor
+from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import annotations, constants, expressions, function_calls, syntax
 from tessera_reference.language.expressions import Expressions
 from tessera_reference.language.modules import ModuleLowering
@@ -83,12 +83,7 @@ def _without_layout(name: str, aliases: Any) -> Any:
     return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
 
 
-def _shared_where_absent(type_: Any) -> Memref:
-    found = _resolve_memref(type_)
-    return replace(found, space="shared") if type_.address_space is None else found
-
-
-_resolve_name, _resolve_memref = annotations._resolve_name, annotations._resolve_memref
+_resolve_name = annotations._resolve_name
 
 TYPES = [
     refuses(
@@ -124,13 +119,6 @@ TYPES = [
         make,
         (annotations, "ADDRESS_SPACES", ("shared", "global", "local")),
         name="local_memref",
-    ),
-    replaced(
-        "LANG-02.3-48",
-        "takes a memref without address space for a shared one",
-        make,
-        (annotations, "_resolve_memref", _shared_where_absent),
-        name="shared_memref",
     ),
     refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
     refuses("mesh_types", "LANG-02.3-47", "has meshes as declarations only", r": mesh<"),

@@ -52,7 +52,6 @@ TILES = [
     covering("no_padding", "does not take padding for cover", _no_padding_goes),
     covering("any_k", "does not compare k with what is summed over", _k_goes),
     overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
-    overlooks("k_of_anything", "LANG-06.1-01", "that k tiles no contraction", "k tiles a contraction"),
     turns_down("k_always", "LANG-06.1-01", "tiles without k", r"schedule\.tile\"\([^)]*\) \{(?![^}]*\bk = )"),
     overlooks("tile_attributes", "LANG-06.1-01", "attributes of a tile that there are not", r"no attribute|is missing"),
 ]
