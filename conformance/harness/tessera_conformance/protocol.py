@@ -15,6 +15,8 @@ from tessera_conformance.schemas import first_problem, has_definition
 from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
+MOST_ULPS = 4.0
+"""How far off an elementary function may be, and is where nothing is declared, in units in the last place."""
 METHOD_NOT_FOUND = -32601
 MALFORMED_ANSWER = -32001
 """The implementation behind an adapter gave it what no answer can be made of."""
@@ -56,7 +58,12 @@ class Arithmetic:
 
     def accuracy(self, function: str) -> float:
         """How many units in the last place an elementary function may be off (AMB-LANG-136)."""
-        return self.accuracies.get(function, 4.0)
+        return self.accuracies.get(function, MOST_ULPS)
+
+    @property
+    def has_loose_functions(self) -> bool:
+        """True if an elementary function is declared to be further off than the decision of AMB-LANG-136 allows."""
+        return any(ulps > MOST_ULPS for ulps in self.accuracies.values())
 
 
 def read_hello(message: Any) -> Hello:

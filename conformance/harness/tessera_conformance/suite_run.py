@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import platform
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.check import Check, Unanswered
+from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered
 from tessera_conformance.deviations import Deviations
 from tessera_conformance.interface import feature_of
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Arithmetic, Hello
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
@@ -29,6 +30,9 @@ from tessera_conformance.session import Exchange, Session
 from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
+
+OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
+"""What the checks are called whose bounds follow from the accuracy of elementary functions."""
 
 
 @dataclass(slots=True)
@@ -125,12 +129,27 @@ class SuiteRun:
         reset_fault = self.session.reset()
         if reset_fault is not None:
             case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
+        error = self._accuracy_reading(case, error)
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         fault = faults[0] if faults else reset_fault
         judgement = after_running(error, case.check.records, fault, self._unclaimed(case, error))
         if judgement.verdict in BLOCKABLE and not judgement.interpretation:
             case.leans = controls(self.registry.constructs, case.id, case.exchanges, error)
         return judgement
+
+    def _accuracy_reading(self, case: Case, error: BaseException | None) -> BaseException | None:
+        """Return another reading where a function that is declared worse than four units is off (AMB-LANG-136)."""
+        message = self.hello.message.get("arithmetic", {}) if isinstance(self.hello, Hello) else {}
+        if not isinstance(error, CheckFailed) or not Arithmetic.of(message).has_loose_functions:
+            return error
+        record = case.check.records[-1]
+        try:
+            is_number = record.kind == "within" and record.actual != "not finite"
+            hangs = is_number and OF_FUNCTIONS.search(record.what) is not None
+            case.check.reading("AMB-LANG-136", "no bound", hangs)
+        except OtherReading as reading:
+            return reading
+        return error
 
     def _unclaimed(self, case: Case, error: BaseException | None) -> str:
         """The feature of the method that answered `unsupported`, where it needs one that is not claimed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -26,8 +27,10 @@ from .own_runtime import own_collectives, own_executables
 from .substitutes import (
     Orders,
     Substitution,
+    careless,
     careless_functions,
     flushing_operations,
+    functions_made_by,
     paired,
     truncated_functions,
     wide_intermediates,
@@ -357,3 +360,14 @@ class Quick(OtherBits):
     def others(self) -> Sequence[Substitution]:
         """What else is computed in another way."""
         return [*careless_functions(), *wide_intermediates(), *flushing_operations()]
+
+
+@varies("AMB-LANG-136", "has functions that are off by up to 48 units, and declares 50", *COMPUTING)
+class Unbounded(Quick):
+    """Fast: functions that are further off than any library's."""
+
+    accuracies: ClassVar[Mapping[str, float]] = dict.fromkeys(elementary.FUNCTIONS, 50.0)
+
+    def others(self) -> Sequence[Substitution]:
+        """What else is computed in another way."""
+        return [*functions_made_by(partial(careless, units=16.0)), *wide_intermediates(), *flushing_operations()]

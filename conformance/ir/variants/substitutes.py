@@ -166,8 +166,8 @@ def truncated(name: str) -> Callable[..., Any]:
     return function
 
 
-def careless(name: str) -> Callable[..., Any]:
-    """Up to three units too small, or one too large, as the operand has it."""
+def careless(name: str, units: float = 1.0) -> Callable[..., Any]:
+    """Up to three times so many units too small, or once too large, as the operand has it."""
 
     def function(*arguments: Any) -> Any:
         operands, kind, overflow = _arguments(name, arguments)
@@ -176,7 +176,7 @@ def careless(name: str) -> Callable[..., Any]:
             exponent, bits = np.frexp(wide)[1] - 1, kind.storage.fraction_bits
             unit = np.ldexp(1.0, np.where(exponent > kind.min_exponent, exponent, kind.min_exponent) - bits)
             code = np.abs(nearest).view(f"u{nearest.dtype.itemsize}") >> (23 - bits if bits < 23 else 0)
-            steps = 1.0 - (code % 5).astype(np.float64)
+            steps = units * (1.0 - (code % 5).astype(np.float64))
             stepped = (nearest.astype(np.longdouble) + np.sign(nearest) * steps * unit).astype(nearest.dtype)
         usable = np.isfinite(nearest) & (nearest != 0) & (np.abs(stepped) <= kind.max_finite)
         return np.where(usable & (np.sign(stepped) == np.sign(nearest)), stepped, nearest)
