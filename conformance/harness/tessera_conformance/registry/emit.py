@@ -69,9 +69,11 @@ def _titles(document: Document) -> str:
 
 
 def _assignments(row: Document | Clause | Interpretation, names: Iterable[str]) -> Iterator[str]:
+    """The fields of a row; one at its default is left out."""
+    defaults = {field.name: field.default for field in fields(row)}
     for name in names:
         value = getattr(row, name)
-        if value is not None and not (isinstance(row, Clause) and value == ()):
+        if value != defaults[name]:
             yield f"{name} = {_value(value, WIDTH - len(name) - 3)}"
 
 

@@ -22,6 +22,7 @@ Verification = Literal["test", "static", "inspection", "untestable"]
 Area = Literal["abi", "ir", "runtime", "collectives"]
 Profile = Literal["core", "extended"]
 Status = Literal["active", "withdrawn"]
+Gap = Literal["contradiction", "example", "silence"]
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 VERIFICATIONS: tuple[Verification, ...] = get_args(Verification)
@@ -118,6 +119,9 @@ class Interpretation:
     status: Status
     feature: str | None = None
     """What an implementation claims in order to be judged by the part that is not core."""
+    kind: Gap = "silence"
+    """A contradiction: one place demands, grants or prints as grammar what another rules out. An example: a printed
+    sample or listing does not follow the text. All else, slips of notation included, is a silence."""
 
     @property
     def file(self) -> str:
