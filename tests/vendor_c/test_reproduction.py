@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.registry.case_index import case_index
+
 from .conftest import ROOT, SOURCES
 
 EVERY = 12
@@ -25,10 +27,10 @@ def rows() -> list[tuple[str, str, str]]:
     caught = {row["name"].partition(".")[2]: row["killers"] for row in matrix["violators"] if "native" in row["name"]}
     table = tomllib.loads((SOURCES / "defects.toml").read_text(encoding="utf-8"))["defect"]
     every = int(os.environ.get("TESSERA_EVERY", EVERY))
-    found = [
-        (row["name"], str(row.get("delay", "")), caught[row["name"]][0]) for row in table if caught.get(row["name"])
-    ]
-    return found[::every]
+    known = case_index()
+    cases = {name: next((case for case in killers if case in known), None) for name, killers in caught.items()}
+    shown = [(row["name"], str(row.get("delay", "")), case) for row in table if (case := cases.get(row["name"]))]
+    return shown[::every]
 
 
 def run(command: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

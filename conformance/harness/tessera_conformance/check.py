@@ -31,7 +31,9 @@ class CheckRecord:
     actual: Any = None
     difference: Difference | None = None
     after: int | None = None
-    """How many exchanges the case had before it; not part of the report."""
+    """How many exchanges the case had before it. Not part of the report, as is `answer`."""
+    answer: Observation | None = None
+    """The answer that it judged, where it judged one as a whole."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class Check:
         return observation.value
 
     def _judge(self, record: CheckRecord, observation: Observation | None = None) -> None:
-        record = replace(record, after=None if self.asked is None else len(self.asked))
+        record = replace(record, after=None if self.asked is None else len(self.asked), answer=observation)
         self.records.append(record)
         if not record.passed:
             raise CheckFailed(record, observation)

@@ -41,6 +41,8 @@ def c_program(content: Mapping[str, Any]) -> str:
         lines += [f"  {line}" for line in writer.call(number, request["method"], request["params"])]
         checks = [check for check in content["checks"] if check["exchange"] == number]
         lines += [f"  {line}" for check in checks for line in writer.judge(number, check)]
+    if content["unseen"]:
+        lines.append("  compared = 0;")
     for check in content["suite_only"]:
         lines.append(f"  only_the_suite({_quoted(check['what'])});")
     return "\n".join([*lines, "  return conclude();", "}", ""])
@@ -221,7 +223,10 @@ class _Writer:
             case "bytes" | "value" if check["path"][1:] == ["data"] and isinstance(check["expected"], str):
                 name = f"e{number}_{self._arrays}"
                 self._arrays += 1
-                yield from self._array(name, check["expected"])
+                if check.get("as"):
+                    name = f"r{check['as']['exchange']}_data"
+                else:
+                    yield from self._array(name, check["expected"])
                 start = check.get("start", 0)
                 yield f"judge_bytes({what}, r{number}_data + {start}, {name}, {len(check['expected']) // 2});"
             case "value" if function and type(check["expected"]) in (int, bool) and len(check["path"]) == 2:

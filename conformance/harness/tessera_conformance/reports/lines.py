@@ -87,7 +87,7 @@ def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], fold
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:
-    told = {name: value for name, value in vars(record).items() if name != "after"}
+    told = {name: value for name, value in vars(record).items() if name not in ("after", "answer")}
     return told | {"difference": asdict(record.difference) if record.difference is not None else None}
 
 

@@ -23,7 +23,7 @@ from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
-from tessera_conformance.reports.bindings import bound_requests, given_out
+from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out
 from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
@@ -75,6 +75,25 @@ def start_command(implementation: str, compiler: str | None = None) -> list[str]
     return served if compiler is None else [*served, f"--compiler={compiler}"]
 
 
+def _unseen(case: Case) -> str:
+    """Why the answers do not show what a check judged that cannot be tied to them; empty where they may."""
+    failing = [record for record in case.check.records if not record.passed]
+    left = [record.actual for record in failing if _how(record, case.exchanges) is None]
+    if any("Profiler" in exchange.method for exchange in case.exchanges):
+        return "what was written to a file is not looked at"
+    if any(isinstance(value, int) and value >= LEAST_HANDLE for actual in left for value in _scalars(actual)):
+        return "where memory lies is another matter in every run"
+    return ""
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _scalars(item)
+    else:
+        yield value
+
+
 def _needs(implementation: str, compiler: str | None) -> str:
     """What the command needs beside the implementation; empty where that is nothing."""
     form, _, rest = implementation.partition(":")
@@ -106,6 +125,7 @@ def _content(implementation: str, case: Case, compiler: str | None, deadlines: t
         "checks": [*_checks(case), *_answered(case)],
         "unanswered": _unanswered(case),
         "suite_only": list(_suite_only(case)),
+        "unseen": _unseen(case),
     }
 
 
@@ -156,11 +176,13 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
     if not tensor and len(places) > 1 and places[-1][0] != (record.after or 0) - 1:
         return None
     number, path = places[-1]
+    other = None if tensor else _other_place(record.expected, exchanges[:number])
     return {
         "how": "tensor" if tensor else "value",
         "exchange": number,
         "path": path,
         "expected": to_wire(record.expected),
+        "as": other,
     }
 
 
@@ -174,7 +196,17 @@ def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[s
             starts = [place // 2 for place in range(0, len(data), 2) if data.startswith(found, place)]
             if len(starts) == 1:
                 place = {"exchange": number, "path": ["returned", "data"], "start": starts[0]}
-                return {"how": "bytes", "expected": expected, **place}
+                other = _other_place(expected, exchanges[:number])
+                return {"how": "bytes", "expected": expected, "as": other, **place}
+    return None
+
+
+def _other_place(expected: Any, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
+    """The earlier answer that has the expected bytes, and no others: a check that two answers agree."""
+    for number, exchange in reversed([*enumerate(exchanges)] if isinstance(expected, str) else []):
+        value = exchange.observation.value if isinstance(exchange.observation, Returned) else {}
+        if value.get("data") == expected:
+            return {"exchange": number, "path": ["returned", "data"]}
     return None
 
 
@@ -205,7 +237,10 @@ def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
 
 
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
-    """The last exchange before the check whose outcome reads as the check recorded it."""
+    """The exchange of the answer that was judged, else the last before the check that reads as it was recorded."""
+    same = [number for number, exchange in enumerate(exchanges) if exchange.observation is record.answer]
+    if same:
+        return same[-1]
     matching = [
         number
         for number, exchange in enumerate(exchanges[: record.after])

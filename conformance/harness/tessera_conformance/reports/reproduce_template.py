@@ -198,6 +198,12 @@ def at(value: Any, path: list[Any]) -> Any:
     return value
 
 
+def wanted(check: Any, outcomes: list[Any]) -> Any:
+    """What a check expects: a value, or what another answer has."""
+    other = check["as"]
+    return at(outcomes[other["exchange"]], other["path"]) if other else check["expected"]
+
+
 def judge(check: Any, outcomes: list[Any]) -> str | None:
     """What is wrong with the answers in the light of one check, or None."""
     outcome = outcomes[check["exchange"]]
@@ -206,13 +212,14 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
         case "tensor":
             return difference(at(outcome, check["path"]), check["expected"])
         case "value":
-            found = at(outcome, check["path"])
-            same = found == check["expected"] and isinstance(found, bool) == isinstance(check["expected"], bool)
-            return None if same else f"expected {short(check['expected'])}, found {short(found)}"
+            found, expected = at(outcome, check["path"]), wanted(check, outcomes)
+            same = found == expected and isinstance(found, bool) == isinstance(expected, bool)
+            return None if same else f"expected {short(expected)}, found {short(found)}"
         case "bytes":
             found, start = at(outcome, check["path"]), 2 * check["start"]
+            expected = wanted(check, outcomes)
             part = found[start : start + len(check["expected"])] if isinstance(found, str) else None
-            return None if part == check["expected"] else f"expected {short(check['expected'])}, found {short(part)}"
+            return None if part == expected else f"expected {short(expected)}, found {short(part)}"
         case "returned":
             return None if "returned" in outcome else f"expected a result, found {short(outcome)}"
         case "answered":
@@ -320,8 +327,8 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
     if CASE["checks"] and not CASE["suite_only"]:
         return AS_EXPECTED, "as expected"
     now, then = ([*map(essence, each, CASE["given"])] for each in (outcomes, CASE["outcomes"]))
-    if any("path" in request["params"] for request in CASE["requests"]):
-        return UNDECIDED, "what was written to a file is not looked at; only the suite can judge it"
+    if CASE["unseen"]:
+        return UNDECIDED, f"{CASE['unseen']}; only the suite can judge it"
     if all(outcome == {"returned": {}} for outcome in now):
         return UNDECIDED, "no answer shows it; only the suite can judge it"
     if now == then:
