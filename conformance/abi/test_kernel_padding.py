@@ -115,7 +115,10 @@ def left(session: MeshSession, kernel: int, buffer: bytes) -> list[float]:
 @clause("RT-10.1-12", "RT-19.B-11")
 @IN_PADDING
 def test_a_kernel_stores_any_byte_but_zero_as_true(impl, check, byte):
-    """A bool in memory is 0 or 1, whichever byte was the argument, and whatever lies in the seven bytes behind it."""
+    """A bool in memory is 0 or 1, whichever byte was the argument, and whatever lies in the seven bytes behind it.
+
+    As AMB-RT-56 has it.
+    """
     session = opened(impl, check)
     kernel = session.kernel("store", TRUTH)
     for value in BYTES_OF_TRUTH:
@@ -158,7 +161,10 @@ def test_true_is_equal_to_true(impl, check):
     ],
 )
 def test_a_kernel_reads_truth_values_in_memory(impl, check, kernel, tensors, wanted):
-    """A tensor of bytes of which none is 1: as choices, compared with such that are 0 and 1, and as numbers."""
+    """A tensor of bytes of which none is 1: as choices, compared with such that are 0 and 1, and as numbers.
+
+    As AMB-RT-56 has it.
+    """
     session = opened(impl, check)
     pointers = [session.upload(each) for each in tensors]
     found = left(session, session.kernel(kernel, TRUTH), struct.pack(f"<{len(pointers)}Q", *pointers))

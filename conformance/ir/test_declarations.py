@@ -200,7 +200,7 @@ FORMS = {
     "type_", [pytest.param(text, id=name, marks=clause(tag)) for name, (text, tag) in FORMS.items()]
 )
 def test_a_type_of_each_form_is_accepted(impl, check, type_):
-    """As type of a parameter of a func and of a kernel, behind an alias, and in a fn type."""
+    """As type of a parameter of a func and of a kernel, behind an alias, and in a fn type (AMB-RT-52)."""
     source = module(
         f"  type t = {type_};",
         func(parameters=f"a: {type_}, b: t, c: fn({type_}) -> t"),

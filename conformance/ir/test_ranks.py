@@ -74,7 +74,7 @@ def test_an_all_reduce_combines_the_ranks_along_its_axis(impl, check, axis, op, 
 @clause("LANG-09-01")
 @pytest.mark.parametrize(("axis", "stride", "extent"), [("a", 6, 2), ("b", 2, 3), ("c", 1, 2)])
 def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):
-    """On 2 x 3 x 2, the last axis counts fastest: with one bit a rank, a sum says who took part."""
+    """On 2 x 3 x 2, the last axis counts fastest: with one bit a rank, a sum says who took part (AMB-RT-52)."""
     mesh = "  mesh g = mesh<axes=[a, b, c], shape=[2, 3, 2]>;"
     source = meshed(mesh, f'return dist.all_reduce(X) @{{axis={axis}, op="sum"}};', parameters="X: int32")
     first = [rank - rank // stride % extent * stride for rank in range(12)]

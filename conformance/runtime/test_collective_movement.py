@@ -86,7 +86,7 @@ def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
 @clause("RT-04.6-12", "RT-04.6-15")
 @pytest.mark.parametrize("dtype", DTYPE_IDS)
 def test_all_gather_of_every_dtype(impl, check, dtype):
-    """Elements are moved bit by bit, whatever they mean, NaN and truth values included (AMB-RT-04)."""
+    """Elements are moved bit by bit, whatever they mean, NaN and truth values included (AMB-RT-04, AMB-RT-56)."""
     session = gathered(impl, check, dp=3)
     inputs = contributions(dtype, 6, 3, seed=820)
     pointer = filled(session, inputs)
@@ -204,7 +204,7 @@ def test_a_root_is_the_rank_and_not_the_id_of_a_device(impl, check):
 @clause("RT-04.6-13", "RT-04.6-15")
 @pytest.mark.parametrize("dtype", DTYPE_IDS)
 def test_broadcast_of_every_dtype(impl, check, dtype):
-    """As many bytes as the dtype takes, and no more."""
+    """As many bytes as the dtype takes, and no more (AMB-RT-56)."""
     session = gathered(impl, check, dp=2)
     inputs = contributions(dtype, 5, 2, seed=880)
     pointer = filled(session, inputs)
@@ -213,3 +213,16 @@ def test_broadcast_of_every_dtype(impl, check, dtype):
     size = 4 * len(inputs[0].data) // 5
     check.equal(found[0].data.hex(), (inputs[1].data[:size] + inputs[0].data[size:]).hex(), "what rank 0 has")
     check.equal(found[1].data.hex(), inputs[1].data.hex(), "what the root has")
+
+
+@feature("rank-memory")
+@clause("RT-04.6-13", "RT-04.6-15")
+def test_each_truth_value_takes_a_byte(impl, check):
+    """Eight of sixteen are sent, which are eight bytes and not one (AMB-RT-56)."""
+    session = gathered(impl, check, dp=2)
+    inputs = [Tensor("bool", (16,), bytes([value]) * 16) for value in (0, 1)]
+    pointer = filled(session, inputs)
+    done(session, "broadcast", pointer, 8, "bool", root=1)
+    found = held(session, pointer, inputs)[0].data
+    check.reading("AMB-RT-56", "bool packed in bits", found == bytes([1] + [0] * 15))
+    check.equal(found.hex(), bytes([1] * 8 + [0] * 8).hex(), "what rank 0 has")

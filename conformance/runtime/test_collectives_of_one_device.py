@@ -61,7 +61,7 @@ def test_an_all_reduce_of_one_is_what_it_brings(impl, check, dtype, op):
 @pytest.mark.parametrize("dtype", DTYPE_IDS)
 @pytest.mark.parametrize("collective", EVERY[2:])
 def test_what_one_rank_moves_is_what_it_brings(impl, check, collective, dtype):
-    """Gathered or broadcast, of every dtype."""
+    """Gathered or broadcast, of every dtype (AMB-RT-56)."""
     kept(opened(impl, check), collective, brought(dtype), **parts_of(collective))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength import Variant, altered
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.runtime import collective_arguments
 from tessera_reference.runtime.arguments import invalid
 from tessera_reference.runtime.calls import collectives, planning
@@ -62,8 +63,20 @@ def of_shares(mesh: Mesh, code: Any, collective: str, count: Any, *rest: Any, **
     return READ(mesh, code, collective, count, *rest, **more)
 
 
+def in_bits(mesh: Mesh, code: Any, collective: str, count: Any, dtype: Any, **more: Any) -> CollectiveCall:
+    """Eight truth values of a broadcast or a gathering are a byte."""
+    call = READ(mesh, code, collective, count, dtype, **more)
+    if call.dtype.name != "bool" or collective not in ("broadcast", "all_gather"):
+        return call
+    shares = 1 if collective == "broadcast" else mesh.axes.size_along(more.get("axis"))
+    if call.count % (8 * shares) and collective == "all_gather":
+        raise invalid(f"count is {call.count}", f"a multiple of {8 * shares}")
+    return replace(call, dtype=DTYPES["int8"], count=-(-call.count // 8))
+
+
 ROOTS = [
     reading("AMB-RT-02", "along_dp", "sends along dp, where each group has its root", along_dp),
     reading("AMB-RT-02", "root_of_device", "takes a root for the id of a device", of_device),
 ]
 SHARES = reading("AMB-RT-04", "counts_of_shares", "takes a count for that of one share", of_shares)
+BITS = reading("AMB-RT-56", "truth_values_in_bits", "packs the truth values that ranks send in bits", in_bits)

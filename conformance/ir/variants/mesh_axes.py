@@ -1,0 +1,32 @@
+"""Meshes whose axes are those of the runtime (language specification, 9; AMB-RT-52)."""
+
+from __future__ import annotations
+
+from tessera_conformance.strength import altered
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.ir.operation import require
+from tessera_reference.ir.types import Mesh
+from tessera_reference.language import annotations as types_of_texts
+from tessera_reference.language import modules, syntax
+
+REACH = ("ir/mesh*", "ir/annotations/*", "ir/collectives/*", "ir/declarations/*", "ir/grammar/*", "ir/ranks/*")
+AXES = ("tp", "pp", "dp", "ep")
+RESOLVE = types_of_texts.resolve_mesh
+
+
+def of_the_runtime(type_: syntax.MeshType) -> Mesh:
+    """A mesh of these axes."""
+    mesh = RESOLVE(type_)
+    require({*mesh.axes} <= {*AXES}, "distributed", f"axes {', '.join(mesh.axes)}", ", ".join(AXES), "LANG-09-01")
+    return mesh
+
+
+RUNTIME_AXES = altered(
+    "AMB-RT-52",
+    "takes meshes of the axes tp, pp, dp and ep alone",
+    REACH,
+    ReferenceAdapter,
+    (types_of_texts, "resolve_mesh", of_the_runtime),
+    (modules, "resolve_mesh", of_the_runtime),
+    name="runtime_axes",
+)
