@@ -10,12 +10,10 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi import Parameter, ParameterLayout, parameter_types, parameters, signatures
-from tessera_reference.abi.float_codes import code_of_float, float_of_code
+from tessera_reference.abi.float_codes import code_of_float
 from tessera_reference.abi.parameter_types import PARAMETER_TYPES, ParameterType
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import abi as methods
-from tessera_reference.numerics.encoding import nan_code
-from tessera_reference.numerics.formats import DType
 
 from ...ir.violators.changes import changed
 
@@ -156,19 +154,7 @@ LAYOUTS = [
 ]
 
 
-def beyond_the_end(value: float, dtype: DType) -> int:
-    """What is too large for an fp8 is not a number there."""
-    code = code_of_float(value, dtype)
-    return nan_code(dtype) if dtype.bits == 8 and abs(value) > abs(float_of_code(code, dtype)) else code
-
-
 BYTES = [
-    changed(
-        "RT-10.1-02",
-        "nonfinite_fp8",
-        "stores what is too large for fp8 as NaN",
-        (parameter_types, "code_of_float", beyond_the_end),
-    ),
     changed(
         "RT-10.1-02",
         "through_doubles",
