@@ -228,10 +228,15 @@ INTERPRETED = {
 """Constructs that a listed alternative refuses: the alternative, the clause, and the plainest program."""
 
 
+def legal(name: str, interpretation: str) -> str:
+    """The title of a construct's case, which names the interpretation."""
+    return f"The plainest program of this kind is accepted: {name.replace('-', ' ')} ({interpretation})."
+
+
 @pytest.mark.parametrize(
     ("reading", "source"),
     [
-        pytest.param(reading, source, id=name, marks=clause(clause_id))
+        pytest.param(reading, source, id=name, marks=[clause(clause_id), title(legal(name, reading[0]))])
         for name, (reading, clause_id, source) in INTERPRETED.items()
     ],
 )
