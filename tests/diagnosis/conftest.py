@@ -23,11 +23,14 @@ from tessera_conformance.verdicts import after_running
 SOURCE = (Path(__file__).parent / "vendor.py").read_text(encoding="utf-8")
 
 
-def library(old: str = "", new: str = "") -> ModuleType:
-    """The vendor's library with one of its lines changed."""
-    assert not old or SOURCE.count(old) == 1, f"{old!r} stands {SOURCE.count(old)} times in the vendor"
+def library(function: str = "", old: str = "", new: str = "") -> ModuleType:
+    """The vendor's library with one line of one of its functions changed."""
+    beginning, mark, rest = SOURCE.partition(f"def {function}(") if function else (SOURCE, "", "")
+    body, gap, others = rest.partition("\n\n\n")
+    assert not function or body.count(old) == 1, f"{old!r} stands {body.count(old)} times in {function}"
     module = ModuleType("small_vendor")
-    exec(compile(SOURCE.replace(old, new) if old else SOURCE, "vendor.py", "exec"), vars(module))
+    source = "".join([beginning, mark, body.replace(old, new) if function else body, gap, others])
+    exec(compile(source, "vendor.py", "exec"), vars(module))
     return module
 
 
@@ -74,6 +77,7 @@ def judged() -> Callable[..., list[dict[str, Any]]]:
                 "title": vector.comment,
                 "clauses": list(vector.clauses),
                 "verdict": verdict,
+                "disposition": "none",
             }
             exchanges = session.exchanges[before:]
             lines.append(json.loads(observed_line(head, check.records, exchanges, {"run": {}}, None).text))

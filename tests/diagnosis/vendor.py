@@ -47,9 +47,53 @@ def total(terms: Array) -> Array:
     return terms[0]
 
 
-def fold(terms: list[Array]) -> Array:
+def fold(terms: Array) -> Array:
     """The sum from left to right."""
-    return reduce(lambda x, y: x + y, terms)
+    return reduce(lambda x, y: x + y, terms) if len(terms) else total(terms)
+
+
+def halves(terms: Array) -> Array:
+    """The sum of the first half and the second, again and again."""
+    while len(terms) > 1:
+        half = (len(terms) + 1) // 2
+        terms = np.concatenate([terms[: len(terms) - half] + terms[half:], terms[len(terms) - half : half]])
+    return total(terms)
+
+
+def truncated(y: Array, dtype: Any) -> Array:
+    """A bf16 result whose last bits are cut off."""
+    if dtype != ml_dtypes.bfloat16:
+        return narrow(y, dtype)
+    return np.where(np.isfinite(y), (y.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32), y).astype(dtype)
+
+
+def away(y: Array, dtype: Any) -> Array:
+    """A bf16 result of which ties are rounded away from zero."""
+    if dtype != ml_dtypes.bfloat16:
+        return narrow(y, dtype)
+    return np.where(
+        np.isfinite(y), (y.view(np.uint32) + 0x8000 & 0xFFFF0000).astype(np.uint32).view(np.float32), y
+    ).astype(dtype)
+
+
+def tf32(x: Array) -> Array:
+    """fp32 operands with ten fraction bits."""
+    words = x.view(np.uint32)
+    words = words + np.uint32(0xFFF) + (words >> np.uint32(13) & np.uint32(1)) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(x), words.view(np.float32), x)
+
+
+def flushed(x: Array) -> Array:
+    """Numbers with subnormal ones taken for zero."""
+    values = wide(x)
+    tiny = np.abs(values) < float(ml_dtypes.finfo(x.dtype).smallest_normal)
+    return np.where(tiny, np.copysign(values.dtype.type(0), values), values).astype(x.dtype)
+
+
+def finite(y: Array, dtype: Any) -> Array:
+    """A result that overflows to the largest number."""
+    limit = y.dtype.type(ml_dtypes.finfo(dtype).max)
+    return np.clip(y, -limit, limit).astype(dtype)
 
 
 def placed(y: Array, axis: int, keepdims: bool) -> Array:

@@ -7,7 +7,7 @@ hypotheses that fit, the first is named, so simple ones stand before special one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tessera_conformance.diagnosis.departure import OWN, Departure
@@ -29,9 +29,22 @@ COMPUTED = STEPWISE | ROUNDED_ONCE
 ANY: frozenset[str] = frozenset()
 """Stands for every operation of the oracle."""
 
+FAMILIES: Mapping[str, frozenset[str]] = {
+    "sums": SUMS,
+    "products": PRODUCTS,
+    "activations": ACTIVATIONS,
+    "operators": ROUNDED_ONCE - ELEMENTARY,
+    "functions": ELEMENTARY,
+    "choices": CHOICES,
+}
+"""The operations of a table by families."""
+
 ORDER, ACCUMULATION, MAXIMUM, ONE_ROUNDING = "LANG-10-06", "LANG-10-01", "LANG-10-03", "LANG-02-04"
 SHAPES, APPROXIMATION = "LANG-02-04", "LANG-10-11"
 GEMM = "LANG-10-02"
+
+ACROSS_OPERATIONS = (ORDER, ACCUMULATION, MAXIMUM, APPROXIMATION, GEMM)
+"""Clauses that speak of many operations, whose cases need not be tagged with them."""
 
 NARROWER = ("fp16", "bf16", "tf32", "fp8_e5m2", "fp8_e4m3")
 TILES = (4, 8, 16, 32, 64)
@@ -39,7 +52,7 @@ TILES = (4, 8, 16, 32, 64)
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A plausible implementation of some operations; `says` ends a sentence that begins "bits equal"."""
+    """A plausible implementation of some operations; `says` ends a sentence that begins with `verb`."""
 
     name: str
     operations: frozenset[str]
@@ -47,6 +60,7 @@ class Hypothesis:
     advice: str
     clause: str
     departure: Departure
+    verb: str = "bits equal "
 
     def applies(self, operation: str) -> bool:
         """True if it says something of an operation."""
@@ -69,6 +83,7 @@ def catalogue() -> Sequence[Hypothesis]:
 
 
 def _orders() -> Iterator[Hypothesis]:
+    """Orders of addition, and with which term a sum begins."""
     canon = {"matmul": "fold", "flash_attention": "fold", "attention": "fold"}
     advices = {
         True: "add in a left fold from +0, or claim the level deterministic and declare this order",
@@ -79,7 +94,12 @@ def _orders() -> Iterator[Hypothesis]:
         for folds, operations in ((True, PRODUCTS), (False, SUMS | {"prod"})):
             right = frozenset(each for each in operations if canon.get(each, "pairwise") == name)
             if operations - right:
-                yield Hypothesis(name, operations - right, says, advices[folds], ORDER, Departure(order=name))
+                departure = Departure(order=name, start="zero" if name == "numpy" else "")
+                yield Hypothesis(name, operations - right, says, advices[folds], ORDER, departure)
+    says, departure = "sums that begin with the first product and not with +0", Departure(start="none")
+    yield Hypothesis("unstarted", PRODUCTS, says, "begin with +0", ORDER, departure)
+    says, departure = "sums that begin with +0 and not with the first term", Departure(start="zero")
+    yield Hypothesis("started", SUMS, says, "begin with the first term", ORDER, departure)
 
 
 def _formulas() -> Iterator[Hypothesis]:
@@ -120,8 +140,6 @@ def _formulas() -> Iterator[Hypothesis]:
         ("by_logarithm", frozenset({"pow"}), "exp(y log x), every step rounded", "round once", APPROXIMATION),
         ("last", frozenset({"argmax"}), "the last of several largest elements", "take the first", SHAPES),
         ("from_zero", frozenset({"negate"}), "0 - x, which loses -0", "flip the sign bit", "LANG-14.2-02"),
-        ("unstarted", frozenset({"matmul"}), "sums that start from the first product and not from +0",
-         "start from +0", ORDER),
     )  # fmt: skip
     for name, operations, says, advice, clause in rows:
         yield Hypothesis(name, operations, says, advice, clause, Departure(form=name))
@@ -201,10 +219,14 @@ def _ranges() -> Iterator[Hypothesis]:
         yield Hypothesis(f"flushed_{name}", operations, words, advice, ONE_ROUNDING, Departure(flushed=name))
     says, advice = "the largest number where a result overflows to infinity", "overflow to infinity, and wrap integers"
     yield Hypothesis("saturated", COMPUTED, says, advice, ONE_ROUNDING, Departure(overflow="saturate"))
+    says, departure = "the largest number where a result is infinite", Departure(overflow="saturate_all")
+    yield Hypothesis("saturated_infinities", COMPUTED, says, advice, ONE_ROUNDING, departure)
     says, advice = "infinity or NaN where a result exceeds fp8", "saturate to the largest number"
     yield Hypothesis("unsaturated", COMPUTED, says, advice, ONE_ROUNDING, Departure(overflow="nonfinite"))
     says, advice = "zeros that are never negative", "keep the sign of zero"
-    yield Hypothesis("lost_signs", frozenset(KERNELS), says, advice, ONE_ROUNDING, Departure(signs="lost"))
+    yield Hypothesis("lost_signs", frozenset(KERNELS), says, advice, ONE_ROUNDING, Departure(signs="results"))
+    says, departure = f"{says} before the last rounding", Departure(signs="steps")
+    yield Hypothesis("lost_signs_of_steps", frozenset(KERNELS), says, advice, ONE_ROUNDING, departure)
 
 
 def _choices() -> Iterator[Hypothesis]:

@@ -23,8 +23,11 @@ from tessera_conformance.oracle.functions import evaluate
 OWN = "own"
 """The operands' own dtype, as an accumulator or as what products are rounded to."""
 
-WIDE = FloatFormat(exponent_bits=20, fraction_bits=160)
-"""Stands for the exact value of an elementary function, which is then rounded in another way."""
+WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
+"""Stands for the exact value of an elementary function, which is then rounded in another way.
+
+Its range lies within that of MPFR, so that an enclosure at its end is decided too.
+"""
 
 
 class GaveUp(Exception):
@@ -50,9 +53,11 @@ class Departure:
 
     `order` is a name of `ORDERS`; `accumulator` and `through` (what a result is rounded to first) are dtypes or `own`;
     `product` is `fused`, `own` or a dtype; `operands` a dtype that operands are rounded to; `flushed` one of
-    `operands`, `results`, `both`, `steps`; `overflow` is `saturate` or `nonfinite`; `form` another formula of the
-    operation; `layout` what is read or written column by column: `left`, `right`, `both`, `result`; `tail` leaves out
-    what exceeds a multiple of so many `terms` or `results`; `signs` is `lost` where no zero is negative.
+    `operands`, `results`, `both`, `steps`; `overflow` is `saturate`, `saturate_all` (infinite operands too) or
+    `nonfinite`; `start` is `zero` where a sum begins with +0, `none` where it begins with its first term; `form` is
+    another formula of the operation; `layout` is what is read or written column by column, `left`, `right`, `both` or
+    `result`; `tail` leaves out what exceeds a multiple of so many `terms` or `results`; `signs` says that no zero is
+    negative: of `steps`, before the last rounding, or of `results`.
     """
 
     order: str = ""
@@ -64,6 +69,7 @@ class Departure:
     operands: str = ""
     flushed: str = ""
     overflow: str = ""
+    start: str = ""
     form: str = ""
     layout: str = ""
     tail: tuple[str, int] | None = None
@@ -109,13 +115,13 @@ class Steps:
             value = value if changed == "fp32" else TF32_OPERAND.round(value)
         if self.departure.flushed in ("operands", "both"):
             value = flushed(value, form)
-        return ZERO if self.departure.signs == "lost" and value is exact.NEGATIVE_ZERO else value
+        return value
 
     def round(self, value: Value, format_: Format | None = None) -> Value:
         """A value rounded as every step is."""
         self.budget.spend()
         form = format_ or self.format
-        if isinstance(form, IntegerFormat) and self.departure.overflow == "saturate":
+        if isinstance(form, IntegerFormat) and self.departure.overflow.startswith("saturate"):
             return limited(value, form)
         found = rounded(value, form, self.departure.steps)
         return flushed(found, form) if self.departure.flushed == "steps" else found
@@ -175,7 +181,8 @@ class Steps:
         kept = self.kept(terms)
         if not kept:
             return ZERO
-        return self.round(_value(ORDERS[self.departure.order or order].run(kept, self)))
+        total = self.round(_value(ORDERS[self.departure.order or order].run(kept, self)))
+        return self.add(total, ZERO) if self.departure.start == "zero" else total
 
     def kept(self, terms: Sequence[Any]) -> Sequence[Any]:
         """The terms that are taken: all, or those of whole tiles."""
@@ -188,20 +195,22 @@ class Steps:
         form, departure = FORMATS[dtype], self.departure
         if not isinstance(form, FloatFormat):
             assert isinstance(form, IntegerFormat)
-            return form.encode(limited(value, form) if departure.overflow == "saturate" else value)
+            return form.encode(limited(value, form) if departure.overflow.startswith("saturate") else value)
         if departure.through:
             value = narrowed(value, departure.through)
+        if departure.signs == "steps":
+            value = FORMATS[ACCUMULATORS.get(dtype, dtype)].round(value)
+            value = ZERO if value is exact.NEGATIVE_ZERO else value
         if departure.result != "nearest_even":
             value = rounded(value, form, departure.result)
-        if departure.signs == "lost" and exact.is_zero(value if value is not NAN else Fraction(1)):
-            value = ZERO
         code = form.encode(value, nonfinite=nonfinite or departure.overflow == "nonfinite")
         magnitude = code & (form.sign_bit - 1)
-        if departure.overflow == "saturate" and isinstance(value, Fraction) and magnitude > form.largest_code:
-            return (code & form.sign_bit) | form.largest_code
+        overflows = magnitude > form.largest_code and value is not NAN
+        if overflows and (departure.overflow == "saturate_all" or (departure.overflow and isinstance(value, Fraction))):
+            return code if departure.overflow == "nonfinite" else (code & form.sign_bit) | form.largest_code
         if departure.flushed in ("results", "both") and 0 < magnitude < 1 << form.fraction_bits:
-            return code & form.sign_bit if departure.signs != "lost" else 0
-        return code
+            code &= form.sign_bit
+        return 0 if code == form.sign_bit and departure.signs == "results" else code
 
 
 def accumulator_of(dtype: str, departure: Departure) -> str:

@@ -16,6 +16,8 @@ from tessera_conformance.tensors import Tensor
 MOST_BITS = 4
 FEWEST_BITS = 16
 """A hypothesis that the failing cases tell from the right answer by fewer bits is not told."""
+FEWEST_BITS_OF_SOME = 48
+"""The same of a hypothesis for some dtypes where nothing explains the others."""
 FEWEST_BITS_OF_TWO = 32
 """The same of two departures together, of which there are thousands."""
 

@@ -1,8 +1,8 @@
 """Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses whose bits are the observed ones.
 
 The failing questions of one operation are one cause. A hypothesis explains a question if its answer equals the observed
-one in every bit (NaN equals NaN). It is told if it explains all of them, all of a dtype, or else most of the rest, and
-if it differs there from the right answer by at least 16 bits (`evidence`). Where none fits, the diagnosis says how
+one in every bit (NaN equals NaN). It is told if it explains all of them, all of a pair of dtypes, or else most of the
+rest, and if at least 16 bits tell its answers from the right ones (`evidence`). Where none fits, the diagnosis says how
 far off the answers are and where.
 
 A cause takes at most `MOST_STEPS` steps of arithmetic, the same on every machine, and `MOST_SECONDS` of processor time.
@@ -12,40 +12,45 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tessera_conformance.diagnosis.catalogue import ACCUMULATION, GEMM, ONE_ROUNDING, PRODUCTS, Hypothesis, catalogue
-from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departure, GaveUp, accumulator_of
-from tessera_conformance.diagnosis.evidence import FEWEST_BITS, FEWEST_BITS_OF_TWO, bits_between, codes_of
+from tessera_conformance.diagnosis.catalogue import ACCUMULATION, ACROSS_OPERATIONS, GEMM, ONE_ROUNDING, PRODUCTS
+from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, GaveUp
+from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME
 from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.diagnosis.places import description
 from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, frozen_vector
+from tessera_conformance.diagnosis.search import NO_MEANING, Compared, Explained, explanations, merged, nearest, singles
 from tessera_conformance.oracle.formats import ACCUMULATORS
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.tensors import MalformedTensor, Tensor
 
 MOST_STEPS = 300_000
 MOST_SECONDS = 5.0
-FEWEST_OF_REST = 2
-"""Cases that a hypothesis has to explain where it does not explain all of a dtype."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     """A cause of failing arithmetic.
 
-    `sentence` is what people read; `clauses` begins with the clause that the diagnosis speaks of; `cases` are those
-    that it explains. `hypothesis` is a name of the catalogue, empty where none fits; `evidence` is how many bits tell
-    it from the right answer.
+    `says` is what people read, `clauses` begins with the clause that it speaks of, and `cases` are those that it
+    explains, of so many that fail in the operation. `hypothesis` is a name of the catalogue, empty where none fits;
+    `evidence` is how many bits tell its answers from the right ones.
     """
 
     operation: str
     hypothesis: str
-    sentence: str
+    says: str
     clauses: tuple[str, ...]
     cases: tuple[str, ...]
+    failing: int
     evidence: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The whole in words, with the number of cases."""
+        cases = f"{self.operation} case{'' if self.failing == 1 else 's'}"
+        return f"{len(self.cases)} of {self.failing} {cases}: {self.says}"
 
 
 def diagnose(lines: Sequence[Line], vectors: Vectors = frozen_vector) -> list[Diagnosis]:
@@ -54,7 +59,7 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = frozen_vector) -> list[Di
     for each in asked(lines, vectors):
         for operation in dict.fromkeys([each.operation, *(q.call.operation for q in each.questions)]):
             causes.setdefault(operation, []).append(each)
-    found = [one for operation, cases in causes.items() for one in _of_operation(operation, cases)]
+    found = [one for operation, cases in causes.items() for one in _Cause(operation, cases).diagnoses()]
     return sorted(found, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
@@ -69,334 +74,143 @@ class _Clock(Budget):
     def __init__(self) -> None:
         super().__init__(MOST_STEPS)
         self._end = time.process_time() + MOST_SECONDS
+        self._look = MOST_STEPS
 
     def spend(self, steps: int = 1) -> None:
         super().spend(steps)
-        if self.left % 64 == 0 and time.process_time() > self._end:
-            self.left = 0
-            raise GaveUp
+        if self.left < self._look - 256:
+            self._look = self.left
+            if time.process_time() > self._end:
+                self.left = 0
+                raise GaveUp
 
 
-@dataclass(eq=False)
-class Compared:
-    """A question beside its right answer, as codes."""
+class _Cause:
+    """The failing cases that asked for one operation."""
 
-    question: Question
-    right: Tensor
-    budget: Budget
-    _fits: dict[Departure, int | None] = field(default_factory=dict)
+    def __init__(self, operation: str, cases: Sequence[Asked]) -> None:
+        self.operation, self.cases = operation, cases
+        self.budget = _Clock()
+        self.failing = 0
 
-    @cached_property
-    def found_codes(self) -> Sequence[int]:
-        """The observed answer."""
-        return codes_of(self.question.found)
-
-    @cached_property
-    def right_codes(self) -> Sequence[int]:
-        """The right answer."""
-        return codes_of(self.right)
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """The dtypes of the operands and of the result."""
-        return self.question.call.dtype, self.right.dtype
-
-    @property
-    def has_form(self) -> bool:
-        """True if dtype and shape are right."""
-        found = self.question.found
-        return (found.dtype, found.shape) == (self.right.dtype, self.right.shape)
-
-    @property
-    def has_fit(self) -> bool:
-        """True if some hypothesis gives the observed answer."""
-        return any(bits is not None for bits in self._fits.values())
-
-    def fits(self, hypothesis: Hypothesis) -> bool:
-        """True if the hypothesis has been found to give the observed answer."""
-        return self._fits.get(hypothesis.departure) is not None
-
-    def evidence(self, departure: Departure) -> int | None:
-        """The bits by which the hypothesis differs from the right answer; None where it is not the observed one."""
-        if departure not in self._fits:
-            self._fits[departure] = self._compare(departure)
-        return self._fits[departure]
-
-    def _compare(self, departure: Departure) -> int | None:
-        bits = seen = 0
+    def diagnoses(self) -> Iterator[Diagnosis]:
+        """What explains the cases, then what is left unexplained."""
+        questions: list[Compared] = []
+        explained: list[Explained] = []
+        gave_up = False
         try:
-            codes = answer(self.question.call, departure, self.budget, self.right.shape, self.right.dtype)
-            for place, code in codes:
-                if code != self.found_codes[place]:
-                    return None
-                bits += bits_between(code, self.right_codes[place], self.right.dtype)
-                seen += 1
-        except (ArithmeticError, ValueError, LookupError, TypeError, AssertionError):
-            return None  # the departure has no meaning for these operands
-        return bits if seen == len(self.right_codes) else None
+            for each in self._compared():
+                questions.append(each)
+            shaped = sorted((each for each in questions if each.has_form), key=lambda one: one.question.work)
+            explained += explanations(self.operation, shaped)
+        except GaveUp:
+            gave_up = True
+        long = [each.case for each in self.cases if each.too_long]
+        self.failing = len({*_cases_of(questions), *long})
+        if unlike := [each for each in questions if not each.has_form]:
+            yield self._of_forms(unlike)
+        yield from map(self._told, merged(explained))
+        known = [*unlike, *(one for each in explained for one in each.questions)]
+        rest = [each for each in questions if each not in known]
+        gave_up = gave_up or self.budget.left < 0
+        faint = [] if gave_up else [each for each in rest if each.has_fit]
+        faint = faint if Explained(faint, []).evidence < FEWEST_BITS_OF_SOME else []
+        if faint:
+            yield self._faint(faint)
+        if left := [each for each in rest if each not in faint]:
+            yield self._undiagnosed(left, gave_up)
+        if long:
+            yield self._diagnosis(
+                "", "tensors that are too long for the report are not diagnosed", ONE_ROUNDING, [], long
+            )
 
+    def _compared(self) -> Iterator[Compared]:
+        """The questions of the operation that were answered wrongly."""
+        for question in (one for case in self.cases for one in case.questions):
+            if question.call.operation == self.operation:
+                right = question.right or self._canonical(question)
+                if right is not None:
+                    compared = Compared(question, right, self.budget)
+                    if not compared.has_form or compared.found_codes != compared.right_codes:
+                        yield compared
 
-@dataclass(frozen=True, eq=False)
-class _Explained:
-    """Questions and the hypotheses that fit all of them, the first the simplest."""
+    def _canonical(self, question: Question) -> Tensor | None:
+        """The right answer, computed in the form of the found one; None where it has another."""
+        found = question.found
+        codes = [-1] * (found.size * found.format.words)
+        try:
+            for place, code in answer(question.call, CANON, self.budget, found.shape, found.dtype):
+                codes[place] = code
+            return Tensor.from_words(found.dtype, found.shape, codes)
+        except (*NO_MEANING, OverflowError, MalformedTensor):
+            return None
 
-    questions: Sequence[Compared]
-    hypotheses: Sequence[Hypothesis]
+    # Words
 
-    @property
-    def evidence(self) -> int:
-        """The bits of the first hypothesis."""
-        return _bits(self.hypotheses[0], self.questions)
+    def _told(self, explained: Explained) -> Diagnosis:
+        hypothesis, questions = explained.hypotheses[0], explained.questions
+        dtypes = sorted({each.question.call.dtype for each in questions})
+        right = sorted({ACCUMULATORS.get(dtype, dtype) for dtype in dtypes})
+        used = hypothesis.departure.accumulator
+        words = {
+            "accumulator": used if used and used != OWN else right[0] if len(right) == 1 else "the accumulator type",
+            "right_accumulator": right[0] if len(right) == 1 else "the accumulator type of the operands",
+        }
+        others = [each for each in explained.hypotheses if each.departure.changed != hypothesis.departure.changed]
+        also = f" (or {others[0].says.format(**words)})" if others else ""
+        says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
+        of_dtypes = "" if len(_cases_of(questions)) == self.failing else f"{', '.join(dtypes)}: "
+        sentence = f"{of_dtypes}{hypothesis.verb}{says}{also}; {advice}"
+        found = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, evidence=explained.evidence)
+        return replace(found, says=f"{sentence} ({found.clauses[0]})")
 
+    def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
+        """Results of another dtype or shape."""
+        first = min(questions, key=lambda each: each.question.work)
+        found, right = first.question.found, first.right
+        same_shape = all(each.question.found.shape == each.right.shape for each in questions)
+        what = "dtype" if same_shape else "shape"
+        example = f"{found.dtype}{list(found.shape)} for {right.dtype}{list(right.shape)}"
+        says = f"the result has another {what}, such as {example}"
+        return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
-def _of_operation(operation: str, cases: Sequence[Asked]) -> Iterator[Diagnosis]:
-    """The diagnoses of the failing cases that asked for an operation."""
-    budget = _Clock()
-    questions: list[Compared] = []
-    gave_up = False
-    try:
-        questions += _compared(operation, cases, budget)
-    except GaveUp:
-        gave_up = True
-    shaped = [each for each in questions if each.has_form]
-    names = _cases_of(questions)
-    if unlike := [each for each in questions if not each.has_form]:
-        yield _of_forms(operation, unlike, len(names))
-    explained: list[_Explained] = []
-    try:
-        for each in _explanations(operation, sorted(shaped, key=lambda one: one.question.work), budget):
-            explained.append(each)
-    except GaveUp:
-        gave_up = True
-    for each in _merged(explained):
-        yield _told(operation, each, len(names))
-    known = {id(one) for each in explained for one in each.questions}
-    rest = [each for each in shaped if id(each) not in known]
-    faint = [] if gave_up else [each for each in rest if each.has_fit]
-    if faint:
-        yield _faint(operation, faint, len(names))
-    if len(rest) > len(faint) or (gave_up and not questions):
-        yield _undiagnosed(operation, [each for each in rest if each not in faint], len(names), gave_up)
+    def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
+        """Cases that hypotheses fit, of which too few bits differ from the right ones to tell one."""
+        fitting = [each.name for each in singles(self.operation) if all(one.fits(each.departure) for one in questions)]
+        which = f" (what fits: {', '.join(fitting[:3])})" if fitting else ""
+        return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
+    def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
+        where = description([(each.question.call, each.question.found, each.right) for each in questions])
+        end = f"; the diagnosis gave up after {MOST_STEPS:,} steps" if gave_up else ""
+        if (near := nearest(self.operation, questions)) is not None:
+            end = f"; {near.hypotheses[0].name} fits {len(_cases_of(near.questions))} of them{end}"
+        return self._diagnosis("", f"nothing in the catalogue has all these bits{where}{end}", ONE_ROUNDING, questions)
 
-def _compared(operation: str, cases: Sequence[Asked], budget: Budget) -> Iterator[Compared]:
-    """The questions of an operation that were answered wrongly."""
-    for case in cases:
-        for question in case.questions:
-            if question.call.operation != operation:
-                continue
-            right = question.right or _canonical(question, budget)
-            if right is None:
-                continue
-            compared = Compared(question, right, budget)
-            if not compared.has_form or compared.found_codes != compared.right_codes:
-                yield compared
-
-
-def _canonical(question: Question, budget: Budget) -> Tensor | None:
-    """The right answer, computed; None where the found one has so many elements that it is another form."""
-    found = question.found
-    codes = [0] * (found.size * found.format.words)
-    try:
-        for place, code in answer(question.call, CANON, budget, found.shape, found.dtype):
-            codes[place] = code
-    except (ArithmeticError, ValueError, LookupError, TypeError, AssertionError):
-        return None
-    return Tensor.from_words(found.dtype, found.shape, codes)
-
-
-# The search
-
-
-@cache
-def _singles(operation: str) -> Sequence[Hypothesis]:
-    return [each for each in catalogue() if each.applies(operation)]
-
-
-@cache
-def _pairs(operation: str) -> Sequence[Hypothesis]:
-    """Two departures at once: an order or an accumulator with anything else."""
-    kinds = {"order", "accumulator", "product"}
-    firsts = [each for each in _singles(operation) if each.departure.changed <= kinds]
-    return [
-        Hypothesis(
-            f"{first.name}+{second.name}",
-            frozenset({operation}),
-            f"{first.says}, and {second.says}",
-            first.advice,
-            first.clause,
-            first.departure | second.departure,
+    def _diagnosis(
+        self,
+        name: str,
+        says: str,
+        clause: str,
+        questions: Sequence[Compared],
+        cases: Sequence[str] = (),
+        evidence: int = 0,
+    ) -> Diagnosis:
+        clauses = self._clauses(clause, questions)
+        return Diagnosis(
+            self.operation, name, says, clauses, tuple(cases or _cases_of(questions)), self.failing, evidence
         )
-        for at, first in enumerate(firsts)
-        for second in _singles(operation)
-        if not first.departure.changed & second.departure.changed and second not in firsts[:at]
-    ]
 
-
-def _explanations(operation: str, questions: Sequence[Compared], budget: Budget) -> Iterator[_Explained]:
-    """What explains all questions, or those of each pair of dtypes, or parts of these."""
-    if not questions:
-        return
-    singles = _singles(operation)
-    if fitting := _fitting(singles, questions, FEWEST_BITS):
-        yield _Explained(questions, fitting)
-        return
-    grouped: dict[tuple[str, str], list[Compared]] = {}
-    for each in questions:
-        grouped.setdefault(each.group, []).append(each)
-    groups = [_Explained(group, _fitting(singles, group, 1)) for group in grouped.values()]
-    yield from _covered(groups)
-    for group in [each.questions for each in groups if not each.hypotheses]:
-        if fitting := _fitting(_pairs(operation), group, FEWEST_BITS_OF_TWO):
-            yield _Explained(group, fitting)
-        else:
-            yield from _parts(singles, group)
-
-
-def _covered(groups: Sequence[_Explained]) -> Iterator[_Explained]:
-    """Groups by the hypothesis that fits most of them, then by that which fits most of the rest.
-
-    A group that few bits tell from the right answer counts with the others that the same hypothesis fits.
-    """
-    rest = list(groups)
-    while True:
-        taken: dict[Hypothesis, list[_Explained]] = {}
-        for group in rest:
-            for each in group.hypotheses:
-                taken.setdefault(each, []).append(group)
-        enough = {each: own for each, own in taken.items() if _bits(each, _questions(own)) >= FEWEST_BITS}
-        if not enough:
-            return
-        most = max(map(len, enough.values()))
-        best = next(own for own in enough.values() if len(own) == most)
-        yield _Explained(_questions(best), [each for each, own in enough.items() if own == best])
-        rest = [group for group in rest if group not in best]
-
-
-def _questions(groups: Sequence[_Explained]) -> Sequence[Compared]:
-    return [question for group in groups for question in group.questions]
-
-
-def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
-    """The hypotheses that fit every question, and differ enough from the right answers."""
-    dtypes = {each.question.call.dtype for each in questions}
-    alive = [each for each in hypotheses if _is_meant(each.departure, dtypes)]
-    for question in questions:
-        alive = [each for each in alive if question.evidence(each.departure) is not None]
-    return [each for each in alive if _bits(each, questions) >= fewest and _is_seen_twice(each, questions)]
-
-
-def _is_meant(departure: Departure, dtypes: Iterable[str]) -> bool:
-    """False where the accumulator that a departure names is the right one of all dtypes."""
-    known = [each for each in dtypes if each in ACCUMULATORS]
-    return not departure.accumulator or any(accumulator_of(each, departure) != ACCUMULATORS[each] for each in known)
-
-
-def _is_seen_twice(hypothesis: Hypothesis, questions: Sequence[Compared]) -> bool:
-    """False for a tail of which there is one only: the end of sorted operands is special without it."""
-    return hypothesis.departure.tail is None or len(questions) > 1 or questions[0].right.shape[:-1] != ()
-
-
-def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> Iterator[_Explained]:
-    """The hypothesis that fits most questions, then that which fits most of the rest."""
-    rest = list(questions)
-    while len(rest) >= FEWEST_OF_REST:
-        best = _Explained([], [])
-        for each in hypotheses:
-            fitted = [one for one in rest if one.evidence(each.departure) is not None]
-            if len(fitted) > len(best.questions) and _bits(each, fitted) >= FEWEST_BITS:
-                best = _Explained(fitted, [each])
-        if len(best.questions) < FEWEST_OF_REST:
-            return
-        yield best
-        rest = [one for one in rest if one not in best.questions]
-
-
-def _bits(hypothesis: Hypothesis, questions: Sequence[Compared]) -> int:
-    return sum(question.evidence(hypothesis.departure) or 0 for question in questions)
-
-
-def _merged(explained: Sequence[_Explained]) -> Iterator[_Explained]:
-    """Explanations of several dtypes by one hypothesis as one."""
-    by_name: dict[str, list[_Explained]] = {}
-    for each in explained:
-        by_name.setdefault(each.hypotheses[0].name, []).append(each)
-    for several in by_name.values():
-        shared = [one for one in several[0].hypotheses if all(one in each.hypotheses for each in several)]
-        questions = [question for each in several for question in each.questions]
-        yield _Explained(questions, shared or several[0].hypotheses[:1])
-
-
-# Words
-
-
-def _told(operation: str, explained: _Explained, count: int) -> Diagnosis:
-    hypothesis, questions = explained.hypotheses[0], explained.questions
-    cases = _cases_of(questions)
-    dtypes = sorted({each.question.call.dtype for each in questions})
-    right = sorted({ACCUMULATORS.get(dtype, dtype) for dtype in dtypes})
-    used = hypothesis.departure.accumulator
-    words = {
-        "accumulator": used if used and used != OWN else right[0] if len(right) == 1 else "the accumulator type",
-        "right_accumulator": right[0] if len(right) == 1 else "the accumulator type of the operands",
-    }
-    clauses = _clauses(operation, hypothesis.clause, questions)
-    others = [each for each in explained.hypotheses if each.departure.changed != hypothesis.departure.changed]
-    also = f" (or {others[0].says.format(**words)})" if others else ""
-    says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
-    of_dtypes = "" if len(cases) == count else f" ({', '.join(dtypes)})"
-    sentence = (
-        f"{len(cases)} of {_counted(count, operation)}{of_dtypes}: bits equal {says}{also}; {advice} ({clauses[0]})"
-    )
-    return Diagnosis(operation, hypothesis.name, sentence, clauses, tuple(cases), explained.evidence)
-
-
-def _of_forms(operation: str, questions: Sequence[Compared], count: int) -> Diagnosis:
-    """Results of another dtype or shape."""
-    cases, first = _cases_of(questions), min(questions, key=lambda each: each.question.work)
-    found, right = first.question.found, first.right
-    dtypes = {each.question.found.dtype for each in questions if each.question.found.dtype != each.right.dtype}
-    what, name = "shape", "other_shape"
-    if len(dtypes) == 1 and all(each.question.found.shape == each.right.shape for each in questions):
-        what, name = "dtype", "other_dtype"
-    sentence = (
-        f"{len(cases)} of {_counted(count, operation)}: the result has another {what}, such as "
-        f"{found.dtype}{list(found.shape)} for {right.dtype}{list(right.shape)}"
-    )
-    return Diagnosis(operation, name, sentence, _clauses(operation, ONE_ROUNDING, questions), tuple(cases))
-
-
-def _faint(operation: str, questions: Sequence[Compared], count: int) -> Diagnosis:
-    """Cases that hypotheses fit, of which too few bits differ from the right ones to tell one."""
-    cases = _cases_of(questions)
-    names = [each.name for each in _singles(operation) if all(one.fits(each) for one in questions)][:3]
-    which = f" (what fits: {', '.join(names)})" if names else ""
-    sentence = f"{len(cases)} of {_counted(count, operation)}: too few elements differ to name a cause{which}"
-    return Diagnosis(operation, "", sentence, _clauses(operation, ONE_ROUNDING, questions), tuple(cases))
-
-
-def _undiagnosed(operation: str, questions: Sequence[Compared], count: int, gave_up: bool) -> Diagnosis:
-    cases = _cases_of(questions)
-    end = f"; the diagnosis gave up after {MOST_STEPS:,} steps" if gave_up else ""
-    where = description([(each.question.call, each.question.found, each.right) for each in questions])
-    sentence = f"{len(cases)} of {_counted(count, operation)}: nothing in the catalogue has these bits{where}{end}"
-    return Diagnosis(operation, "", sentence, _clauses(operation, ONE_ROUNDING, questions), tuple(cases))
-
-
-def _clauses(operation: str, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
-    """The clause of a diagnosis, and those of its cases, most frequent first."""
-    counted = Counter(name for each in questions for name in each.question.clauses)
-    tagged = [name for name, _ in counted.most_common()]
-    if clause == ONE_ROUNDING and clause not in tagged:
-        return tuple(tagged) or (clause,)
-    if clause == ACCUMULATION and operation in PRODUCTS:
-        clause = GEMM
-    return tuple(dict.fromkeys([clause, *tagged]))
+    def _clauses(self, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
+        """The clause of a diagnosis, and those of its cases, most frequent first."""
+        counted = Counter(name for each in questions for name in each.question.clauses)
+        tagged = [name for name, _ in counted.most_common()]
+        if clause not in (*ACROSS_OPERATIONS, *tagged):
+            return tuple(tagged) or (clause,)
+        if clause == ACCUMULATION and self.operation in PRODUCTS:
+            clause = GEMM
+        return tuple(dict.fromkeys([clause, *tagged]))
 
 
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
     return sorted({each.question.case for each in questions})
-
-
-def _counted(count: int, operation: str) -> str:
-    return f"{count} {operation} case{'' if count == 1 else 's'}"

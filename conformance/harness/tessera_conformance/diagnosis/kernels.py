@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from math import prod
 from typing import Any, TypeAlias
 
@@ -211,11 +211,17 @@ def softmax_row(work: Steps, row: Sequence[Value], whole: Value = ZERO) -> list[
 
 def exponential(work: Steps, value: Value) -> Value:
     """e to the power of a value, or 2 to the power of its multiple."""
-    if work.departure.form == "exp_by_exp2":
-        return work.function(
-            "exp2", work.multiply(value, work.function("reciprocal", work.function("log", Fraction(2))))
-        )
-    return work.function("exp", value)
+    return by_exp2(work, value) if work.departure.form == "exp_by_exp2" else work.function("exp", value)
+
+
+def by_exp2(work: Steps, value: Value) -> Value:
+    """exp2(x log2 e)."""
+    return work.function("exp2", work.multiply(value, work.format.round(_log2_e())))
+
+
+@cache
+def _log2_e() -> Value:
+    return function("reciprocal", WIDE, function("log", WIDE, Fraction(2)))
 
 
 def _logsumexp(work: Work) -> Codes:
@@ -250,7 +256,7 @@ def _matmul(work: Work) -> Codes:
 def dot(work: Steps, left: Sequence[Value], right: Sequence[Value], start: Value = ZERO) -> Value:
     """The inner product: by default a left fold from the start value."""
     terms = work.kept([work.factor(x, y) for x, y in zip(left, right, strict=True)])
-    if work.departure.form == "unstarted" and terms:
+    if work.departure.start == "none" and terms:
         return work.total(terms, "fold")
     if work.departure.order in ("", "fold"):
         return work.total([start, *terms], "fold") if not _is_cut(work) else _from(work, start, terms)
@@ -473,7 +479,7 @@ COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
     ("log1p", "composed"): lambda s, x: s.function("log", s.add(ONE, x)),
     ("log2", "composed"): _log_of("2"),
     ("exp2", "composed"): lambda s, x: s.function("exp", s.multiply(x, s.function("log", Fraction(2)))),
-    ("exp", "composed"): exponential,
+    ("exp", "composed"): by_exp2,
     ("tan", "composed"): lambda s, x: s.divide(s.function("sin", x), s.function("cos", x)),
     ("tanh", "composed"): _by_exp,
     ("sinh", "composed"): lambda s, x: s.multiply(

@@ -18,6 +18,8 @@ Differing: TypeAlias = tuple[Call, Tensor, Tensor]
 
 RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256"))
 """The upper ends of the ranges of a histogram, in units in the last place."""
+BY_CHANCE = 0.9
+"""The share of wrong elements in a tile that is not written: in the others stands what is right by chance."""
 TILES = (64, 32, 16, 8, 4)
 
 
@@ -43,15 +45,37 @@ def _histogram(questions: Sequence[Differing]) -> str:
     return ", ".join([*([ulps] if ulps else []), *special])
 
 
+def is_special(found: int, right: int, dtype: str) -> str:
+    """The special value that two codes differ in, in words; empty where both are numbers."""
+    form = FORMATS[COMPONENTS.get(dtype, dtype)]
+    if not isinstance(form, FloatFormat):
+        return ""
+    sizes = [code & (form.sign_bit - 1) for code in (found, right)]
+    if max(sizes) > form.largest_code:
+        return "with NaN or infinity for another value"
+    return "with a zero of the wrong sign" if sizes == [0, 0] else ""
+
+
+def lies_beyond(size: int, answers: Sequence[tuple[Tensor, Tensor]]) -> bool:
+    """True if the elements that differ are nearly all those beyond a multiple of `size` in the last axis, and no other.
+
+    An element may be right by chance. Results whose last axis is shorter are wrong as a whole, and prove nothing alone.
+    """
+    differing = beyond = longer = 0
+    for mask in (_mask(found, right) for found, right in answers):
+        whole = mask.shape[-1] // size * size if mask.ndim else 0
+        if mask.ndim == 0 or mask[..., :whole].any():
+            return False
+        longer += whole > 0
+        differing += int(mask.sum())
+        beyond += mask[..., whole:].size
+    return longer > 1 and differing >= BY_CHANCE * beyond
+
+
 def _kind(found: int, right: int, dtype: str) -> str:
     """The range that a distance falls into, or which special value is concerned."""
-    form = FORMATS[COMPONENTS.get(dtype, dtype)]
-    if isinstance(form, FloatFormat):
-        sizes = [code & (form.sign_bit - 1) for code in (found, right)]
-        if max(sizes) > form.largest_code:
-            return "with NaN or infinity for another value"
-        if sizes == [0, 0]:
-            return "with a zero of the wrong sign"
+    if special := is_special(found, right, dtype):
+        return special
     distance = steps_between(found, right, dtype)
     return next((name for end, name in RANGES if distance <= end), "more")
 

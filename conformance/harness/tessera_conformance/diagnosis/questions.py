@@ -84,6 +84,8 @@ def _of_case(line: Line, vectors: Vectors) -> Asked | None:
             questions += _questions(line, exchange, call, alone=len(answered) == 1)
         except MalformedTensor:
             return Asked(line["case"], operation, too_long=True)
+        except (LookupError, TypeError, AttributeError):
+            return None  # no answer that a run takes for one
     return Asked(line["case"], operation, questions) if operation else None
 
 
