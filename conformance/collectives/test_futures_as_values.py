@@ -15,7 +15,6 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     program,
     returns,
 )
-from tessera_conformance.differences import first_difference
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
@@ -106,9 +105,5 @@ def test_no_gradient_is_lost_in_a_future(impl, check, way):
         check.rejects(observed, category="types")
         return
     found = [each["outputs"][0] for each in check.returns(observed)["ranks"]]
-    if way == "from-the-future":
-        zeros = tensor_of("fp32", [0] * 8)
-        follows = all(first_difference(each, zeros) is None for each in found)
-        check.reading("AMB-LANG-59", "zero gradient", follows)
     for rank, each in enumerate(found):
         check.bits(each, tensor_of("fp32", [times * 10 * i for i in range(8)]), f"rank {rank}")
