@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,49 @@ def registry() -> Registry:
         "active",
     )
     return Registry(documents, {one.id: one for one in clauses}, {decided.id: decided})
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not on PATH (Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing (pip install playwright)")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=chromium, args=options)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def open_file(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page from a file; what the browser complains of or asks for beside the page fails the test."""
+    complaints: list[str] = []
+    requests: list[str] = []
+
+    def dismiss(dialog: Any) -> None:
+        complaints.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    tab = context.new_page()
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("dialog", dismiss)
+    tab.on("request", lambda request: requests.append(request.url))
+
+    def go(path: Path, address: str = "", width: int = 1400) -> Any:
+        tab.set_viewport_size({"width": width, "height": 1000})
+        tab.goto("about:blank")  # so that the page is loaded, where only what follows # differs
+        requests.clear()
+        tab.goto(path.as_uri() + address)
+        tab.locator("main:not([aria-busy])").wait_for()
+        return tab
+
+    yield go
+    assert complaints == []
+    assert all(url.startswith("file://") for url in requests)
+    assert len(set(requests)) == 1  # a page may be loaded again
+    context.close()

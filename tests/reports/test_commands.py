@@ -43,7 +43,13 @@ def test_the_exit_code_is_the_claim(run, build, killed, observation):
 
 @pytest.mark.parametrize(
     ("form", "start"),
-    [("terminal", "acme-runtime"), ("markdown", "# Conf"), ("junit", "<?xml"), ("html", "<!doctype html>")],
+    [
+        ("terminal", "acme-runtime"),
+        ("markdown", "# Conf"),
+        ("junit", "<?xml"),
+        ("html", "<!doctype html>"),
+        ("badge", "<svg"),
+    ],
 )
 def test_each_format_goes_to_the_terminal_or_to_a_file(run, build, tmp_path, observations, form, start):
     path = build(observations).path
@@ -52,6 +58,16 @@ def test_each_format_goes_to_the_terminal_or_to_a_file(run, build, tmp_path, obs
     assert output.startswith(start)
     assert run("report", path, "--format", form, "--output", tmp_path / "out") == (1, "", "")
     assert (tmp_path / "out").read_text(encoding="utf-8") == output
+
+
+def test_several_reports_are_one_page_and_the_worst_claim_is_the_exit_code(run, build, tmp_path, observation):
+    good, bad = build([observation("abi/a")], name="good"), build([observation("abi/a", "fail")], name="bad")
+    output = tmp_path / "together.html"
+    assert run("report", good.path, bad.path, "--format", "html", "--output", output) == (1, "", "")
+    assert "</html>" in output.read_text(encoding="utf-8")
+    code, printed, complaint = run("report", good.path, bad.path)
+    assert (code, printed) == (2, "")
+    assert "--format: terminal is of one report, and 2 are given; expected html" in complaint
 
 
 def test_all_writes_the_pages_beside_the_report_or_elsewhere(run, build, tmp_path, observations):

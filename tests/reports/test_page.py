@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 import re
-import shutil
 
 import pytest
 
@@ -19,9 +18,6 @@ from tessera_conformance.reports.publish import publish
 pytestmark = pytest.mark.slow
 
 NASTY = "<script>alert(1)</script>"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-NO_BROWSER = "chromium is not on PATH (Debian: apt-get install chromium)"
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)
 
 
 def island(document, name):
@@ -73,43 +69,15 @@ def test_long_texts_are_cut_and_say_so(build, registry, observation):
     assert kept == "y" * LONGEST_PASSED + f" ... ({9000 - LONGEST_PASSED} more characters)"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip(NO_BROWSER)
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing (pip install playwright)")
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
-def visit(browser, registry):
-    """Opens the published page of a report; whatever the browser complains of or asks for fails the test."""
-    complaints, requests = [], []
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    tab = context.new_page()
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("dialog", lambda dialog: (complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
-    tab.on("request", lambda request: requests.append(request.url))
+def visit(open_file, registry):
+    """Opens the published page of a report."""
 
     def go(report, address="", width=1400):
         publish(report, registry)
-        tab.set_viewport_size({"width": width, "height": 1000})
-        tab.goto("about:blank")  # so that the page is loaded, where only what follows # differs
-        requests.clear()
-        tab.goto((report.path.parent / "index.html").as_uri() + address)
-        tab.locator("main:not([aria-busy])").wait_for()
-        return tab
+        return open_file(report.path.parent / "index.html", address, width)
 
-    yield go
-    assert complaints == []
-    assert all(url.startswith("file://") for url in requests)
-    assert len(set(requests)) == 1  # a page may be loaded again
-    context.close()
+    return go
 
 
 def cases_shown(tab):
@@ -125,7 +93,6 @@ def await_case(tab, case):
     tab.locator("#detail h2", has_text=case).wait_for()
 
 
-@needs_browser
 def test_the_counts_are_those_of_the_report(visit, build, registry, observations):
     report = build(observations, problems=["deviation 'x' expired"])
     tab = visit(report)
@@ -145,7 +112,6 @@ def test_the_counts_are_those_of_the_report(visit, build, registry, observations
     assert tab.locator("#by-level .number").all_inner_texts() == ["2 of 7", "0 of 2", "0 of 1", "not testable"]
 
 
-@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observation, scheme):
     figures = [{"plot": "compute", "line": "product", "size": 10**n, "picoseconds": 10**6} for n in (3, 5)]
@@ -165,7 +131,6 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(251, 251, 249)", "rgb(20, 24, 27)"
 
 
-@needs_browser
 def test_it_is_light_or_dark_as_the_system_is_until_a_reader_chooses(visit, build, observation):
     tab = visit(build([observation("abi/a")]))
     for scheme, colour, other in (("light", LIGHT, "Dark"), ("dark", DARK, "Light")):
@@ -179,7 +144,6 @@ def test_it_is_light_or_dark_as_the_system_is_until_a_reader_chooses(visit, buil
     assert tab.locator("h1").evaluate("each => getComputedStyle(each).color") == "rgb(29, 35, 41)"
 
 
-@needs_browser
 def test_print_has_the_causes_the_failures_and_the_number_of_the_other_cases(visit, build, observation):
     failing = {"verdict": "fail", "checks": [CHECK]}
     lines = [observation(f"abi/wrong/{number:03}", **failing) for number in range(120)]
@@ -224,7 +188,6 @@ def showing(build, observation, *returned):
     return build([observation("runtime/wsp/a", exchanges=sent)])
 
 
-@needs_browser
 def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
     """Who waits with what the report says of it, arrows with reasons, and the cycle in the colour of failures."""
     tab = visit(showing(build, observation, deadlocked(), {"outcome": "completed"}))
@@ -249,7 +212,6 @@ def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
     assert box.evaluate("each => getComputedStyle(each).stroke") == tab.locator("#detail h2").evaluate(probe)
 
 
-@needs_browser
 @pytest.mark.parametrize("changes", [{"cycle": 3}, {"waiting": [{}]}, {"resources": {}}, {"channels": None}])
 def test_a_report_of_a_deadlock_that_cannot_be_read_is_shown_as_text(visit, build, observation, changes):
     tab = visit(showing(build, observation, deadlocked(**changes)))
@@ -258,7 +220,6 @@ def test_a_report_of_a_deadlock_that_cannot_be_read_is_shown_as_text(visit, buil
     assert '"outcome"' in tab.locator("#detail").inner_text()
 
 
-@needs_browser
 def test_names_in_a_drawn_deadlock_cannot_break_the_page(visit, build, observation):
     waits = [{"process": NASTY, "reason": "CHANNEL_EMPTY_WAIT", "for": NASTY, "statement": NASTY}]
     tab = visit(showing(build, observation, deadlocked(waiting=waits, cycle=[], channels=[])))
@@ -267,14 +228,12 @@ def test_names_in_a_drawn_deadlock_cannot_break_the_page(visit, build, observati
     assert tab.locator("#detail script").count() == 0
 
 
-@needs_browser
 def test_failures_come_first_and_the_first_is_open(visit, build, observations):
     tab = visit(build(observations))
     assert cases_shown(tab)[:3] == ["ir/matmul/k-tail", "ir/matmul/nasty", "ir/known/unexpected"]
     assert tab.locator("#detail h2").inner_text() == "ir/matmul/k-tail"
 
 
-@needs_browser
 def test_a_failing_case_shows_bits_ulp_clauses_and_the_command(visit, build, observations):
     tab = visit(build(observations))
     open_case(tab, "ir/matmul/k-tail")
@@ -298,7 +257,6 @@ def test_a_failing_case_shows_bits_ulp_clauses_and_the_command(visit, build, obs
     assert tab.evaluate("location.hash") == "#case=ir%2Fmatmul%2Fk-tail"
 
 
-@needs_browser
 def test_a_fault_shows_its_standard_error_and_an_address_opens_its_case(visit, build, observations):
     tab = visit(build(observations), "#case=runtime%2Flaunch%2Fcrash")
     assert tab.locator("#detail h2").inner_text() == "runtime/launch/crash"
@@ -307,7 +265,6 @@ def test_a_fault_shows_its_standard_error_and_an_address_opens_its_case(visit, b
     assert "SIGSEGV in launch; it came back when the calls were replayed" in tab.locator("#detail").inner_text()
 
 
-@needs_browser
 def test_markup_in_titles_reasons_sources_and_summaries_stays_text(visit, build, observations):
     tab = visit(build(observations))
     open_case(tab, "ir/matmul/nasty")
@@ -319,7 +276,6 @@ def test_markup_in_titles_reasons_sources_and_summaries_stays_text(visit, build,
     assert tab.locator("script").count() == 3
 
 
-@needs_browser
 def test_filters(visit, build, observations):
     tab = visit(build(observations))
     tab.click(".chip[data-verdict=fail]")
@@ -344,7 +300,6 @@ def test_filters(visit, build, observations):
     assert set(cases_shown(tab)) == {"ir/matmul/k-tail", "ir/matmul/nasty"}
 
 
-@needs_browser
 def test_documents_open_to_sections_clauses_and_their_cases(visit, build, observations):
     tab = visit(build(observations))
     tab.click("#by-document > details:has-text('Language') > summary .name")
@@ -357,7 +312,6 @@ def test_documents_open_to_sections_clauses_and_their_cases(visit, build, observ
     assert set(cases_shown(tab)) == {"ir/matmul/k-tail", "ir/matmul/nasty"}
 
 
-@needs_browser
 def test_it_can_be_used_by_keyboard(visit, build, observations):
     tab = visit(build(observations))
     tab.keyboard.press("/")
@@ -372,7 +326,6 @@ def test_it_can_be_used_by_keyboard(visit, build, observations):
     assert tab.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
 
 
-@needs_browser
 def test_j_and_k_go_through_the_list_o_opens_and_a_question_mark_lists_the_keys(visit, build, observation):
     tab = visit(build([observation(f"abi/case/{number:03}") for number in range(200)]))
     focused = "document.activeElement.querySelector('.id')?.textContent"
@@ -398,7 +351,6 @@ def test_j_and_k_go_through_the_list_o_opens_and_a_question_mark_lists_the_keys(
     assert tab.locator("#text").input_value() == "jko?/"
 
 
-@needs_browser
 def test_cases_of_what_is_not_implemented_have_a_filter_of_their_own(visit, build, observations, lacking):
     tab = visit(build([*observations, lacking("ir/a", "language.verify")]))
     assert tab.locator(".chip[data-verdict=not_implemented]").inner_text().split() == ["not", "implemented", "1"]
@@ -410,7 +362,6 @@ def test_cases_of_what_is_not_implemented_have_a_filter_of_their_own(visit, buil
     assert len(cases_shown(tab)) == 4
 
 
-@needs_browser
 def test_a_case_that_is_no_longer_listed_is_closed(visit, build, observations):
     tab = visit(build(observations), "#case=ir%2Fmatmul%2Fk-tail")
     tab.fill("#text", "matmul")
@@ -420,7 +371,6 @@ def test_a_case_that_is_no_longer_listed_is_closed(visit, build, observations):
     assert tab.evaluate("location.hash") == "#text=launch"
 
 
-@needs_browser
 def test_a_narrow_window_shows_the_list_first(visit, build, observations):
     tab = visit(build(observations), width=400)
     assert tab.locator("#detail").is_hidden()
@@ -431,27 +381,23 @@ def test_a_narrow_window_shows_the_list_first(visit, build, observations):
     assert tab.evaluate("document.activeElement.textContent").startswith("hangruntime/launch/hang")
 
 
-@needs_browser
 def test_the_badge_says_what_deviations_excuse(visit, build, observation):
     lines = [observation("abi/a"), observation("ir/known/a", "fail", disposition="known_deviation")]
     tab = visit(build(lines))
     assert tab.locator("#claim strong").inner_text() == "SUCCESS, with 1 case excused by deviations"
 
 
-@needs_browser
 def test_an_implementation_that_did_not_start_shows_what_it_wrote(visit, not_started):
     tab = visit(not_started)
     assert tab.locator("#start-stderr").inner_text().startswith("line 1\nline 2\n")
 
 
-@needs_browser
 def test_what_was_decided_shows_with_an_interpretation(visit, build, observations):
     tab = visit(build(observations), "#case=abi%2Fbuffer%2Fsize")
     assert tab.locator("#detail abbr").inner_text() == "AMB-RT-16"
     assert tab.locator("#detail abbr").get_attribute("title") == "Sizes are rounded up"
 
 
-@needs_browser
 def test_an_invalid_report_says_so(visit, killed, observations):
     tab = visit(read(killed(observations)))
     assert "invalid and supports no claim: there is no footer" in tab.locator("#invalid").inner_text()
@@ -468,7 +414,6 @@ FILTER = """([id, value]) => {
 }"""
 
 
-@needs_browser
 def test_each_filter_answers_within_100_ms_at_20000_cases(visit, build, observation):
     """Wherever in the list a reader is: rows that are out of view are no part of the page."""
     clauses = ("RT-10.1-01", "RT-12-01", "LANG-05-01", "COLL-01-01")
@@ -487,7 +432,6 @@ def test_each_filter_answers_within_100_ms_at_20000_cases(visit, build, observat
     assert tab.locator("#shown").inner_text() == "1\u2009000 of 20\u2009000 cases"
 
 
-@needs_browser
 def test_an_address_brings_its_case_into_view_however_far_down_the_list_it_stands(visit, build, observation):
     report = build([observation(f"abi/case/{number:04}") for number in range(5000)])
     for width in (1400, 375):
@@ -511,7 +455,6 @@ def caused(observation):
 CHECK = {"kind": "equal", "passed": False, "what": "size", "expected": 1, "actual": 2, "difference": None}
 
 
-@needs_browser
 def test_the_causes_stand_on_the_first_screen_and_lead_to_their_cases(visit, build, observation):
     report = build(caused(observation))
     tab = visit(report)
@@ -541,7 +484,6 @@ def test_the_causes_stand_on_the_first_screen_and_lead_to_their_cases(visit, bui
     assert len(cases_shown(visit(report, "#cause=3"))) == 5
 
 
-@needs_browser
 def test_causes_beyond_the_fourth_show_when_asked_for(visit, build, observation):
     verdicts = ("crash", "hang", "protocol_error", "harness_error", "not_run")
     tab = visit(build([observation(f"abi/{verdict}", verdict) for verdict in verdicts]))
@@ -551,7 +493,6 @@ def test_causes_beyond_the_fourth_show_when_asked_for(visit, build, observation)
     assert tab.locator("#causes .more").count() == 0
 
 
-@needs_browser
 def test_sections_without_anything_do_not_show(visit, build, observation):
     tab = visit(build([observation("abi/a")]))
     for name in ("problems", "causes", "rooflines"):
@@ -566,7 +507,6 @@ def test_sections_without_anything_do_not_show(visit, build, observation):
     assert rows.all_inner_texts() == ["section 10.1", "2 sections without a case in this run"]
 
 
-@needs_browser
 def test_the_map_counts_cases_by_verdict_and_leads_to_them(visit, build, observations):
     tab = visit(build(observations))
     tab.click("#by-document > details:has-text('Runtime') > summary .name")
@@ -578,7 +518,6 @@ def test_the_map_counts_cases_by_verdict_and_leads_to_them(visit, build, observa
     assert cases_shown(tab) == ["runtime/launch/crash"]
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [320, 375, 768])
 def test_nothing_is_wider_than_a_phone(visit, build, observation, observations, width):
     """Long names, commands and addresses break; no part of the page has to be moved sideways."""
@@ -597,7 +536,6 @@ def addressed(tab):
     return tab.evaluate("decodeURIComponent(location.hash)")
 
 
-@needs_browser
 def test_the_filters_stand_in_the_address_and_come_back_from_it(visit, build, observations):
     report = build(observations)
     tab = visit(report)
@@ -617,13 +555,11 @@ def test_the_filters_stand_in_the_address_and_come_back_from_it(visit, build, ob
     assert addressed(again) == "#case=ir/matmul/nasty"
 
 
-@needs_browser
 def test_an_address_that_says_nothing_known_shows_all(visit, build, observations):
     tab = visit(build(observations), "#verdict=nothing&case=nowhere&document=none&other=1")
     assert len(cases_shown(tab)) == 13
 
 
-@needs_browser
 def test_going_back_restores_the_case_and_its_filters(visit, build, observations):
     tab = visit(build(observations), "#text=matmul")
     open_case(tab, "ir/matmul/nasty")
@@ -660,7 +596,6 @@ WORDS = [  # dtype, storage code, decimal: by the definitions of the formats
 ]
 
 
-@needs_browser
 def test_words_are_shown_in_decimal_beside_hexadecimal_with_the_index(visit, build, observation):
     inputs = [{"$tensor": {"dtype": dtype, "shape": [1, 1], "bits": bits}} for dtype, bits, _ in WORDS]
     sent = [{"method": "a.b", "params": {"x": one}, "observation": {"returned": 1}, "run": {}} for one in inputs]
@@ -671,7 +606,6 @@ def test_words_are_shown_in_decimal_beside_hexadecimal_with_the_index(visit, bui
     assert [digits.replace(" ", "") for _, digits, _ in rows] == [bits for _, bits, _ in WORDS]
 
 
-@needs_browser
 def test_the_elements_that_differ_are_marked_wherever_they_stand(visit, build, observation):
     """300 elements, of which the last and one NaN of another payload differ; only the former is a difference."""
     expected = ["3f800000"] * 299 + ["40000000"]
@@ -688,13 +622,11 @@ def test_the_elements_that_differ_are_marked_wherever_they_stand(visit, build, o
     assert "... 43 more elements" in tab.locator("#detail .checks .tensor").first.inner_text()
 
 
-@needs_browser
 def test_sections_have_the_titles_of_the_documents(visit, build, observations):
     tab = visit(build(observations), "#case=ir%2Fmatmul%2Fk-tail")
     assert "section 15: Appendix B" in tab.locator("#detail .clause-list").inner_text()
 
 
-@needs_browser
 def test_a_pass_without_its_evidence_says_what_there_is_of_it(visit, build, observation):
     kept = {"checks": {"equal": 3, "bits": 1}, "exchanges": 4, "digest": "ab" * 12}
     tab = visit(build([observation("abi/a", evidence=kept)]))
@@ -704,7 +636,6 @@ def test_a_pass_without_its_evidence_says_what_there_is_of_it(visit, build, obse
     assert "reproduce abi/a" in detail
 
 
-@needs_browser
 def test_a_run_of_sixteen_thousand_cases_opens_and_filters_within_a_second(visit, build, observation):
     """As large as the suite: the page is under 5 MB, shown in under a second, and so is a case of the last block."""
     kept = [

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
+from tessera_conformance.reports.badge import badge
 from tessera_conformance.reports.compare import as_json, as_text, compare
+from tessera_conformance.reports.compared_page import compared_page
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.markdown import markdown
@@ -27,6 +29,7 @@ from tessera_conformance.terminal.errors import error_text, print_error, reporti
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
+RENDERS = "Render a report file; with --format html, several of them side by side in one page."
 MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
 COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
 FORMATS: dict[str, Callable[[Report, Registry], str | Iterable[str]]] = {
@@ -34,13 +37,16 @@ FORMATS: dict[str, Callable[[Report, Registry], str | Iterable[str]]] = {
     "markdown": markdown,
     "junit": junit,
     "html": page,
+    "badge": badge,
 }
 
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
     """The command `report`."""
-    parser.description = "Render a report file."
-    parser.add_argument("file", type=Path, metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it")
+    parser.description = RENDERS
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it"
+    )
     parser.add_argument("--format", choices=(*FORMATS, "all"), default="terminal", help="default: %(default)s")
     parser.add_argument(
         "--output", type=Path, metavar="PATH", help="a file, or with `all` a directory (default: FILE's)"
@@ -66,12 +72,30 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """`report FILE`."""
-    report, registry = _read(arguments.file), load_registry(clauses_directory())
+    """`report FILE...`."""
+    reports, registry = [_read(path) for path in arguments.files], load_registry(clauses_directory())
+    if len(reports) > 1:
+        return _show_together(reports, registry, arguments)
+    (report,) = reports
     if arguments.format == "all":
         publish(report, registry, arguments.output)
     else:
         _put(FORMATS[arguments.format](report, registry), arguments.output)
+    return _exit_code(report)
+
+
+def _show_together(reports: Sequence[Report], registry: Registry, arguments: argparse.Namespace) -> int:
+    """Several reports in one page; the exit code is the worst of theirs."""
+    if arguments.format != "html":
+        given = f"{arguments.format} is of one report, and {len(reports)} are given"
+        print_error(error_text("--format", given, "html", "or `tessera-conformance compare` for two"))
+        return UNUSABLE
+    _put(compared_page(reports, registry), arguments.output)
+    return max(map(_exit_code, reports))
+
+
+def _exit_code(report: Report) -> int:
+    """The exit code of a report; a word of complaint where it is invalid."""
     if report.claim == "invalid":
         print_error(error_text(str(report.path), f"not a valid report: {report.problem}", do="run the suite again"))
     return EXIT_CODES[report.claim]

@@ -2,20 +2,14 @@
 
 The page is `assets/page.html` with its style, its script and two islands of data put in, compressed: a JSON object with
 all that the tables and filters need, and, in blocks, one JSON line a case with what was sent, what came back and what
-was expected; a block is unpacked when a case of it is opened. A content policy allows exactly this style and this
-script, by their hashes. The page cuts long texts, those of a case that passed sooner; the report file has them.
+was expected; a block is unpacked when a case of it is opened. The page cuts long texts, those of a case that passed
+sooner; the report file has them.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
 import html
-import json
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from tessera_conformance.registry import Registry
@@ -29,6 +23,7 @@ from tessera_conformance.reports.clause_results import (
     clause_results,
 )
 from tessera_conformance.reports.failures import in_order, missing_feature
+from tessera_conformance.reports.html_document import as_json, cut, document, packed
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.line_defaults import LONG
 from tessera_conformance.reports.observed_line import ObservedLine
@@ -44,6 +39,7 @@ BLOCK = 128
 SCRIPTS = (
     "packed.js",
     "words.js",
+    "bars.js",
     "tensor.js",
     "deadlock.js",
     "case.js",
@@ -58,53 +54,22 @@ SCRIPTS = (
 )
 """The pieces of the script, which become one."""
 
-_ASSETS = Path(__file__).resolve().parent / "assets"
-_PLACE = re.compile(r"@@([A-Z]+)@@")
-
 
 def page(report: Report, registry: Registry) -> Iterator[str]:
     """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
-    style, script = _asset("page.css"), "".join(map(_asset, SCRIPTS))
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
-        "POLICY": _policy(script, style),
-        "STYLE": style,
-        "SCRIPT": script,
         "ROOFLINES": rooflines(report),
-        "DATA": _packed(_json(_data(report, clause_results(report, registry), registry))),
+        "DATA": packed(as_json(_data(report, clause_results(report, registry), registry))),
     }
-    before, after = _asset("page.html").split("@@DETAILS@@")
-    yield _PLACE.sub(lambda place: places[place[1]], before)
+    return document("page.html", ["page.css"], SCRIPTS, places, _blocks(report))
+
+
+def _blocks(report: Report) -> Iterator[str]:
     lines = in_order(report.observed)
     for start in range(0, len(lines), BLOCK):
         block = "\n".join(_details(report, line) for line in lines[start : start + BLOCK])
-        yield f"{chr(10) if start else ''}{_packed(block)}"
-    yield _PLACE.sub(lambda place: places[place[1]], after)
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8")
-
-
-def _policy(script: str, style: str) -> str:
-    """Nothing from anywhere, but this very script and this very style."""
-    return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _packed(text: str) -> str:
-    """A gzip stream in base64: no text inside can end its island; the same bytes for the same text."""
-    return base64.b64encode(gzip.compress(text.encode("utf-8", errors="backslashreplace"), 9, mtime=0)).decode()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+        yield f"{chr(10) if start else ''}{packed(block)}"
 
 
 def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
@@ -119,7 +84,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "scope": [*wording.scope(report), *wording.products(report)],
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
-        "facts": _facts(report),
+        "facts": wording.facts(report),
         "levels": LEVELS,
         "verdicts": VERDICTS,
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
@@ -131,20 +96,6 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "causes": [_cause(report, cause, places) for cause in causes(report)],
         "cases": [_case(line) for line in lines],
     }
-
-
-def _facts(report: Report) -> list[tuple[str, str]]:
-    chosen, run = report.header["selection"], report.header["run"]
-    facts = [
-        ("profile", chosen["profile"]),
-        ("level", chosen["level"]),
-        ("selection", chosen["shard"] or ("whole suite" if chosen["complete"] else "part of the suite")),
-        ("chosen", ", ".join(wording.chosen_parts(report))),
-        ("time", wording.duration(report)),
-        ("started", str(run.get("started", "")).replace("T", " ").removesuffix("+00:00")),
-        ("harness", report.header["harness"]),
-    ]
-    return [(key, value) for key, value in facts if value]
 
 
 def _clause(result: ClauseResult) -> dict[str, Any]:
@@ -182,7 +133,7 @@ def _case(observation: Line) -> dict[str, Any]:
         "cause": observation["cause"],
         "counts": counts_against(observation),
         "missing": missing_feature(observation) is not None,
-        "reason": _cut(observation["reason"], 400),
+        "reason": cut(observation["reason"], 400),
         "seconds": seconds if isinstance(seconds, int | float) else None,
     }
 
@@ -195,7 +146,7 @@ def _details(report: Report, observation: Line) -> str:
         "deviation": wording.deviation_reason(report, observation),
     }
     after = {"left_out": wording.left_out(observation)}
-    parts = [_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), _json(after)[1:-1]]
+    parts = [as_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), as_json(after)[1:-1]]
     return f"{{{','.join(parts)}}}"
 
 
@@ -205,19 +156,15 @@ def _long_fields(observation: Line, longest: int) -> str:
         text = observation.long_text
         if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
             return text
-        return _json(_trimmed(observation.long_fields(), longest))[1:-1]
-    return _json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
+        return as_json(_trimmed(observation.long_fields(), longest))[1:-1]
+    return as_json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:
     if isinstance(value, str):
-        return _cut(value, longest)
+        return cut(value, longest)
     if isinstance(value, list):
         return [_trimmed(item, longest) for item in value]
     if isinstance(value, dict):
         return {key: _trimmed(item, longest) for key, item in value.items()}
     return value
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} more characters)"

@@ -95,6 +95,21 @@ def _seconds(run: Mapping[str, Any]) -> float | None:
     return float(seconds) if isinstance(seconds, int | float) else None
 
 
+def facts(report: Report) -> list[tuple[str, str]]:
+    """What was run, when, and by which harness: names and values."""
+    chosen, run = report.header["selection"], report.header["run"]
+    rows = [
+        ("profile", chosen["profile"]),
+        ("level", chosen["level"]),
+        ("selection", chosen["shard"] or ("whole suite" if chosen["complete"] else "part of the suite")),
+        ("chosen", ", ".join(chosen_parts(report))),
+        ("time", duration(report)),
+        ("started", str(run.get("started", "")).replace("T", " ").removesuffix("+00:00")),
+        ("harness", report.header["harness"]),
+    ]
+    return [(key, value) for key, value in rows if value]
+
+
 def claim_title(report: Report) -> str:
     """The claim, and how many cases count for nothing because a deviation excuses them."""
     excused = sum(line["disposition"] in ("known_deviation", "waived") for line in report.observed)

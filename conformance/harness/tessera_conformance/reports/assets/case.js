@@ -3,6 +3,16 @@
 
 // One case in full: what was sent, what came back, what was expected. Joined before page.js into one script.
 
+/** The blocks of details, and by block the cases that have been unpacked. */
+const blocks = $("details").textContent.split("\n"), unpackedBlocks = new Map();
+
+/** What the list does not show of a case. */
+async function detailsOf(item) {
+  const { place } = item, block = Math.floor(place / data.block);
+  if (!unpackedBlocks.has(block)) unpackedBlocks.set(block, unpacked(blocks[block]).then((text) => text.split("\n")));
+  return JSON.parse((await unpackedBlocks.get(block))[place % data.block]);
+}
+
 /** Whether the case that is open was opened by the page, not by a reader. */
 let openedAlone = false;
 

@@ -1,8 +1,5 @@
 // The map: clauses by outcome and cases by verdict, by document and section. Joined before page.js into one script.
 
-const BARS = data.outcomes.map(([name]) => name).filter((name) => name !== "not_testable");
-const OTHERWISE = { inspection: "by inspection", untestable: "not testable" };
-
 /** The verdicts by which a case is filtered and counted: what is not implemented fails too. */
 const verdictsOf = (item) => (item.missing ? [item.verdict, NOT_IMPLEMENTED] : [item.verdict]);
 const known = new Set(data.cases.flatMap(verdictsOf));
@@ -23,34 +20,13 @@ for (const item of data.cases) {
   }
 }
 
-function tally(members) {
-  const counts = new Map(BARS.map((name) => [name, 0]));
-  for (const { outcome } of members) if (counts.has(outcome)) counts.set(outcome, counts.get(outcome) + 1);
-  return counts;
-}
-
-const total = (counts) => [...counts.values()].reduce((sum, number) => sum + number, 0);
-
 /** A name, a bar of outcomes, how many of the testable clauses pass, and the cases of the place by verdict. */
 function measure(tag, name, members, place, address) {
-  const counts = tally(members), all = total(counts);
-  const bar = make("span", "bar");
-  const said = [];
-  for (const outcome of BARS) {
-    if (!counts.get(outcome)) continue;
-    said.push(`${counts.get(outcome)} ${outcomeWords.get(outcome)}`);
-    const part = make("i", `is-${outcome}`);
-    part.style.flexGrow = counts.get(outcome);
-    part.title = said.at(-1);
-    bar.append(part);
-  }
-  bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", said.join(", ") || "nothing a test can judge");
+  const counts = tally(members);
   const title = make("span", "name", name);
   title.title = name;
-  const number = make("span", "number", make("b", "", String(counts.get("pass"))), ` of ${all}`);
-  if (all === 0) number.replaceChildren("not testable");
-  return make(tag, "measure", title, bar, number, ...(place ? [verdictCells(place, address)] : []));
+  const number = passNumber(counts);
+  return make(tag, "measure", title, outcomeBar(counts), number, ...(place ? [verdictCells(place, address)] : []));
 }
 
 /** The number of cases of each verdict, each of which leads to these cases. */
@@ -77,21 +53,6 @@ function clauseRow(clause) {
 
 /** The way to the cases of one clause. */
 const clauseLink = (id) => makeLink("link", `#${new URLSearchParams({ clause: id })}`, id);
-
-/** A row that opens; what is inside is made when it is first opened. */
-function folding(row, inside) {
-  const fold = make("details", "", row);
-  fold.addEventListener("toggle", () => {
-    if (fold.open && fold.children.length === 1) fold.append(...inside());
-  });
-  return fold;
-}
-
-/** Number and title of a clause's section, as the document has them. */
-function sectionName({ document, section }) {
-  const number = /^\d/.test(section) ? `section ${section}` : section, title = data.sections[document]?.[section];
-  return title ? `${number}: ${title}` : number;
-}
 
 function sectionFold(inside) {
   const place = sectionPrefix(inside[0].id);

@@ -1,6 +1,6 @@
 "use strict";
 
-// The two islands of data, which are compressed. Joined before the others into one script.
+// The islands of data, which are compressed. Joined before the others into one script.
 
 const $ = (id) => document.getElementById(id);
 
@@ -16,14 +16,4 @@ if (typeof DecompressionStream === "undefined") {
   $("invalid").hidden = false;
 }
 const data = JSON.parse(await unpacked($("data").textContent));
-
-/** The blocks of details, and by block the cases that have been unpacked. */
-const blocks = $("details").textContent.split("\n"), unpackedBlocks = new Map();
-
-/** What the list does not show of a case. */
-async function detailsOf(item) {
-  const { place } = item, block = Math.floor(place / data.block);
-  if (!unpackedBlocks.has(block)) unpackedBlocks.set(block, unpacked(blocks[block]).then((text) => text.split("\n")));
-  return JSON.parse((await unpackedBlocks.get(block))[place % data.block]);
-}
 
