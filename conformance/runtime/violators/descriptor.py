@@ -127,17 +127,6 @@ def short_accepted(self: Tree, n: int, start: bool = False) -> Tree:
         return self
 
 
-def toggled(clause: str, toggle: str) -> Violation:
-    """A toggle that may be off."""
-
-    def check(self: StableMath) -> None:
-        others = {name: value for name, value in vars(self).items() if name != toggle}
-        if not all(others.values()):
-            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessLaunch", "a toggle is off", "on")
-
-    return changed(clause, f"unstable_{toggle}", f"lets {toggle} be unstable", (StableMath, "__post_init__", check))
-
-
 def refuse_as_invalid(self: StableMath) -> None:
     """Another status for a toggle that is off."""
     if not all(vars(self).values()):
@@ -147,9 +136,6 @@ def refuse_as_invalid(self: StableMath) -> None:
 REFUSED = [
     changed("RT-11-02", "any_tree", "takes its own order where a tree does not fit", (Tree, "over", fitting)),
     changed("RT-11-02", "short_tree", "reduces what a tree names", (Tree, "over", short_accepted)),
-    toggled("RT-11-05", "softmax"),
-    toggled("RT-11-06", "log_sum_exp"),
-    toggled("RT-11-07", "clamp"),
     changed(
         "RT-11-05", "other_status", "refuses toggles with another status",
         (StableMath, "__post_init__", refuse_as_invalid),

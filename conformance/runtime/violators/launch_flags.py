@@ -146,16 +146,6 @@ def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork
     return replaced(clause, description, BuildsOnce, varying(bound), name=name)
 
 
-def rewritten(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """A new policy counts for what is queued already."""
-    answer = call(**given)
-    context = adapter.runtime.context(given["context"], "tessSetNumericsPolicy")
-    for _, stream in adapter.runtime.handles.live("stream"):
-        if stream.mesh.context is context:
-            stream.carried[:] = [replace(each, policy=context.policy) for each in stream.carried]
-    return answer
-
-
 def products_backwards(
     self: LaunchWork, executable: Any, rank: int, arguments: Mapping[str, Array], right: Any = LaunchWork._executed
 ) -> Mapping[str, Array]:
@@ -199,7 +189,6 @@ DETERMINISM = [
         "is deterministic where reductions are stable only",
         lambda work: bool(work.stream.mesh.context.policy and work.stream.mesh.context.policy.stableReductions),
     ),
-    answering("RT-04.7-10", "rewritten", "lets a policy count for queued work", "tessSetNumericsPolicy", rewritten),
     answering(
         "RT-04.7-10",
         "not_governing",
