@@ -266,7 +266,7 @@ def test_fors_may_be_nested(impl, check):
 def test_the_variable_of_a_for_is_int32_and_its_own(impl, check):
     """It can be used where an int32 is wanted, and leaves an outer name as it was (AMB-LANG-86, AMB-LANG-94).
 
-    The end of a range does not count (AMB-LANG-29).
+    The end of a range does not count (AMB-LANG-29, AMB-LANG-92).
     """
     body = [
         "let k: int32 = 40;",

@@ -78,7 +78,7 @@ def test_a_legal_program_is_accepted(impl, check, block):
     """Declarations, statements and expressions of every form, put together at random, well typed.
 
     Names may hide others, indices be fewer than dimensions, and literals stand where nothing asks for a type
-    (AMB-LANG-86, AMB-LANG-180, AMB-LANG-54).
+    (AMB-LANG-86, AMB-LANG-180, AMB-LANG-54, AMB-LANG-92).
     """
     for trial in trials("legal", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
@@ -91,7 +91,7 @@ def test_a_legal_program_is_accepted(impl, check, block):
     [pytest.param(name, block, marks=feature(name), id=f"{name}-{block}") for name in FEATURES for block in range(2)],
 )
 def test_a_legal_program_with_a_feature_is_accepted(impl, check, name, block):
-    """Programs of the core and of one feature more (AMB-LANG-86, AMB-LANG-180)."""
+    """Programs of the core and of one feature more (AMB-LANG-86, AMB-LANG-180, AMB-LANG-92)."""
     for trial in trials("legal", block, 6, (name,)):
         check.accepts(impl.language.verify(source=trial.subject.source))
         examine(impl, check, [replace(trial, thorough=False)])
@@ -103,7 +103,7 @@ def test_a_legal_program_with_a_feature_is_accepted(impl, check, name, block):
 def test_a_legal_program_gives_the_same_again(impl, check, block):
     """Parsed, verified, lowered and executed twice, a program has one meaning and its results one value.
 
-    AMB-LANG-86, AMB-LANG-180.
+    AMB-LANG-86, AMB-LANG-180, AMB-LANG-92.
     """
     for trial in trials("legal", 100 + block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))
@@ -116,7 +116,7 @@ def test_a_legal_program_gives_the_same_again(impl, check, block):
 def test_the_answer_does_not_depend_on_the_spelling(impl, check, block):
     """Names, spaces, comments, parentheses, the order of functions and the place of attributes change no answer.
 
-    AMB-LANG-86, AMB-LANG-180.
+    AMB-LANG-86, AMB-LANG-180, AMB-LANG-92.
     """
     for trial in trials("variant", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))

@@ -45,7 +45,7 @@ def test_rows_and_columns(impl, check):
     operands = {"A": A, "V": [1, -2]}
     judge_gradients(impl, check, "A[:, 1] * V", operands, {"A": [[0, 1, 0], [0, -2, 0]], "V": [2, 5]})
     judge_gradients(impl, check, "A[1, 0:2] * V", operands, {"A": [[0, 0, 0], [1, -2, 0]], "V": [4, 5]})
-    judge_gradients(impl, check, "A[0][2] * V", operands, {"A": [[0, 0, -1], [0, 0, 0]], "V": [3, 3]})
+    judge_gradients(impl, check, "A[0, :][2] * V", operands, {"A": [[0, 0, -1], [0, 0, 0]], "V": [3, 3]})
 
 
 ASSIGNED = {
@@ -113,7 +113,7 @@ def test_a_branch_without_else_leaves_the_value_its_gradient(impl, check, holds)
 def test_every_turn_of_a_loop(impl, check, turns):
     """x**n by a loop has the slope n * x**(n - 1): none for no turn, and more than that of one turn for five.
 
-    The end of a range does not count (AMB-LANG-29).
+    The end of a range does not count (AMB-LANG-29, AMB-LANG-94).
     """
     before = ["let y: fp32 = 1.0;", "for (k in 0:n) { y = y * a; }"]
     operands = {"a": 3, "n": tensor_of("int32", turns)}
@@ -155,7 +155,7 @@ def test_branches_in_loops(impl, check):
 @clause("LANG-05.5-01", "LANG-02-10")
 def test_rows_in_a_loop(impl, check):
     """A sum of squares, row by row, through slices of a matrix (AMB-LANG-29)."""
-    before = ["let s: tensor<3xfp32> = A[0] * 0.0;", "for (k in 0:2) { s = s + A[k] * A[k]; }"]
+    before = ["let s: tensor<3xfp32> = A[0, :] * 0.0;", "for (k in 0:2) { s = s + A[k, :] * A[k, :]; }"]
     judge_gradients(impl, check, "s", {"A": A}, {"A": [[2, 4, 6], [8, 10, 12]]}, before=before)
 
 

@@ -116,7 +116,10 @@ def test_a_kernel_may_return_early(impl, check, n, a, b):
     ids=["copy", "hidden", "iterator", "argument", "scalars"],
 )
 def test_only_an_assignment_to_the_parameter_writes_it(impl, check, body):
-    """Not one to a copy, to another of its name, in a called func, or to a scalar (AMB-LANG-86, AMB-LANG-95)."""
+    """Not one to a copy, to another of its name, in a called func, or to a scalar.
+
+    AMB-LANG-86, AMB-LANG-92, AMB-LANG-95.
+    """
     source = module(
         func("P[0] = 0;", "return P;", parameters=f"P: {VECTOR}", name="clear"),
         kernel(body, parameters=f"n: int32, A: {VECTOR}, m: int32, B: {VECTOR}"),

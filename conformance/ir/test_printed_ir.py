@@ -132,7 +132,7 @@ def test_a_printed_operation_is_the_same_operation(impl, check, vector):
 def test_names_that_are_used_again_are_told_apart(impl, check, at):
     """Names of inner blocks, loops and several assignments: each value has a name of its own in the text.
 
-    The end of a range does not count (AMB-LANG-29).
+    The end of a range does not count (AMB-LANG-29, AMB-LANG-86, AMB-LANG-92).
     """
     source = program(
         "let x: int32 = a + 1;",
@@ -154,7 +154,7 @@ def test_names_that_are_used_again_are_told_apart(impl, check, at):
 def test_open_extents_in_branches_and_loops_are_the_same_in_the_text(impl, check, shape):
     """What a branch yields and a loop carries has extents that are not known, and is added to itself (AMB-LANG-122).
 
-    The end of a range does not count (AMB-LANG-29).
+    The end of a range does not count (AMB-LANG-29, AMB-LANG-94).
     """
     source = program(
         "if (a > 0) { X = X + X; a = a - 1; }",

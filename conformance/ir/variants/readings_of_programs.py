@@ -46,7 +46,8 @@ PROGRAMS = (
     *(f"ir/{topic}/*" for topic in ("constants", "constructs", "control-flow", "declarations", "evaluation")),
     *(f"ir/{topic}/*" for topic in ("expressions", "func-declarations", "fuzz", "grammar", "indexing", "kernels")),
     *(f"ir/{topic}/*" for topic in ("literals", "purity", "readings-of-programs", "rejections", "statements")),
-    *(f"ir/{topic}/*" for topic in ("shapes", "type-rules", "types", "worked-examples")),
+    *(f"ir/{topic}/*" for topic in ("gradients-of-programs", "printed-ir", "shapes", "type-rules", "types")),
+    "ir/worked-examples/*",
 )
 """Cases that read programs of the DSL."""
 

@@ -151,7 +151,7 @@ MOVEMENT = [
         "turned",
         "A transpose of three axes, flattened and cut.",
         "let T: tensor<4x2x5xfp32> = op.transpose(A) @{perm=[2, 0, 1]}; "
-        "let F: tensor<8x5xfp32> = op.reshape(T) @{shape=[8, 5]}; return F[1:7, 4:0:-2], F[3];",
+        "let F: tensor<8x5xfp32> = op.reshape(T) @{shape=[8, 5]}; return F[1:7, 4:0:-2], F[3, :];",
         "tensor-ops",
         A="fp32 2x5x4",
     ),
