@@ -20,7 +20,7 @@ REGISTRY = load_registry(clauses_directory())
 @pytest.mark.slow
 def test_the_program_of_a_control_case_has_its_construct_and_none_after_it():
     constructs = [construct for construct in REGISTRY.constructs if construct.pattern]
-    items = {item.stash[CASE].id: item for item in suite_of(["ir/constructs/"]).items}
+    items = {item.stash[CASE].id: item for item in suite_of(["ir/constructs/", "ir/readings-of-texts/"]).items}
     run = SuiteRun(DirectTransport(ReferenceAdapter, "reference"), REGISTRY)
     for place, construct in enumerate(constructs):
         case, judgement = put(run, items[construct.control])
