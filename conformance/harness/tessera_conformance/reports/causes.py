@@ -4,18 +4,20 @@ Cases that went wrong in one way (a wrong value, the same refusal, the same stat
 one function) are grouped by the trait that tells them best from the cases that pass: a value of an argument, a method,
 a clause, a test. How well a trait tells is its F2 measure: the share of these failures that have it, and the share of
 the judged cases with it that fail, the first counting more. The best trait takes its cases, then the next of the rest.
-It is fault localization by spectra as of Jones and Harrold, "Empirical evaluation of the Tarantula automatic
-fault-localization technique" (2005), with arguments of calls in the place of lines of code.
+Arithmetic that a hypothesis explains (`diagnosis`) is a cause of its own. The rest is fault localization by spectra as
+of Jones and Harrold, "Empirical evaluation of the Tarantula automatic fault-localization technique" (2005), with
+arguments of calls in the place of lines of code.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tessera_conformance.diagnosis import diagnose
 from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
 from tessera_conformance.reports.journal import Report
@@ -25,6 +27,7 @@ Form = tuple[str, ...]
 Trait = tuple[str, str]
 """A kind of trait and its name."""
 
+WRONG_VALUE: Form = ("value",)
 KINDS = ("call", "clause", "test", "file")
 """The kinds of traits; of two that tell equally well, the earlier kind counts."""
 RECALL = 4
@@ -53,7 +56,9 @@ class Cause:
     blocked: int
     """The cases that lean on one of these and so were not judged."""
     diagnosis: str = ""
-    """What a hypothesis about the arithmetic says, where one fits."""
+    """The operation, and what a hypothesis about its arithmetic says, where one fits."""
+    speaks_of: tuple[str, ...] = ()
+    """The clauses that the hypothesis speaks of."""
 
     @property
     def smallest(self) -> Line:
@@ -62,8 +67,9 @@ class Cause:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        """The clauses of the cases, those of the smallest case first: it does little beside what is wrong."""
-        return tuple(dict.fromkeys(name for line in self.lines for name in line["clauses"]))
+        """The clause that the diagnosis speaks of, then those of the cases, the smallest first: it does little else."""
+        named = (name for line in self.lines for name in line["clauses"])
+        return tuple(dict.fromkeys([*self.speaks_of, *named]))
 
     def sentence(self) -> str:
         """Return how many cases went wrong, how, and what they have in common."""
@@ -115,6 +121,8 @@ class _Group:
     form: Form
     trait: Trait
     lines: list[Line]
+    diagnosis: str = ""
+    speaks_of: tuple[str, ...] = ()
 
 
 def causes(report: Report) -> list[Cause]:
@@ -126,11 +134,23 @@ def causes(report: Report) -> list[Cause]:
     forms: dict[Form, list[Line]] = {}
     for line in bad:
         forms.setdefault(_form(line), []).append(line)
+    explained = list(_diagnosed(forms))
     failing = Counter(name for line in bad for name in line["clauses"])
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
     groups = (group for form, lines in forms.items() for group in _groups(form, lines, passing))
-    return sorted((_cause(group, passing, failing, blocked) for group in groups), key=_rank)
+    return sorted((_cause(group, passing, failing, blocked) for group in (*explained, *groups)), key=_rank)
+
+
+def _diagnosed(forms: dict[Form, list[Line]]) -> Iterator[_Group]:
+    """Yield the groups of wrong values that a hypothesis explains, and take their cases out of the others."""
+    left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
+    for found in diagnose(list(left.values())) if left else ():
+        lines = [left.pop(case) for case in found.cases if case in left] if found.hypothesis else []
+        if lines:
+            yield _Group(WRONG_VALUE, ("file", ""), lines, f"{found.operation}: {found.says}", found.clauses[:1])
+    if WRONG_VALUE in forms:
+        forms[WRONG_VALUE] = list(left.values())
 
 
 def _rank(cause: Cause) -> tuple[bool, int]:
@@ -145,7 +165,9 @@ def _cause(
     mended = tuple(sorted(name for name, number in cited.items() if failing[name] == number))
     lines = tuple(sorted(group.lines, key=_size))
     leaning = sum(blocked.get(line["case"], 0) for line in lines)
-    return Cause(group.form, group.trait, lines, passing.get(group.trait, 0), mended, leaning)
+    return Cause(
+        group.form, group.trait, lines, passing.get(group.trait, 0), mended, leaning, group.diagnosis, group.speaks_of
+    )
 
 
 def _size(line: Line) -> tuple[int, int, str]:
@@ -219,7 +241,7 @@ def _form(line: Line) -> Form:
         return ("refused", _code(actual))
     if kind in ("status", "rejects"):
         return (kind, expected.removeprefix("a "), "acceptance" if actual == "returned a result" else _code(actual))
-    return ("value",)
+    return WRONG_VALUE
 
 
 def _code(described: str) -> str:

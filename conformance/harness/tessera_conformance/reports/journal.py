@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.blocking import settled
@@ -36,6 +36,9 @@ from tessera_conformance.terminal.errors import error_text
 from tessera_conformance.verdicts import VERDICTS
 
 FORMAT = 4
+if TYPE_CHECKING:
+    from tessera_conformance.reports.causes import Cause
+
 FILE_NAME = "report.jsonl"
 REPORT = f"the {FILE_NAME} of a run"
 MOST_UNPACKED = 1 << 30
@@ -84,6 +87,13 @@ class Report:
     def left_out_profiles(self) -> Mapping[str, int]:
         """By named profile, how many core MUST clauses are unsupported for want of its features."""
         return left_out_profiles(self.header["implementation"]["hello"], self.plan, self.observed)
+
+    @cached_property
+    def causes(self) -> Sequence[Cause]:
+        """The causes of the cases that count against the claim; found once for all renderings."""
+        from tessera_conformance.reports.causes import causes  # it reads reports itself
+
+        return causes(self)
 
     @property
     def failures(self) -> list[Line]:
