@@ -1,8 +1,8 @@
-"""Writes the picture of a report's page, images/report.png: `python docs/draw_report.py`.
+"""Writes the pictures of pages, images/report.png and images/together.png: `python docs/draw_report.py`.
 
 The report is that of the reference with one defect, an error of one unit in the last place in every softmax of bf16,
-under the golden vectors of three operations. The picture is taken with chromium, which has to be on PATH, or at
-$CHROMIUM.
+under the golden vectors of three operations. Side by side with the reference stand two runs of it: the first has the
+defect in every matrix product too. The pictures are taken with chromium, which has to be on PATH, or at $CHROMIUM.
 """
 
 from __future__ import annotations
@@ -18,25 +18,34 @@ from typing import Any
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
 
-PICTURE = Path(__file__).parent / "images" / "report.png"
-SIZE = {"width": 1280, "height": 1400}
+PICTURES = Path(__file__).parent / "images"
 OPTIONS = ("-k", "golden and (softmax or matmul or exp)")
 
 
 class Acme(ReferenceAdapter):
     """An implementation that a vendor might have."""
 
+    version = "2.1"
+    wrong: tuple[str, ...] = ("softmax",)
+
     def hello(self) -> dict[str, Any]:
         """As the reference's, under another name."""
-        identity = {"name": "acme-runtime", "version": "2.1", "device": "acme-x1"}
+        identity = {"name": "acme-runtime", "version": self.version, "device": "acme-x1"}
         return {**super().hello(), "implementation": identity, "documents": ["language_ir"]}
 
     def language_execute(self, **params: Any) -> dict[str, Any]:
         """The last bit of the first element is wrong where a softmax gives bf16."""
         result = super().language_execute(**params)
-        if "softmax" in params["source"]:
+        if any(f"op.{name}" in params["source"] for name in self.wrong):
             result["outputs"] = [_off_by_one(output) for output in result["outputs"]]
         return result
+
+
+class AcmeBefore(Acme):
+    """Its version before, with the defect in the matrix product too."""
+
+    version = "2.0"
+    wrong = ("softmax", "matmul")
 
 
 def _off_by_one(tensor: Tensor) -> Tensor:
@@ -45,23 +54,29 @@ def _off_by_one(tensor: Tensor) -> Tensor:
     return Tensor(tensor.dtype, tensor.shape, bytes([tensor.data[0] ^ 1]) + tensor.data[1:])
 
 
-def run(folder: Path) -> None:
-    """Make the report in a folder."""
+def run(folder: Path, implementation: str) -> None:
+    """Make the report of an implementation in a folder."""
     here = Path(__file__).parent
     path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=py:draw_report:Acme", *OPTIONS]
+    command = [sys.executable, "-m", "tessera_conformance", "run", f"--impl={implementation}", *OPTIONS]
     subprocess.run([*command, f"--report-dir={folder}"], env={**os.environ, "PYTHONPATH": path}, check=False)
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """What a browser shows of the page, with its first failure open."""
+def together(reports: list[Path], page: Path) -> None:
+    """Make the page of several reports."""
+    command = [sys.executable, "-m", "tessera_conformance", "report", *map(str, reports), "--format=html"]
+    subprocess.run([*command, f"--output={page}"], check=False)
+
+
+def photograph(page: str, picture: Path, height: int) -> None:
+    """Keep what a browser shows of the page."""
     from playwright.sync_api import sync_playwright
 
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        tab = launched.new_page(viewport=SIZE, color_scheme="light")
-        tab.goto(page.as_uri())
+        tab = launched.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+        tab.goto(page)
         tab.locator("main:not([aria-busy])").wait_for()
         tab.screenshot(path=picture)
         launched.close()
@@ -69,5 +84,11 @@ def photograph(page: Path, picture: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        run(Path(folder))
-        photograph(Path(folder) / "index.html", PICTURE)
+        names = {"before": "py:draw_report:AcmeBefore", "after": "py:draw_report:Acme", "reference": "reference"}
+        reports = [Path(folder) / name for name in names]
+        for report, implementation in zip(reports, names.values(), strict=True):
+            run(report, implementation)
+        photograph((reports[1] / "index.html").as_uri(), PICTURES / "report.png", 1400)
+        page = Path(folder) / "together.html"
+        together(reports, page)
+        photograph(f"{page.as_uri()}#differ=1", PICTURES / "together.png", 1000)

@@ -16,7 +16,7 @@ import pytest
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.badge import badge
 from tessera_conformance.reports.compared_page import compared_page
-from tessera_conformance.reports.journal import Report
+from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.reports.publish import write_text
 
 pytestmark = pytest.mark.slow
@@ -92,6 +92,24 @@ def test_runs_that_were_asked_for_different_things_are_told(
         "The runs differ in level: deterministic, fast.",
         "Some runs are of a part of the suite: what they left out is untested.",
     ]
+
+
+def test_runs_that_did_not_end_or_not_start_are_shown_and_told(
+    killed: Callable[..., Path],
+    observation: Callable[..., dict[str, Any]],
+    not_started: Report,
+    registry: Registry,
+    open_file: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    reports = [read(killed([observation("abi/a")])), not_started]
+    write_text(tmp_path / "compared.html", compared_page(reports, registry))
+    tab = open_file(tmp_path / "compared.html")
+    assert tab.locator(".implementation h2").all_inner_texts() == ["acme-runtime on acme-x1", "rpc:acme"]
+    assert "of acme-runtime on acme-x1 is invalid: there is no footer" in tab.locator("#notes").inner_text()
+    assert (
+        tab.locator(".implementation .badge").first.get_attribute("aria-label") == "Tessera conformance: invalid report"
+    )
 
 
 def test_implementations_stand_side_by_side_with_their_claims_and_histories(shown: Callable[..., Any]) -> None:

@@ -39,11 +39,13 @@ function foldedFacts(run) {
   return make("details", "", make("summary", "", make("span", "name", run.implementation)), make("dl", "facts", ...rows));
 }
 
-/** A bar for each run, the last one at the right, and below it what the last one changed. */
+/** A bar for each run, of what some run was asked the part that passes; below them what the last run changed. */
 function historyOf(runs) {
+  const asked = data.clauses.filter((clause) => runs.some((run) => outcomeOf(run, clause) !== "untested"));
+  const all = total(tallyOf(asked, runs[0]));
   const bars = runs.map((run) => {
     const counts = tallyOf(data.clauses, run), part = make("b"), bar = make("i", `is-${run.claim}`, part);
-    part.style.height = `${100 * counts.get("pass") / total(counts)}%`;
+    part.style.height = `${100 * counts.get("pass") / Math.max(1, all)}%`;
     bar.title = `${run.implementation}, ${new Map(run.facts).get("started") ?? ""}: ` +
       `${counts.get("pass")} of ${total(counts)} clauses pass${changesOf(run)}`;
     return bar;
