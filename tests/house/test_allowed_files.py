@@ -43,6 +43,7 @@ AMONG_THE_REPORTS = {
     "mutants.md",
     "probes",
     "reference",
+    "spec-feedback.md",
     "variants.json",
     "variants.md",
     "vendor_c",

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tessera_conformance import locations
 from tessera_conformance.commands import clauses as commands
 from tessera_conformance.commands.clauses import configure_clauses
+from tessera_conformance.registry import source
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import Registry
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 HEADERS = {
     "runtime_abi": ("RT", "# 1. Streams\n\nA stream is   a queue.\n  Work runs in order.\n"),
@@ -118,6 +124,36 @@ class SmallRegistry:
         code = args.handler(args)
         printed = self.capture.readouterr()
         return code, printed.out + printed.err
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    """The registry as shipped."""
+    return load_registry(locations.clauses_directory())
+
+
+@pytest.fixture(scope="session")
+def specifications(registry: Registry) -> dict[str, source.Specification]:
+    """The texts of the specifications, which the project does not carry."""
+    directory = Path(os.environ.get("TESSERA_SPECS") or CHECKOUT.parent / "shared" / "specs")
+    if not directory.is_dir():
+        pytest.skip("needs the texts of the specifications: set TESSERA_SPECS to their folder")
+    found, missing = source.read_specifications(registry.documents.values(), directory)
+    assert missing == []
+    return found
+
+
+@pytest.fixture(scope="session")
+def quotations(specifications: dict[str, source.Specification]) -> Callable[[str], set[tuple[str, ...]]]:
+    """The runs of eight words that a text has in common with a specification."""
+    length = 8
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"[a-z0-9_]+", text.lower())
+        return {tuple(words[start : start + length]) for start in range(len(words) - length + 1)}
+
+    quotable = {run for text in specifications.values() for run in runs(" ".join(text.lines))}
+    return lambda text: quotable & runs(text)
 
 
 @pytest.fixture

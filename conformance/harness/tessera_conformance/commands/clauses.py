@@ -1,4 +1,4 @@
-"""The command line `tessera-conformance clauses`: list, show, check, lock, coverage.
+"""The command line `tessera-conformance clauses`: list, show, check, lock, coverage, annotate, feedback.
 
 Exit codes: 0 when all is well, 1 when the registry or its tests have problems, 2 when the question cannot be answered
 (an unknown id, an unreadable directory). Every problem is printed with its place and its remedy.
@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.registry import emit, lock, source
+from tessera_conformance.registry.annotate import Knowledge, Run, annotated
+from tessera_conformance.registry.annotated_page import document_page, first_page
 from tessera_conformance.registry.case_index import case_index, cases_by_clause
+from tessera_conformance.registry.cited_tests import naming_tests
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
+from tessera_conformance.registry.feedback import feedback
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
 from tessera_conformance.reports.claim import JUDGED
-from tessera_conformance.reports.clause_results import clause_results
-from tessera_conformance.reports.journal import UnreadableReport, read, report_in
+from tessera_conformance.reports.clause_results import OUTCOME_WORDS, clause_results
+from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
+from tessera_conformance.reports.publish import write_text
+from tessera_conformance.reports.wording import implementation_name
 from tessera_conformance.terminal.errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 
 SOUND, PROBLEMS = 0, 1
+FEEDBACK = "spec-feedback.md"
 
 
 def configure_clauses(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +61,15 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
     counting.add_argument("--json", action="store_true", help="print a JSON object")
     report_help = "count beside them the clauses that this run has judged: a report.jsonl, packed or not, or its folder"
     counting.add_argument("--report", type=Path, metavar="PATH", help=report_help)
+    annotating = _add(
+        actions, "annotate", "write the specifications as pages, with all that is known of them", annotate
+    )
+    annotating.add_argument("--specs", type=Path, metavar="DIR", required=True, help="the texts of the specifications")
+    verdicts_help = "show the verdicts of this run beside the clauses; may be given again"
+    annotating.add_argument("--report", type=Path, metavar="PATH", action="append", default=[], help=verdicts_help)
+    annotating.add_argument("--output", type=Path, metavar="DIR", required=True, help="the folder for the pages")
+    telling = _add(actions, "feedback", "list what the specifications leave open, for their authors", print_feedback)
+    telling.add_argument("--output", type=Path, metavar="FILE", help="write it to a file instead of printing it")
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
@@ -197,10 +213,61 @@ def report(args: argparse.Namespace) -> int:
 
 def _judged(path: Path, registry: Registry) -> set[str]:
     """The clauses that a run has judged. Raises `UnreadableReport`."""
+    results = clause_results(_whole_report(path), registry)
+    return {name for name, found in results.items() if found.outcome in JUDGED}
+
+
+def _whole_report(path: Path) -> Report:
+    """The report of a path. Raises `UnreadableReport`, also for one that is not valid."""
     report = read(report_in(path))
     if report.problem is not None:
         raise UnreadableReport(f"{report.path}: {report.problem}")
-    return {name for name, found in clause_results(report, registry).items() if found.outcome in JUDGED}
+    return report
+
+
+def annotate(args: argparse.Namespace) -> int:
+    """Write the pages and the feedback; write nothing where the texts are not those that the registry was made from."""
+    registry = load_registry(_directory(args))
+    specifications, missing = source.read_specifications(registry.documents.values(), args.specs)
+    problems = [*missing, *source.changed_sources(registry, specifications)]
+    if problems:
+        print_problems(problems)
+        return PROBLEMS
+    runs = _runs(args.report, registry)
+    cases = coverage(registry, cases_by_clause(case_index())).cases
+    known = Knowledge(registry, cases, naming_tests(locations.suite_directory()), runs)
+    documents = {key: annotated(registry.documents[key], text, known) for key, text in specifications.items()}
+    args.output.mkdir(parents=True, exist_ok=True)
+    write_text(args.output / "index.html", first_page(documents, known))
+    for key, passages in documents.items():
+        write_text(args.output / f"{key}.html", document_page(registry.documents[key], passages, known))
+    write_text(args.output / FEEDBACK, feedback(registry, known.tests))
+    print(f"{args.output}: index.html, a page for each of {len(documents)} documents, {FEEDBACK}")
+    return SOUND
+
+
+def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
+    """What each report says, under the name of its implementation, and its path where a name is there already."""
+    runs: list[Run] = []
+    for path in paths:
+        report = _whole_report(path)
+        name = implementation_name(report)
+        if name in {run.name for run in runs}:
+            name = f"{name} ({path})"
+        outcomes = {name: OUTCOME_WORDS[found.outcome] for name, found in clause_results(report, registry).items()}
+        verdicts = {line["case"]: line["verdict"] for line in report.observed}
+        runs.append(Run(name, outcomes, verdicts))
+    return runs
+
+
+def print_feedback(args: argparse.Namespace) -> int:
+    """Print, or write to a file, what the specifications leave open."""
+    text = feedback(load_registry(_directory(args)), naming_tests(locations.suite_directory()))
+    if args.output is None:
+        print(text, end="")
+    else:
+        write_text(args.output, text)
+    return SOUND
 
 
 def _as_json(found: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:

@@ -122,6 +122,8 @@ class Interpretation:
     kind: Gap = "silence"
     """A contradiction: one place demands, grants or prints as grammar what another rules out. An example: a printed
     sample or listing does not follow the text. All else, slips of notation included, is a silence."""
+    wording: str | None = None
+    """A proposed sentence for the specification, where the decision does not read as one."""
 
     @property
     def file(self) -> str:
