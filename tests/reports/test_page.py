@@ -606,6 +606,14 @@ def test_words_are_shown_in_decimal_beside_hexadecimal_with_the_index(visit, bui
     assert [digits.replace(" ", "") for _, digits, _ in rows] == [bits for _, bits, _ in WORDS]
 
 
+def test_an_address_of_64_bits_keeps_its_digits(visit, build, observation):
+    pointer = 12457238044535159809  # no double has this value
+    sent = [{"method": "a.b", "params": {"x": [pointer, 0.5]}, "observation": {"returned": pointer}, "run": {}}]
+    tab = visit(build([observation("abi/a", exchanges=sent)]))
+    open_case(tab, "abi/a")
+    assert tab.locator("#detail .exchanges pre").all_inner_texts() == [f"[{pointer},0.5]", str(pointer)]
+
+
 def test_the_elements_that_differ_are_marked_wherever_they_stand(visit, build, observation):
     """300 elements, of which the last and one NaN of another payload differ; only the former is a difference."""
     expected = ["3f800000"] * 299 + ["40000000"]

@@ -10,7 +10,15 @@ const blocks = $("details").textContent.split("\n"), unpackedBlocks = new Map();
 async function detailsOf(item) {
   const { place } = item, block = Math.floor(place / data.block);
   if (!unpackedBlocks.has(block)) unpackedBlocks.set(block, unpacked(blocks[block]).then((text) => text.split("\n")));
-  return JSON.parse((await unpackedBlocks.get(block))[place % data.block]);
+  return parsed((await unpackedBlocks.get(block))[place % data.block]);
+}
+
+/** JSON in which integers beyond 2 ** 53, such as pointers, keep their digits, where the browser can. */
+function parsed(text) {
+  return JSON.parse(text, (key, value, context) => {
+    const rounded = Number.isInteger(value) && !Number.isSafeInteger(value);
+    return rounded && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+  });
 }
 
 /** Whether the case that is open was opened by the page, not by a reader. */
@@ -151,7 +159,7 @@ function shown(value, other) {
   const inside = JSON.stringify(value, (key, item) => {
     return item && item.$tensor ? `\u0001${tensors.push(item.$tensor) - 1}\u0002` : item;
   }, 2);
-  const oneLine = JSON.stringify(JSON.parse(inside)); // as short as it is with the places of tensors
+  const oneLine = JSON.stringify(parsed(inside)); // as short as it is with the places of tensors
   const pieces = (oneLine.length <= 90 ? oneLine : inside).split(/"\\u0001(\d+)\\u0002"/);
   return make("pre", "", ...pieces.map((piece, at) => (at % 2 ? tensorRows(tensors[piece]) : piece)));
 }

@@ -64,7 +64,7 @@ function documentFold([key, title]) {
   const members = data.clauses.filter((clause) => clause.document === key);
   return folding(measure("summary", title, members, key, `document=${encodeURIComponent(key)}`), () => [
     ...data.levels.map((level) => [level, members.filter((clause) => clause.level === level)])
-      .filter(([, inside]) => inside.length)
+      .filter(([, inside]) => total(tally(inside)))
       .map(([level, inside]) => make("div", "inside", measure("div", level, inside))),
     ...withCasesFirst([...groupBy(members, "section").values()], ([clause]) => sectionPrefix(clause.id), "section", sectionFold),
   ]);
