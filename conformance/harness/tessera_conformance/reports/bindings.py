@@ -109,6 +109,19 @@ def given_out(exchanges: Sequence[Exchange]) -> list[list[Path]]:
     return [[path for path, value in _leaves(result) if path and _is_given_out(path[-1], value)] for result in results]
 
 
+def given_twice(exchanges: Sequence[Exchange]) -> bool:
+    """Tell whether memory was given out again before it was released: which of the two a request means is not known."""
+    live: set[int] = set()
+    for exchange in exchanges:
+        if isinstance(exchange.observation, Returned):
+            live -= {exchange.params[name] for name in MEMORY if "Free" in exchange.method and name in exchange.params}
+            given = {value for path, value in _leaves(exchange.observation.value) if path and path[-1] in MEMORY}
+            if given & live:
+                return True
+            live |= {value for value in given if isinstance(value, int) and value}
+    return False
+
+
 def _is_given_out(name: Any, value: int | str) -> bool:
     return isinstance(value, int) and (name in MEMORY or value >= LEAST_HANDLE)
 

@@ -17,13 +17,13 @@ import struct
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, FaultKind, Returned, Unsupported, describe
 from tessera_conformance.protocol import write_outcome
-from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out
+from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out, given_twice
 from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
@@ -32,6 +32,9 @@ from tessera_conformance.tensors import Tensor, to_wire
 
 _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
 _EMPTY_CASE = 'json.loads(r"""{}""")'
+Place = TypeVar("Place")
+LARGEST_SMALL = 255
+"""A number up to this stands in many answers by chance."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
@@ -81,6 +84,8 @@ def _unseen(case: Case) -> str:
     left = [record.actual for record in failing if _how(record, case.exchanges) is None]
     if any("Profiler" in exchange.method for exchange in case.exchanges):
         return "what was written to a file is not looked at"
+    if given_twice(case.exchanges):
+        return "one address was given out twice"
     if any(isinstance(value, int) and value >= LEAST_HANDLE for actual in left for value in _scalars(actual)):
         return "where memory lies is another matter in every run"
     return ""
@@ -122,7 +127,7 @@ def _content(implementation: str, case: Case, compiler: str | None, deadlines: t
         ],
         "outcomes": [_outcome(one) for one in case.exchanges],
         "given": given_out(case.exchanges),
-        "checks": [*_checks(case), *_answered(case)],
+        "checks": [] if given_twice(case.exchanges) else [*_checks(case), *_answered(case)],
         "unanswered": _unanswered(case),
         "suite_only": list(_suite_only(case)),
         "unseen": _unseen(case),
@@ -162,7 +167,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
     """The last place in the answers before the check where the judged value stood.
 
-    A plain value must stand in one place only, or in the last answer.
+    A plain value must stand in one place only, or in one of the last answer; a small number in the last answer.
     """
     places = [
         (number, ["returned", *path])
@@ -170,35 +175,49 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
         if isinstance(exchange.observation, Returned)
         for path in _places(exchange.observation.value, record.actual)
     ]
-    tensor = isinstance(record.expected, Tensor)
     if not places:
         return _tied_to_bytes(record, exchanges)
-    if not tensor and len(places) > 1 and places[-1][0] != (record.after or 0) - 1:
+    tensor = isinstance(record.expected, Tensor)
+    small = isinstance(record.actual, int) and abs(record.actual) <= LARGEST_SMALL
+    place = places[-1] if tensor else _only(places, record.after, last_alone=small)
+    if place is None:
         return None
-    number, path = places[-1]
-    other = None if tensor else _other_place(record.expected, exchanges[:number])
+    other = None if tensor else _other_place(record.expected, exchanges[: place[0]])
     return {
         "how": "tensor" if tensor else "value",
-        "exchange": number,
-        "path": path,
+        "exchange": place[0],
+        "path": place[1],
         "expected": to_wire(record.expected),
         "as": other,
     }
 
 
+def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bool = False) -> tuple[int, Place] | None:
+    """The only one of these places, or the only one in the answer before the check; None where it could be another."""
+    last = [place for place in places if place[0] == (after or 0) - 1]
+    if len(last) == 1:
+        return last[0]
+    return places[0] if len(places) == 1 and not (last_alone and after is not None) else None
+
+
 def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The last answer before the check whose bytes hold the judged value, in one place and in one of its encodings."""
-    for number, exchange in reversed([*enumerate(exchanges[: record.after])]):
-        data = exchange.observation.value.get("data") if isinstance(exchange.observation, Returned) else None
-        if not isinstance(data, str):
-            continue
-        for found, expected in _encodings(record.actual, record.expected):
-            starts = [place // 2 for place in range(0, len(data), 2) if data.startswith(found, place)]
-            if len(starts) == 1:
-                place = {"exchange": number, "path": ["returned", "data"], "start": starts[0]}
-                other = _other_place(expected, exchanges[:number])
-                return {"how": "bytes", "expected": expected, "as": other, **place}
-    return None
+    """The place in the answers before the check whose bytes hold the judged value in one of its encodings."""
+    places = [
+        (number, (start // 2, expected))
+        for number, exchange in enumerate(exchanges[: record.after])
+        for data in [exchange.observation.value.get("data") if isinstance(exchange.observation, Returned) else None]
+        if isinstance(data, str)
+        for found, expected in dict.fromkeys(_encodings(record.actual, record.expected))
+        for start in range(0, len(data), 2)
+        if data.startswith(found, start)
+    ]
+    place = _only(places, record.after)
+    if place is None:
+        return None
+    number, (start, expected) = place
+    other = _other_place(expected, exchanges[:number])
+    where = {"exchange": number, "path": ["returned", "data"], "start": start}
+    return {"how": "bytes", "expected": expected, "as": other, **where}
 
 
 def _other_place(expected: Any, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
