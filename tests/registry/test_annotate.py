@@ -142,14 +142,16 @@ def test_a_folder_without_the_texts_and_a_file_that_is_no_report_are_refused(sma
 
 
 def test_feedback_has_the_decision_a_wording_the_tests_and_the_lines(small_registry):
-    text = feedback(small_registry.load(), {"AMB-RT-01": ["runtime/test_a.py::test_order"]})
+    text = feedback(
+        small_registry.load(), {"AMB-RT-01": ["runtime/test_a.py::test_order", "runtime/test_a.py::test_two"]}
+    )
     assert "### RT 1\n\n**Silences**\n\n- **AMB-RT-01** (RT 1): Which order is not said.\n" in text
     for line in (
         "  - Decision: The order of submission. Why: No other order is in the text.",
         "  - Other readings: the order of completion.",
         "  - Proposed wording: the decision.",
         "  - Clauses: RT-01-02 (line 4).",
-        "  - Named by: `runtime/test_a.py::test_order`.",
+        "  - Tests that name it: `runtime/test_a.py`.",
     ):
         assert f"\n{line}\n" in text
 

@@ -12,8 +12,8 @@ from tessera_conformance.registry.annotate import OpenPoints, open_points
 from tessera_conformance.registry.model import Clause, Gap, Interpretation, Registry
 from tessera_conformance.registry.wording import proposed_wording
 
-MOST_TESTS = 3
-"""Tests that are named for an interpretation; the rest are counted."""
+MOST_FILES = 4
+"""Files of tests that are named for an interpretation; the rest are counted."""
 
 _HEADINGS: Mapping[Gap, str] = {
     "contradiction": "Contradictions",
@@ -25,7 +25,7 @@ _PREFACE = """\
 
 By document and section: contradictions, samples that do not follow the text, silences, and clauses that nothing can
 decide. Each interpretation has the decision that the reference follows, the other readings, what the suite judges,
-the tests that name it, the clauses that depend on it with their lines, and a proposed wording, unless the decision is
+the files of tests that name it, the clauses that depend on it with their lines, and a proposed wording, unless the decision is
 of this suite alone. The documents are not quoted; summaries are ours.
 
 Made from the clause registry by `tessera-conformance clauses feedback --output reports/spec-feedback.md`.
@@ -79,12 +79,15 @@ def _row(row: Interpretation, registry: Registry, tests: Sequence[str]) -> Itera
         yield f"  - Other readings: {'; '.join(row.alternatives)}."
     yield f"  - The suite judges: {row.asserted}."
     proposed = proposed_wording(row)
-    yield "  - Proposed wording: " + ("the decision." if proposed == row.decision else proposed or "none; it is yours.")
+    yield "  - Proposed wording: " + (
+        "the decision." if proposed == row.decision else proposed or "none, the decision is of this suite."
+    )
     if row.affects:
         yield f"  - Clauses: {', '.join(_with_lines(registry.clause(name)) for name in row.affects)}."
-    if tests:
-        more = f" and {len(tests) - MOST_TESTS} more" if len(tests) > MOST_TESTS else ""
-        yield f"  - Named by: {', '.join(f'`{test}`' for test in tests[:MOST_TESTS])}{more}."
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    if files:
+        more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+        yield f"  - Tests that name it: {', '.join(f'`{file}`' for file in files[:MOST_FILES])}{more}."
 
 
 def _untestable(clause: Clause) -> str:
