@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import re
 from collections.abc import Callable, Generator, Mapping, Set
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import Clause, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.judged import JUDGED
+from tessera_conformance.registry.model import INTERPRETATION_ID
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
@@ -40,7 +40,6 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import door_of, locate
 from tessera_conformance.verdicts import LEVELS, Judgement
 
-INTERPRETATION = re.compile(r"\bAMB-[A-Z]+-\d+\b")
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
 CHOSEN = pytest.StashKey[Set[str] | None]()
@@ -234,7 +233,7 @@ def _case(
     if unjudged:
         raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
     text = f"{title} {item.obj.__doc__}" if isinstance(item, pytest.Function) else title
-    cites = tuple(dict.fromkeys(INTERPRETATION.findall(text)))
+    cites = tuple(dict.fromkeys(INTERPRETATION_ID.findall(text)))
     return Case(identifier, title or identifier, named, levels, features, judges, cites=cites)
 
 

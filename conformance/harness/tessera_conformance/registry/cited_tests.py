@@ -7,14 +7,13 @@ Violators and legal variants are no tests.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tessera_conformance import locations
+from tessera_conformance.registry.model import INTERPRETATION_ID
 
 NO_TESTS = {"violators", "variants"}
-INTERPRETATION = re.compile(r"\bAMB-[A-Z]+-[0-9]{2,3}\b")
 
 
 def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
@@ -30,7 +29,7 @@ def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
 
 def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
     """Each interpretation that a module names, with the test or, where no test of it does, the module."""
-    everywhere = dict.fromkeys(INTERPRETATION.findall(source))
+    everywhere = dict.fromkeys(INTERPRETATION_ID.findall(source))
     if not everywhere:
         return
     lines = source.splitlines()
@@ -38,7 +37,7 @@ def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            for name in INTERPRETATION.findall("\n".join(lines[first - 1 : node.end_lineno])):
+            for name in INTERPRETATION_ID.findall("\n".join(lines[first - 1 : node.end_lineno])):
                 in_tests.add(name)
                 yield name, f"{module}::{node.name}"
     for name in everywhere:

@@ -25,8 +25,8 @@ _PREFACE = """\
 
 By document and section: contradictions, samples that do not follow the text, silences, and clauses that nothing can
 decide. Each interpretation has the decision that the reference follows, the other readings, what the suite judges,
-the files of tests that name it, the clauses that depend on it with their lines, and a proposed wording, unless the decision is
-of this suite alone. The documents are not quoted; summaries are ours.
+the files of tests that name it, the clauses that depend on it with their lines, and a proposed wording, unless the
+decision is of this suite alone. The documents are not quoted; summaries are ours.
 
 Made from the clause registry by `tessera-conformance clauses feedback --output reports/spec-feedback.md`.
 """

@@ -7,6 +7,7 @@ Every value is frozen and equal by content. Reading them is `load`'s business, j
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,9 @@ AREAS: tuple[Area, ...] = get_args(Area)
 
 DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 """The keys of the five documents, in the documents' own order; each has a registry file of that name."""
+
+INTERPRETATION_ID = re.compile(r"\bAMB-[A-Z]+-[0-9]+\b")
+"""The id of an interpretation, wherever a text names it."""
 
 INTERPRETATIONS = "interpretations.toml"
 PROFILES = "profiles.toml"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-from tessera_conformance.registry.model import Interpretation
+from tessera_conformance.registry.model import INTERPRETATION_ID, Interpretation
 
-_CROSS_REFERENCE = re.compile(r" \(AMB-[A-Z]+-[0-9]+\)")
+_CROSS_REFERENCE = re.compile(rf" \({INTERPRETATION_ID.pattern}\)")
 _OURS = re.compile(
-    r"\b(assert(s|ed)|suites?|harness|reference|extension|adapters?|feature|judged|AMB-[A-Z]+-[0-9]+|tessx\w+|"
+    r"\b(assert(s|ed)|suites?|harness|reference|extension|adapters?|feature|judged|tessx\w+|"
     r"fault plan|claim(s|ed)|fixture|untestable|editorial)\b",
     re.IGNORECASE,
 )
@@ -21,4 +21,5 @@ _OURS = re.compile(
 def proposed_wording(row: Interpretation) -> str | None:
     """The sentences that could stand in the section; None where the decision has none for it."""
     decision = _CROSS_REFERENCE.sub("", row.decision)
-    return row.wording or (None if _OURS.search(decision) else decision)
+    ours = _OURS.search(decision) or INTERPRETATION_ID.search(decision)
+    return row.wording or (None if ours else decision)
