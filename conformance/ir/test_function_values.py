@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import returns, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, title
 from tessera_conformance.observations import Rejected
 
 UNARY = "fn(int32) -> int32"
@@ -40,9 +40,17 @@ PROGRAMS = {
     "behind-an-alias": (["let g: unary = twice;", "return g(x);"], 10),
 }
 
+BY_NAME = "A function is passed by the name of the parameter (AMB-LANG-14)"
+
 
 @clause("LANG-02.3-51", "LANG-02.3-47")
-@pytest.mark.parametrize(("statements", "value"), PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize(
+    ("statements", "value"),
+    [
+        pytest.param(*program, id=name, marks=[title(BY_NAME)] if name == "passed-by-name" else [])
+        for name, program in PROGRAMS.items()
+    ],
+)
 def test_a_function_is_held_passed_and_called(impl, check, statements, value):
     """`twice` doubles, `next` adds one, `apply` calls what it is given twice; x is 5."""
     source = module(f"  type unary = {UNARY};", func(*statements, parameters="x: int32"), *FUNCTIONS)

@@ -49,7 +49,7 @@ ATTENTION = """module demo {
     V: tensor<Lx64xfp32>
   ) -> tensor<Lx64xfp32> {
     let scores: tensor<LxLxfp32> = op.matmul(Q, op.transpose(K)) * 0.125;
-    let weights: tensor<LxLxfp32> = op.softmax(scores, axis=-1);
+    let weights: tensor<LxLxfp32> = op.softmax(scores) @{axis=-1};
     return op.matmul(weights, V);
   }
 }

@@ -308,11 +308,20 @@ class _Writer:
         self.join("(")
         start = len(self.tokens)
         parts = [*call.arguments, *(each for each in call.attributes if each not in in_block)]
-        self.separated(parts, lambda part: self.attribute(part) if isinstance(part, t.Attribute) else self.expr(part))
+        self.separated(parts, self.argument)
         self.tight.add(start)
         self.join(")")
         if in_block:
             self.attribute_block(in_block)
+
+    def argument(self, part: t.Expr | t.Attribute) -> None:
+        """An argument; one of a function that has a name is the last, and may stand without it."""
+        if not isinstance(part, t.Attribute):
+            self.expr(part)
+        elif part.fixed and not self.style.keywords and not isinstance(part.value, t.Word):
+            self.expr(part.value)
+        else:
+            self.attribute(part)
 
     def attribute_block(self, attributes: Sequence[t.Attribute]) -> None:
         """Attributes in the block behind an at-sign."""
