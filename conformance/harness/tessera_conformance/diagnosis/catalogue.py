@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tessera_conformance.diagnosis.departure import OWN, Departure
+from tessera_conformance.diagnosis.departure import OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
 from tessera_conformance.diagnosis.orders import ORDERS
 from tessera_conformance.oracle.functions import OPERATIONS as FUNCTIONS
@@ -61,6 +61,8 @@ class Hypothesis:
     clause: str
     departure: Departure
     verb: str = "bits equal "
+    only: str = ""
+    """The dtype of the operands that it speaks of, where that is one."""
 
     def applies(self, operation: str) -> bool:
         """True if it says something of an operation."""
@@ -93,13 +95,22 @@ def _orders() -> Iterator[Hypothesis]:
         says = f"{order.words}{',' if ',' in order.words else ''} in {{accumulator}}"
         for folds, operations in ((True, PRODUCTS), (False, SUMS | {"prod"})):
             right = frozenset(each for each in operations if canon.get(each, "pairwise") == name)
+            if name.startswith("tensor_core"):
+                right = operations - PRODUCTS
             if operations - right:
-                departure = Departure(order=name, start="zero" if name == "numpy" else "")
+                departure = _ordered(name)
                 yield Hypothesis(name, operations - right, says, advices[folds], ORDER, departure)
     says, departure = "sums that begin with the first product and not with +0", Departure(start="none")
     yield Hypothesis("unstarted", PRODUCTS, says, "begin with +0", ORDER, departure)
     says, departure = "sums that begin with +0 and not with the first term", Departure(start="zero")
     yield Hypothesis("started", SUMS, says, "begin with the first term", ORDER, departure)
+
+
+def _ordered(name: str) -> Departure:
+    """The departure of an order: numpy starts from +0, and tensor cores do not round products."""
+    if name.startswith("tensor_core"):
+        return Departure(order=name, product="fused")
+    return Departure(order=name, start="zero" if name == "numpy" else "")
 
 
 def _formulas() -> Iterator[Hypothesis]:
@@ -187,7 +198,15 @@ def _operands() -> Iterator[Hypothesis]:
         yield Hypothesis(f"{dtype}_operands", operations, says, "take operands as they are", ONE_ROUNDING, departure)
     says, departure = "fp64 computed in fp32", Departure(operands="fp32", accumulator="fp32", through="fp32")
     operations = COMPUTED - {"cast"}
-    yield Hypothesis("fp32_for_fp64", operations, says, "compute fp64 in fp64", ONE_ROUNDING, departure)
+    advice = "compute fp64 in fp64"
+    yield Hypothesis("fp32_for_fp64", operations, says, advice, ONE_ROUNDING, departure, only="fp64")
+    says, departure = "results rounded to the operands' own dtype first (rounded twice)", Departure(through=OWN)
+    yield Hypothesis("own_between", PRODUCTS, says, "round once", ONE_ROUNDING, departure)
+    says, advice = "tf32 operands taken with all bits of fp32", "round the factors of tf32 to ten fraction bits"
+    departure = Departure(operands="fp32")
+    yield Hypothesis("tf32_unrounded", PRODUCTS, says, advice, ONE_ROUNDING, departure, only="tf32")
+    says, departure = "tf32 operands cut off after ten fraction bits", Departure(operands=TRUNCATED)
+    yield Hypothesis("tf32_truncated", PRODUCTS, says, advice, ONE_ROUNDING, departure, only="tf32")
 
 
 def _roundings() -> Iterator[Hypothesis]:

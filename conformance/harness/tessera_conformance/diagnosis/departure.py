@@ -23,6 +23,9 @@ from tessera_conformance.oracle.functions import evaluate
 OWN = "own"
 """The operands' own dtype, as an accumulator or as what products are rounded to."""
 
+TRUNCATED = "tf32_truncated"
+"""What operands of tf32 are where the bits that tf32 lacks are cut off."""
+
 WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
 """Stands for the exact value of an elementary function, which is then rounded in another way.
 
@@ -99,8 +102,10 @@ class Product:
 class Steps:
     """The steps of an operation under a departure: sums, products and functions in one format.
 
-    Every rounding is taken off the budget.
+    Every rounding is taken off the budget. A sum that starts before its first term starts from `neutral`.
     """
+
+    neutral: Value = ZERO
 
     def __init__(self, dtype: str, departure: Departure, budget: Budget) -> None:
         self.dtype, self.departure, self.budget = dtype, departure, budget
@@ -109,7 +114,9 @@ class Steps:
     def operand(self, value: Value, dtype: str, *, factor: bool = False) -> Value:
         """An operand as the implementation sees it; a `factor` of tf32 has ten fraction bits."""
         changed, form = self.departure.operands, FORMATS[dtype]
-        if changed and isinstance(form, FloatFormat):
+        if changed == TRUNCATED:
+            value = rounded(value, TF32_OPERAND, "toward_zero") if dtype == "tf32" else value
+        elif changed and isinstance(form, FloatFormat):
             value = narrowed(value, changed)
         if factor and dtype == "tf32":
             value = value if changed == "fp32" else TF32_OPERAND.round(value)
@@ -139,6 +146,16 @@ class Steps:
     def join(self, terms: Sequence[Any]) -> Value:
         """The exact sum, rounded once."""
         return self.round(reduce(exact.add, map(_value, terms)))
+
+    def align(self, terms: Sequence[Any], bits: int) -> Value:
+        """The sum of terms, rounded toward zero; of three or more each keeps so many bits below the largest exponent."""
+        values = [_value(term) for term in terms]
+        self.budget.spend(len(values))
+        numbers = [value for value in values if isinstance(value, Fraction) and value]
+        if numbers and len(values) > 2:
+            spacing = Fraction(2) ** (max(map(exact.exponent_of, numbers)) - bits)
+            values = [spacing * int(each / spacing) if isinstance(each, Fraction) else each for each in values]
+        return rounded(reduce(exact.add, values), self.format, "toward_zero")
 
     def subtract(self, x: Any, y: Any) -> Value:
         """The difference."""
@@ -182,7 +199,7 @@ class Steps:
         if not kept:
             return ZERO
         total = self.round(_value(ORDERS[self.departure.order or order].run(kept, self)))
-        return self.add(total, ZERO) if self.departure.start == "zero" else total
+        return self.add(total, self.neutral) if self.departure.start == "zero" else total
 
     def kept(self, terms: Sequence[Any]) -> Sequence[Any]:
         """The terms that are taken: all, or those of whole tiles."""
@@ -197,7 +214,7 @@ class Steps:
             assert isinstance(form, IntegerFormat)
             return form.encode(limited(value, form) if departure.overflow.startswith("saturate") else value)
         if departure.through:
-            value = narrowed(value, departure.through)
+            value = narrowed(value, self.dtype if departure.through == OWN else departure.through)
         if departure.signs == "steps":
             value = FORMATS[ACCUMULATORS.get(dtype, dtype)].round(value)
             value = ZERO if value is exact.NEGATIVE_ZERO else value

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tessera_conformance.diagnosis.catalogue import ACCUMULATION, ACROSS_OPERATIONS, GEMM, ONE_ROUNDING, PRODUCTS
-from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, GaveUp
+from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departure, GaveUp
 from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME
 from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.diagnosis.places import description
-from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, frozen_vector
+from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, frozen_vector, passed
 from tessera_conformance.diagnosis.search import NO_MEANING, Compared, Explained, explanations, merged, nearest, singles
 from tessera_conformance.oracle.formats import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
@@ -59,7 +59,7 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = frozen_vector) -> list[Di
     for each in asked(lines, vectors):
         for operation in dict.fromkeys([each.operation, *(q.call.operation for q in each.questions)]):
             causes.setdefault(operation, []).append(each)
-    found = [one for operation, cases in causes.items() for one in _Cause(operation, cases).diagnoses()]
+    found = [one for operation, cases in causes.items() for one in _Cause(operation, cases, lines, vectors).diagnoses()]
     return sorted(found, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
@@ -88,8 +88,9 @@ class _Clock(Budget):
 class _Cause:
     """The failing cases that asked for one operation."""
 
-    def __init__(self, operation: str, cases: Sequence[Asked]) -> None:
+    def __init__(self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors) -> None:
         self.operation, self.cases = operation, cases
+        self.lines, self.vectors = lines, vectors
         self.budget = _Clock()
         self.failing = 0
 
@@ -102,7 +103,7 @@ class _Cause:
             for each in self._compared():
                 questions.append(each)
             shaped = sorted((each for each in questions if each.has_form), key=lambda one: one.question.work)
-            explained += explanations(self.operation, shaped)
+            explained += explanations(self.operation, shaped, self._passing)
         except GaveUp:
             gave_up = True
         long = [each.case for each in self.cases if each.too_long]
@@ -134,6 +135,16 @@ class _Cause:
                     if not compared.has_form or compared.found_codes != compared.right_codes:
                         yield compared
 
+    def _passing(self) -> Sequence[Compared]:
+        """The questions of the operation that were answered rightly, in the files of the failing ones."""
+        files = {each.case.rsplit("/golden", 1)[0] for each in self.cases}
+        found = []
+        for line in self.lines:
+            if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
+                question = passed(line, self.operation, self.vectors)
+                found += [] if question is None else [Compared(question, question.found, self.budget)]
+        return sorted(found, key=lambda each: each.question.work)
+
     def _canonical(self, question: Question) -> Tensor | None:
         """The right answer, computed in the form of the found one; None where it has another."""
         found = question.found
@@ -156,7 +167,7 @@ class _Cause:
             "accumulator": used if used and used != OWN else right[0] if len(right) == 1 else "the accumulator type",
             "right_accumulator": right[0] if len(right) == 1 else "the accumulator type of the operands",
         }
-        others = [each for each in explained.hypotheses if each.departure.changed != hypothesis.departure.changed]
+        others = [each for each in explained.hypotheses[1:] if _is_other(each.departure, hypothesis.departure)]
         also = f" (or {others[0].says.format(**words)})" if others else ""
         says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
         of_dtypes = "" if len(_cases_of(questions)) == self.failing else f"{', '.join(dtypes)}: "
@@ -210,6 +221,13 @@ class _Cause:
         if clause == ACCUMULATION and self.operation in PRODUCTS:
             clause = GEMM
         return tuple(dict.fromkeys([clause, *tagged]))
+
+
+def _is_other(one: Departure, told: Departure) -> bool:
+    """True if a departure that fits as well is another cause: not an order beside an order, nor the same and more."""
+    if one.changed == told.changed:
+        return one.changed <= {"accumulator", "operands", "through"}
+    return not told.changed <= one.changed
 
 
 def _cases_of(questions: Sequence[Compared]) -> list[str]:

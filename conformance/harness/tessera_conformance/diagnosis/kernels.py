@@ -102,6 +102,8 @@ def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int
         GaveUp: the budget is used up.
     """
     kernel = KERNELS.get(call.operation)
+    if call.operation in BY_PARTS and call.dtype in COMPONENTS and call.arguments.get("op", "sum") in ("sum", "mean"):
+        call, dtype, shape = _in_parts(call), COMPONENTS[dtype], (*shape, 2)
     real = not any(name in COMPONENTS for name in (dtype, *(x.dtype for x in call.inputs)))
     codes = kernel(Work(call, departure, budget)) if kernel and real else _of_oracle(call, departure, budget, dtype)
     if departure.layout == "result":
@@ -111,6 +113,19 @@ def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int
         size, last = departure.tail[1], shape[-1]
         codes = ((place, 0 if place % last >= last - last % size else code) for place, code in codes)
     return codes
+
+
+BY_PARTS = frozenset({"sum", "mean", "all_reduce", "add", "subtract", "negate"})
+"""Operations of complex numbers that treat both parts alike."""
+
+
+def _in_parts(call: Call) -> Call:
+    """The call on real tensors with the parts along a new last axis."""
+    inputs = [Tensor(COMPONENTS[x.dtype], (*x.shape, 2), x.data) for x in call.inputs]
+    arguments = dict(call.arguments)
+    if call.operation in ("sum", "mean"):
+        arguments["axis"] = arguments.get("axis", -1) % len(call.inputs[0].shape)
+    return Call(call.operation, inputs, arguments)
 
 
 def _of_oracle(call: Call, departure: Departure, budget: Budget, dtype: str) -> Codes:
@@ -164,6 +179,8 @@ def _prod(work: Work) -> Codes:
 
 class _Multiplier(Work):
     """Products in the place of sums."""
+
+    neutral = ONE
 
     def add(self, x: Any, y: Any) -> Value:
         return self.multiply(x, y)
@@ -258,7 +275,7 @@ def dot(work: Steps, left: Sequence[Value], right: Sequence[Value], start: Value
     terms = work.kept([work.factor(x, y) for x, y in zip(left, right, strict=True)])
     if work.departure.start == "none" and terms:
         return work.total(terms, "fold")
-    if work.departure.order in ("", "fold"):
+    if work.departure.order in ("", "fold") or work.departure.order.startswith("tensor_core"):
         return work.total([start, *terms], "fold") if not _is_cut(work) else _from(work, start, terms)
     return work.add(work.total(terms, "fold"), start)
 

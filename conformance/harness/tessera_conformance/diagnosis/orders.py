@@ -24,6 +24,9 @@ class Adder(Protocol):
     def join(self, terms: Terms) -> Any:
         """The exact sum of several terms, rounded once."""
 
+    def align(self, terms: Terms, bits: int) -> Any:
+        """The sum of terms cut off at so many bits below the largest exponent, rounded toward zero."""
+
     def subtract(self, x: Any, y: Any) -> Any:
         """The difference of two terms, rounded."""
 
@@ -72,6 +75,14 @@ def tail_first(terms: Terms, adder: Adder) -> Any:
     while len(row) > 1:
         odd = len(row) % 2
         row = row[:odd] + [adder.add(x, y) for x, y in zip(row[odd::2], row[odd + 1 :: 2], strict=True)]
+    return row[0]
+
+
+def without_tail(terms: Terms, adder: Adder) -> Any:
+    """Neighbours are added, repeatedly, and an odd tail is left out each time."""
+    row = list(terms)
+    while len(row) > 1:
+        row = [adder.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)]
     return row[0]
 
 
@@ -178,6 +189,20 @@ def fused(size: int) -> Run:
     return run
 
 
+def tensor_core(size: int) -> Run:
+    """A running total, from the start value, to which so many products are added at once, aligned and truncated."""
+
+    def run(terms: Terms, adder: Adder) -> Any:
+        total = terms[0]
+        for at in range(1, len(terms), size):
+            total = adder.align([total, *terms[at : at + size]], ALIGNED_BITS)
+        return total
+
+    return run
+
+
+ALIGNED_BITS = 24
+"""Bits below the largest exponent that the adder of a tensor core keeps."""
 SIZES = (4, 8, 16, 32, 64)
 
 ORDERS: Mapping[str, Order] = {
@@ -190,6 +215,7 @@ ORDERS: Mapping[str, Order] = {
     "even_and_odd": Order("a fold of the even terms and then of the odd ones", even_and_odd),
     "ring": Order("a fold of the sum that begins at the second term", ring),
     "tail_first": Order("a sum of neighbours from the end", tail_first),
+    "without_tail": Order("a sum of neighbours, an odd one left out each time", without_tail),
     "power_and_rest": Order("a tree over the largest power of two and then the rest", power_and_rest),
     "numpy": Order("a sum as numpy adds, by eight lanes in blocks of 128", numpy),
     "ascending": Order("a fold of the sum by ascending magnitude", ascending),
@@ -209,5 +235,9 @@ ORDERS: Mapping[str, Order] = {
         for name, words, across in (("in_turn", "in turn", fold), ("halved", "half to half", strided_halves))
     },
     **{f"fused_{size}": Order(f"a fold of {size} terms at once, exactly", fused(size)) for size in SIZES[:3]},
+    **{
+        f"tensor_core_{size}": Order(f"a fold of {size} exact products at once, truncated", tensor_core(size))
+        for size in SIZES[:3]
+    },
 }
 """The orders that the catalogue knows, simplest first: of several that fit, the first is named."""

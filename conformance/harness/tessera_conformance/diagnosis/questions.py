@@ -63,6 +63,16 @@ def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
                 yield found
 
 
+def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
+    """The question of a case that passed, by its golden vector, if it asked for an operation."""
+    vector = vectors(line["case"], line["title"])
+    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
+        return None
+    check = vector.provenance.check
+    call = Call(operation, [vector.call.inputs[name] for name in check.operands], check.arguments)
+    return Question(line["case"], line["clauses"], call, vector.expected[0], vector.expected[0])
+
+
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
     """True if a failing check compares tensors."""
     return not check["passed"] and check["kind"] in ("bits", "within", "equal")

@@ -6,9 +6,10 @@ once, then those that fit most of what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import TypeAlias
 
 from tessera_conformance.diagnosis.catalogue import ANY, APPROXIMATION, ELEMENTARY, SHAPES, TILES, Hypothesis, catalogue
 from tessera_conformance.diagnosis.departure import CANON, Budget, Departure, GaveUp, accumulator_of
@@ -32,6 +33,8 @@ NEARLY_ALL = 0.9
 """The share of the cases of a pair of dtypes that several hypotheses have to explain together."""
 MOST_ULPS = 4
 """An elementary function is approximate up to so many units in the last place, and wrong beyond."""
+MOST_RANKED, MOST_PASSING = 8, 24
+"""So many hypotheses that fit alike are held against so many cases that pass."""
 NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
 """What a kernel raises where a departure has no meaning for the operands."""
 
@@ -99,6 +102,10 @@ class Compared:
         return seen == len(self.right_codes)
 
 
+Passing: TypeAlias = Callable[[], Sequence[Compared]]
+"""The questions of an operation that were answered rightly, those with the least work first."""
+
+
 @dataclass(frozen=True, eq=False)
 class Explained:
     """Questions and the hypotheses that fit all of them, the first the simplest.
@@ -134,6 +141,7 @@ def _pairs(operation: str) -> Sequence[Hypothesis]:
             first.advice,
             first.clause,
             first.departure | second.departure,
+            only=first.only or second.only,
         )
         for at, first in enumerate(firsts)
         for second in singles(operation)
@@ -141,7 +149,7 @@ def _pairs(operation: str) -> Sequence[Hypothesis]:
     ]
 
 
-def explanations(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
+def explanations(operation: str, questions: Sequence[Compared], passing: Passing) -> Sequence[Explained]:
     """What explains all questions; or those of each pair of dtypes, or nearly all of these in parts.
 
     Where some pair of dtypes is left unexplained, the others count only with more evidence: another cause may look like
@@ -150,7 +158,7 @@ def explanations(operation: str, questions: Sequence[Compared]) -> Sequence[Expl
     if not questions:
         return []
     if fitting := _fitting(singles(operation), questions, FEWEST_BITS):
-        return [Explained(questions, fitting)]
+        return [Explained(questions, _ranked(fitting, questions, passing))]
     if seen := _without_departure(operation, questions):
         return [Explained(questions, [seen])]
     grouped: dict[tuple[str, str], list[Compared]] = {}
@@ -158,15 +166,31 @@ def explanations(operation: str, questions: Sequence[Compared]) -> Sequence[Expl
         grouped.setdefault(each.group, []).append(each)
     groups = [Explained(group, _fitting(singles(operation), group, 1)) for group in grouped.values()]
     explained = [*_covered(groups)]
-    unexplained = False
     try:
         for group in [each.questions for each in groups if not each.hypotheses]:
-            found = _of_group(operation, group)
-            explained += found
-            unexplained |= not found
+            explained += _of_group(operation, group)
     except GaveUp:
-        unexplained = True
-    return [each for each in explained if not unexplained or each.evidence >= FEWEST_BITS_OF_SOME]
+        pass  # what has been found is told, with more evidence
+    some = sum(len(each.questions) for each in explained) < len(questions)
+    return [
+        Explained(each.questions, _ranked(each.hypotheses, each.questions, passing))
+        for each in explained
+        if not some or each.evidence >= FEWEST_BITS_OF_SOME
+    ]
+
+
+def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], passing: Passing) -> Sequence[Hypothesis]:
+    """Hypotheses that fit alike: first those that give the right answers of cases that pass, then simple ones."""
+    ranked = sorted(hypotheses, key=lambda each: len(each.departure.changed))
+    if len(ranked) < 2:
+        return ranked
+    groups = {each.group for each in questions}
+    right = [each for each in passing() if each.group in groups][:MOST_PASSING]
+    try:
+        wrong = {each: sum(not one.fits(each.departure) for one in right) for each in ranked[:MOST_RANKED]}
+    except GaveUp:
+        return ranked
+    return sorted(ranked, key=lambda each: wrong.get(each, len(right)))
 
 
 def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
@@ -209,15 +233,18 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
 def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
     """The hypotheses that fit every question, and differ enough from the right answers."""
     dtypes = {each.question.call.dtype for each in questions}
-    alive = [each for each in hypotheses if _is_meant(each.departure, dtypes)]
+    alive = [each for each in hypotheses if _is_meant(each, dtypes)]
     for question in questions:
         alive = [each for each in alive if question.fits(each.departure)]
     enough = Explained(questions, []).evidence >= fewest
     return [each for each in alive if enough and _is_seen_twice(each, questions)]
 
 
-def _is_meant(departure: Departure, dtypes: Iterable[str]) -> bool:
-    """False where the accumulator that a departure names is the right one of all dtypes."""
+def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
+    """False where a hypothesis speaks of another dtype, or names the right accumulator of all."""
+    departure = hypothesis.departure
+    if hypothesis.only and dtypes != {hypothesis.only}:
+        return False
     known = [each for each in dtypes if each in ACCUMULATORS]
     return not departure.accumulator or any(accumulator_of(each, departure) != ACCUMULATORS[each] for each in known)
 
@@ -233,7 +260,8 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
         for each in hypotheses:
-            fitted = [one for one in rest if one.fits(each.departure)]
+            meant = [one for one in rest if _is_meant(each, {one.question.call.dtype})]
+            fitted = [one for one in meant if one.fits(each.departure)]
             candidate = Explained(fitted, [each])
             if len(fitted) > len(best.questions) and candidate.evidence >= FEWEST_BITS:
                 best = candidate
