@@ -19,7 +19,7 @@ COMMANDS = {
     "bundle": ("submissions.commands", "the submission of a report; bundle verify checks one"),
     "merge": ("reports.commands", "join the reports of the shards of one run"),
     "compare": ("reports.commands", "hold two reports against each other"),
-    "diagnose": ("diagnosis.commands", "name plausible causes of failing arithmetic"),
+    "diagnose": ("commands.diagnose", "name plausible causes of failing arithmetic"),
     "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
     "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
     "strength": ("strength.commands", "run the violators and write the kill matrix"),

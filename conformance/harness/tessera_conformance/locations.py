@@ -1,4 +1,4 @@
-"""Where the suite's data lies: in a source checkout, or inside the installed wheel.
+"""Where the suite's data lies, in a source checkout or inside the installed wheel, and how pytest is started on it.
 
 A checkout keeps tests, clauses, schemas and vectors in their own top-level folders; the wheel carries them all
 under `tessera_conformance/suite`. Nothing else in the harness knows the difference.
@@ -14,6 +14,11 @@ _CHECKOUT = _PACKAGE.parents[2]
 
 CHAPTERS = ("abi", "ir", "runtime", "collectives")
 """The top folders of the suite."""
+CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
+UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
+"""Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
+PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in UNUSED)]
+"""The options of the suite are known whatever paths are given; no other plugin need be imported."""
 
 
 def suite_directory() -> Path:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.locations import CONFIGURATION, PLUGINS, suite_directory
 from tessera_conformance.terminal.errors import error_text, print_error
 from tessera_conformance.terminal.interruptions import Interrupted
 from tessera_conformance.transports.process_family import ProcessFamily
@@ -26,11 +26,6 @@ SEAL = "TESSERA_CONFORMANCE_SEAL"
 SEALING_GRACE = 30.0
 """Seconds that an interrupted run has to seal its report."""
 PROCESS = "tessera_conformance.commands.suite_process"
-CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
-UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
-"""Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
-PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in UNUSED)]
-"""The options of the suite are known whatever paths are given; no other plugin need be imported."""
 
 
 RUN_EXAMPLES = """

@@ -148,7 +148,7 @@ class Steps:
         return self.round(reduce(exact.add, map(_value, terms)))
 
     def align(self, terms: Sequence[Any], bits: int) -> Value:
-        """The sum of terms, rounded toward zero; of three or more each keeps so many bits below the largest exponent."""
+        """The sum of terms, rounded toward zero; three or more keep so many bits below the largest exponent."""
         values = [_value(term) for term in terms]
         self.budget.spend(len(values))
         numbers = [value for value in values if isinstance(value, Fraction) and value]

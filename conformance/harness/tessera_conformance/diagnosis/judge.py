@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from tessera_conformance.diagnosis.catalogue import ACCUMULATION, ACROSS_OPERATIONS, GEMM, ONE_ROUNDING, PRODUCTS
 from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departure, GaveUp
 from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME
+from tessera_conformance.diagnosis.golden import golden_vector
 from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.diagnosis.places import description
-from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, frozen_vector, passed
+from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, passed
 from tessera_conformance.diagnosis.search import NO_MEANING, Compared, Explained, explanations, merged, nearest, singles
 from tessera_conformance.oracle.formats import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
@@ -53,7 +54,7 @@ class Diagnosis:
         return f"{len(self.cases)} of {self.failing} {cases}: {self.says}"
 
 
-def diagnose(lines: Sequence[Line], vectors: Vectors = frozen_vector) -> list[Diagnosis]:
+def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Diagnosis]:
     """The diagnoses of the failing arithmetic in the observation lines of a report, those of most cases first."""
     causes: dict[str, list[Asked]] = {}
     for each in asked(lines, vectors):

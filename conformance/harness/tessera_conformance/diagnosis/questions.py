@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import PurePosixPath
 from typing import Any
 
-from tessera_conformance.cases import slug
+from tessera_conformance.diagnosis.golden import Golden, inputs_of
 from tessera_conformance.diagnosis.kernels import Call
-from tessera_conformance.locations import vectors_directory
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
-from tessera_conformance.vectors import Vector, load
-from tessera_conformance.vectors.folder import vector_paths
 
 Line = Mapping[str, Any]
-Vectors = Callable[[str, str], Vector | None]
+Vectors = Callable[[str, str], Golden | None]
 """From a case and its title to its golden vector."""
 
 ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
@@ -66,11 +61,14 @@ def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
 def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
     """The question of a case that passed, by its golden vector, if it asked for an operation."""
     vector = vectors(line["case"], line["title"])
-    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
+    if vector is None or vector.operation != operation:
         return None
-    check = vector.provenance.check
-    call = Call(operation, [vector.call.inputs[name] for name in check.operands], check.arguments)
-    return Question(line["case"], line["clauses"], call, vector.expected[0], vector.expected[0])
+    try:
+        call = Call(operation, from_wire(list(inputs_of(vector))), vector.arguments)
+        right = from_wire(vector.expected)
+    except MalformedTensor:
+        return None  # a large one, in a file of its own
+    return Question(line["case"], line["clauses"], call, right, right)
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
@@ -118,40 +116,7 @@ def _call_of(line: Line, exchange: Line, vectors: Vectors) -> Call | None:
         call = Call("all_reduce", params["inputs"], {"op": params["op"]})
     else:
         vector = vectors(line["case"], line["title"])
-        if vector is None or set(vector.provenance.check.operands) - set(params.get("inputs", {})):
+        if vector is None or set(vector.operands) - set(params.get("inputs", {})):
             return None
-        check = vector.provenance.check
-        inputs = [params["inputs"][name] for name in check.operands]
-        call = Call(check.function.removeprefix("oracle."), inputs, check.arguments)
+        call = Call(vector.operation, [params["inputs"][name] for name in vector.operands], vector.arguments)
     return call if f"oracle.{call.operation}" in FUNCTIONS else None
-
-
-def frozen_vector(case: str, title: str) -> Vector | None:
-    """The golden vector of a case, if it is the case of one."""
-    for topic in _topics(case):
-        found = _by_slug(topic).get(case.rsplit("/golden", 1)[-1].partition("/")[2])
-        if found is not None and found.comment == title:
-            return found
-    return None
-
-
-def _topics(case: str) -> Iterator[str]:
-    """The topics that a case may be one of: of its chapter, and with the name of its file in theirs."""
-    if "/golden" not in case:
-        return
-    beginning = case.rsplit("/golden", 1)[0]
-    chapter, name = PurePosixPath(beginning).parent.as_posix(), PurePosixPath(beginning).name
-    for topic in _all_topics():
-        if PurePosixPath(topic).parent.as_posix() == chapter and name in slug(PurePosixPath(topic).name):
-            yield topic
-
-
-@cache
-def _all_topics() -> Sequence[str]:
-    names = [path.removesuffix(".jsonl") for path in vector_paths(vectors_directory())]
-    return sorted(names, key=len)
-
-
-@cache
-def _by_slug(topic: str) -> Mapping[str, Vector]:
-    return {slug(vector.name): vector for vector in load(topic)}

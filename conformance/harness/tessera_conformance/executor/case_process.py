@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.commands.run import CONFIGURATION, PLUGINS
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.locations import CONFIGURATION, PLUGINS, suite_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.report_plugin import ReportKeeper
