@@ -1,4 +1,4 @@
-/* Defects for trials of a suite: the environment variable ACME_DEFECT switches one of `defects.toml` on.
+/* Defects for trials of a suite: the environment variable ACME_DEFECT switches one of `defects.toml` on, or several, between commas.
  *
  * ACME_DELAY makes each piece of work wait so many microseconds before it runs. A runtime that is shipped has none of this; `defect(...)` marks the places where a vendor's mistake would sit.
  */
@@ -9,8 +9,12 @@
 #include <time.h>
 
 bool defect(const char* name) {
-  const char* chosen = getenv("ACME_DEFECT");
-  return chosen && strcmp(chosen, name) == 0;
+  size_t length = strlen(name);
+  for (const char* chosen = getenv("ACME_DEFECT"); chosen; chosen = strchr(chosen, ',')) {
+    chosen += *chosen == ',';
+    if (strncmp(chosen, name, length) == 0 && (chosen[length] == '\0' || chosen[length] == ',')) return true;
+  }
+  return false;
 }
 
 bool defect_once_in(const char* name, unsigned turns) {

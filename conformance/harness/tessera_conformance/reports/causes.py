@@ -32,7 +32,11 @@ KINDS = ("call", "clause", "test", "file")
 """The kinds of traits; of two that tell equally well, the earlier kind counts."""
 RECALL = 4
 """The square of how much more the share of the failures counts than the share of the cases with the trait."""
-NEARLY = 0.9
+LEAST_TELLING = 1 / 3
+"""The share of the cases with a trait that fail, from which on it tells something, where it has enough of them."""
+LEAST_PART = 1 / 5
+"""The share of the failures that are enough."""
+NEARLY = 0.95
 """The share of the best measure from which on a trait is nearly as good."""
 REMAINDER = 0.1
 """The share of the failures of one form of which a last group is counted to the largest one that calls what it does."""
@@ -88,7 +92,7 @@ class Cause:
         if kind == "call":
             method, _, argument = name.partition(" ")
             beside = f" ({self.passing} with it pass)" if self.passing else " (none with it passes)"
-            return f", all with {method.partition('.')[2]}" + (f" and {argument}" if argument else "") + beside
+            return f", all with {method.removeprefix('runtime.')}" + (f" and {argument}" if argument else "") + beside
         return f", all of clause {name}" if kind == "clause" else f", all in {name}"
 
     def _what(self) -> str:
@@ -125,8 +129,18 @@ class _Group:
     speaks_of: tuple[str, ...] = ()
 
 
-def causes(report: Report) -> list[Cause]:
-    """Return the causes of the cases that count against the claim, those with the most cases first."""
+def causes(report: Report) -> Sequence[Cause]:
+    """Return the causes of the cases that count against the claim, those with the most cases first.
+
+    They are found once for all renderings of a report.
+    """
+    if "causes" not in report.memo:
+        report.memo["causes"] = _causes(report)
+    found: Sequence[Cause] = report.memo["causes"]
+    return found
+
+
+def _causes(report: Report) -> list[Cause]:
     bad = [] if did_not_start(report) else [line for line in in_order(report.observed) if counts_against(line)]
     if not bad:
         return []
@@ -179,7 +193,7 @@ def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> 
     left = [(line, _traits(line)) for line in lines]
     found: list[_Group] = []
     while left:
-        best = _best(Counter(trait for _, traits in left for trait in traits), len(left), passing)
+        best = _best(left, passing)
         taken = [line for line, traits in left if best in traits]
         left = [(line, traits) for line, traits in left if best not in traits]
         home = _home(taken, found) if len(taken) <= REMAINDER * len(lines) else None
@@ -190,12 +204,26 @@ def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> 
     return found
 
 
-def _best(counts: Mapping[Trait, int], all_failing: int, passing: Mapping[Trait, int]) -> Trait:
-    """Return the trait that tells the failures best; of nearly as good ones, that with the most of them."""
-    merits = {trait: _merit(failing, all_failing, passing.get(trait, 0)) for trait, failing in counts.items()}
-    least = NEARLY * max(merits.values())
-    near = (trait for trait, merit in merits.items() if merit >= least)
-    return max(near, key=lambda trait: (counts[trait], merits[trait], -KINDS.index(trait[0]), trait[1]))
+def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Mapping[Trait, int]) -> Trait:
+    """Return the trait that tells the failures best; one whose cases mostly pass only where there is no other.
+
+    Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case: memory
+    of some size is made before it is copied.
+    """
+    counts = Counter(trait for _, traits in left for trait in traits)
+    merits = {trait: _merit(failing, len(left), passing.get(trait, 0)) for trait, failing in counts.items()}
+    telling = {trait: counts[trait] / (counts[trait] + passing.get(trait, 0)) for trait in counts}
+    if any(share >= LEAST_TELLING and counts[trait] >= LEAST_PART * len(left) for trait, share in telling.items()):
+        merits = {trait: merit for trait, merit in merits.items() if telling[trait] >= LEAST_TELLING}
+    best = max(merits, key=lambda trait: (merits[trait], -KINDS.index(trait[0]), trait[1]))
+    near = [trait for trait in merits if merits[trait] >= NEARLY * merits[best] and counts[trait] >= counts[best]]
+    smallest = min((line for line, _ in left), key=_size)
+    places = {exchange["method"]: place for place, exchange in enumerate(smallest["exchanges"])}
+
+    def place(trait: Trait) -> int:
+        return places.get(trait[1].partition(" ")[0], -1) if trait[0] == "call" else -1
+
+    return max(near, key=lambda trait: (place(trait), merits[trait], -KINDS.index(trait[0]), trait[1]))
 
 
 def _merit(failing: int, all_failing: int, passing: int) -> float:

@@ -13,10 +13,10 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.blocking import settled
@@ -36,9 +36,6 @@ from tessera_conformance.terminal.errors import error_text
 from tessera_conformance.verdicts import VERDICTS
 
 FORMAT = 4
-if TYPE_CHECKING:
-    from tessera_conformance.reports.causes import Cause
-
 FILE_NAME = "report.jsonl"
 REPORT = f"the {FILE_NAME} of a run"
 MOST_UNPACKED = 1 << 30
@@ -63,6 +60,8 @@ class Report:
     observations: Sequence[Line]
     footer: Line | None
     problem: str | None
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What is computed once for all renderings, by name."""
 
     @property
     def claim(self) -> str:
@@ -87,13 +86,6 @@ class Report:
     def left_out_profiles(self) -> Mapping[str, int]:
         """By named profile, how many core MUST clauses are unsupported for want of its features."""
         return left_out_profiles(self.header["implementation"]["hello"], self.plan, self.observed)
-
-    @cached_property
-    def causes(self) -> Sequence[Cause]:
-        """The causes of the cases that count against the claim; found once for all renderings."""
-        from tessera_conformance.reports.causes import causes  # it reads reports itself
-
-        return causes(self)
 
     @property
     def failures(self) -> list[Line]:

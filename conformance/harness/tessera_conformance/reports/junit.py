@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.terminal.text import escaped
@@ -27,7 +28,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit(report: Report, registry: Registry) -> Iterator[str]:
     """The XML document, piece by piece: the elements of all cases together are large."""
-    groups = {line["case"]: cause.sentence() for cause in report.causes for line in cause.lines}
+    groups = {line["case"]: cause.sentence() for cause in causes(report) for line in cause.lines}
     chapters: dict[str, list[Line]] = {}
     for line in report.observed:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import OUTCOMES, Line
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
@@ -120,7 +121,7 @@ def _causes(report: Report, registry: Registry) -> str:
             text("; ".join(wording.mended(cause, registry))),
             code(wording.reproduce_command(report, cause.smallest["case"])),
         )
-        for cause in report.causes
+        for cause in causes(report)
     ]
     return _listing("Causes", ("cause", "clause", "its smallest case again"), rows)
 

@@ -15,7 +15,7 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import Cause
+from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
@@ -93,7 +93,7 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(result) for result in results.values()],
         "interpretations": _decisions(results, registry),
-        "causes": [_cause(report, cause, places) for cause in report.causes],
+        "causes": [_cause(report, cause, places) for cause in causes(report)],
         "cases": [_case(line) for line in lines],
     }
 

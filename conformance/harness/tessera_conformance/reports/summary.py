@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import Cause
+from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import OUTCOMES
 from tessera_conformance.reports.clause_results import (
     OUTCOME_WORDS,
@@ -33,7 +33,7 @@ _LABEL = 13
 
 def terminal_summary(report: Report, registry: Registry) -> str:
     """Who was judged, clauses and cases by outcome, the claim, the causes and how to see one again."""
-    found = report.causes
+    found = causes(report)
     lines = [
         _title(report),
         *_row("clauses", _clause_counts(report, registry)),

@@ -48,6 +48,8 @@ def _of_arguments(path: str, value: Any) -> Iterator[str]:
     elif isinstance(value, bool):
         yield f"{path}={value}".lower()
     elif isinstance(value, int):
+        if value < 0:
+            yield f"{path}<0"
         if abs(value) <= LARGEST_VALUE:
             yield f"{path}={value}"
         elif 0 < value < LARGEST_SIZE:
