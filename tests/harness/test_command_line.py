@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.adapter import Diagnostic, Refusal
-from tessera_conformance.cli import main
+from tessera_conformance.cli import TASKS, main
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +21,19 @@ def test_help_shows_the_options_of_the_suite(capsys: pytest.CaptureFixture[str],
     printed = capsys.readouterr().out
     assert stop.value.code == 0
     assert all(word in printed for word in ("--impl IMPL", "--deviations FILE", "--start-deadline", "examples:"))
+
+
+def test_help_lists_the_commands_by_task(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each task is a heading with its commands below it, each command on one line of at most 80 characters."""
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert stop.value.code == 0
+    for task, commands in TASKS.items():
+        start = lines.index(f"{task}:") + 1
+        listed = lines[start : lines.index("", start)]
+        assert [line.split()[0] for line in listed] == list(commands)
+        assert [line for line in listed if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["reproduce", "ir/matmul/golden/fp32/k-13"], ["run", "-k", "x"]])

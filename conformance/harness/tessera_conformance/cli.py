@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from textwrap import fill
 
 from tessera_conformance import __version__
 from tessera_conformance.terminal.errors import CommandParser, error_text, print_error
 from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
 
-COMMANDS = {
-    "run": ("commands.run", "run the conformance suite"),
-    "reproduce": ("commands.run", "run one case and write a standalone script for it"),
-    "report": ("reports.commands", "render a report file"),
-    "deviations": ("reports.deviation_commands", "write down what fails as known deviations"),
-    "bundle": ("submissions.commands", "the submission of a report; bundle verify checks one"),
-    "merge": ("reports.commands", "join the reports of the shards of one run"),
-    "compare": ("reports.commands", "hold two reports against each other"),
-    "diagnose": ("commands.diagnose", "name plausible causes of failing arithmetic"),
-    "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
-    "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
-    "strength": ("strength.commands", "run the violators and write the kill matrix"),
-    "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
-    "fuzz": ("fuzz.commands", "generated programs, legal and not"),
-    "new-adapter": ("commands.new_adapter", "write the skeleton of a Python adapter"),
-    "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
-    "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
-    "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
+TASKS = {
+    "connect an implementation": {
+        "new-adapter": ("commands.new_adapter", "write the skeleton of an adapter"),
+        "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
+        "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
+        "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
+    },
+    "judge it": {
+        "run": ("commands.run", "run the conformance suite"),
+        "fuzz": ("fuzz.commands", "generated programs, legal and not"),
+        "deviations": ("reports.deviation_commands", "write down what fails as known deviations"),
+    },
+    "understand a failure": {
+        "reproduce": ("commands.run", "run one case and write a standalone script for it"),
+        "diagnose": ("commands.diagnose", "name plausible causes of failing arithmetic"),
+    },
+    "read, join and publish reports": {
+        "report": ("reports.commands", "render a report file"),
+        "compare": ("reports.commands", "hold two reports against each other"),
+        "merge": ("reports.commands", "join the reports of the shards of one run"),
+        "bundle": ("submissions.commands", "the submission of a report; bundle verify checks one"),
+    },
+    "examine the suite": {
+        "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
+        "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
+        "strength": ("strength.commands", "run the violators and write the kill matrix"),
+        "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
+    },
 }
-"""Each command with its module and its help; the module's `configure_NAME` declares the arguments and the handler."""
+"""The commands by task, each with its module, whose `configure_NAME` declares arguments and handler, and its help."""
+
+COMMANDS = {name: command for commands in TASKS.values() for name, command in commands.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be met."""
-    parser = CommandParser(prog="tessera-conformance", description=__doc__)
+    parser = CommandParser(
+        prog="tessera-conformance",
+        description=fill(__doc__ or "", 100),
+        epilog=_commands_by_task(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="one of those below")
     arguments = sys.argv[1:] if arguments is None else arguments
-    for name, (module, help_text) in COMMANDS.items():
-        command = subparsers.add_parser(name, help=help_text)
+    for name, (module, _) in COMMANDS.items():
+        command = subparsers.add_parser(name)
         if name in arguments[:1]:  # the other modules need not be imported
             configure = getattr(import_module(f"tessera_conformance.{module}"), f"configure_{name.replace('-', '_')}")
             configure(command)
@@ -66,6 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         restore()
     return code
+
+
+def _commands_by_task() -> str:
+    """The commands as `--help` lists them."""
+    listed = []
+    for task, commands in TASKS.items():
+        listed.append(f"{task}:")
+        listed.extend(f"  {name:<13}{help_text}" for name, (_, help_text) in commands.items())
+        listed.append("")
+    return "\n".join([*listed, "`tessera-conformance COMMAND --help` shows what a command takes."])
 
 
 def _forget_output() -> None:
