@@ -213,8 +213,9 @@ class Steps:
         if not isinstance(form, FloatFormat):
             assert isinstance(form, IntegerFormat)
             return form.encode(limited(value, form) if departure.overflow.startswith("saturate") else value)
-        if departure.through:
-            value = narrowed(value, self.dtype if departure.through == OWN else departure.through)
+        through = self.dtype if departure.through == OWN else departure.through
+        if through and through != dtype:
+            value = narrowed(value, through)
         if departure.signs == "steps":
             value = FORMATS[ACCUMULATORS.get(dtype, dtype)].round(value)
             value = ZERO if value is exact.NEGATIVE_ZERO else value

@@ -5,7 +5,8 @@ one in every bit (NaN equals NaN). It is told if it explains all of them, all of
 rest, and if at least 16 bits tell its answers from the right ones (`evidence`). Where none fits, the diagnosis says how
 far off the answers are and where.
 
-A cause takes at most `MOST_STEPS` steps of arithmetic, the same on every machine, and `MOST_SECONDS` of processor time.
+A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on every
+machine, and a cause `MOST_SECONDS` of processor time.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from tessera_conformance.oracle.formats import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
 MOST_STEPS = 300_000
+MOST_STEPS_OF_ALL = 2_000_000
+"""Of all causes of a report together, those of most cases first."""
 MOST_SECONDS = 5.0
 
 
@@ -60,7 +63,12 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
     for each in asked(lines, vectors):
         for operation in dict.fromkeys([each.operation, *(q.call.operation for q in each.questions)]):
             causes.setdefault(operation, []).append(each)
-    found = [one for operation, cases in causes.items() for one in _Cause(operation, cases, lines, vectors).diagnoses()]
+    found: list[Diagnosis] = []
+    left = MOST_STEPS_OF_ALL
+    for operation, cases in sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[0])):
+        budget = _Clock(min(MOST_STEPS, left))
+        found += _Cause(operation, cases, lines, vectors, budget).diagnoses()
+        left -= budget.taken
     return sorted(found, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
@@ -72,10 +80,15 @@ def ordered_clauses(clauses: Sequence[str], diagnosis: Diagnosis) -> list[str]:
 class _Clock(Budget):
     """The budget of a cause: steps, and as a guard the time of the processor."""
 
-    def __init__(self) -> None:
-        super().__init__(MOST_STEPS)
+    def __init__(self, steps: int) -> None:
+        super().__init__(steps)
+        self._steps = self._look = steps
         self._end = time.process_time() + MOST_SECONDS
-        self._look = MOST_STEPS
+
+    @property
+    def taken(self) -> int:
+        """The steps that were taken."""
+        return min(self._steps - self.left, self._steps)
 
     def spend(self, steps: int = 1) -> None:
         super().spend(steps)
@@ -89,10 +102,12 @@ class _Clock(Budget):
 class _Cause:
     """The failing cases that asked for one operation."""
 
-    def __init__(self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors) -> None:
+    def __init__(
+        self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors, budget: _Clock
+    ) -> None:
         self.operation, self.cases = operation, cases
         self.lines, self.vectors = lines, vectors
-        self.budget = _Clock()
+        self.budget = budget
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:
@@ -194,7 +209,7 @@ class _Cause:
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
         where = description([(each.question.call, each.question.found, each.right) for each in questions])
-        end = f"; the diagnosis gave up after {MOST_STEPS:,} steps" if gave_up else ""
+        end = f"; the diagnosis gave up after {self.budget.taken:,} steps" if gave_up else ""
         if (near := nearest(self.operation, questions)) is not None:
             end = f"; {near.hypotheses[0].name} fits {len(_cases_of(near.questions))} of them{end}"
         return self._diagnosis("", f"nothing in the catalogue has all these bits{where}{end}", ONE_ROUNDING, questions)

@@ -144,11 +144,12 @@ def _causes(report: Report) -> list[Cause]:
     bad = [] if did_not_start(report) else [line for line in in_order(report.observed) if counts_against(line)]
     if not bad:
         return []
-    passing = Counter(trait for line in report.observed if line["verdict"] == "pass" for trait in _traits(line))
+    passed = [line for line in report.observed if line["verdict"] == "pass"]
+    passing = Counter(trait for line in passed for trait in _traits(line))
     forms: dict[Form, list[Line]] = {}
     for line in bad:
         forms.setdefault(_form(line), []).append(line)
-    explained = list(_diagnosed(forms))
+    explained = list(_diagnosed(forms, passed))
     failing = Counter(name for line in bad for name in line["clauses"])
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
@@ -156,10 +157,10 @@ def _causes(report: Report) -> list[Cause]:
     return sorted((_cause(group, passing, failing, blocked) for group in (*explained, *groups)), key=_rank)
 
 
-def _diagnosed(forms: dict[Form, list[Line]]) -> Iterator[_Group]:
+def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
     """Yield the groups of wrong values that a hypothesis explains, and take their cases out of the others."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
-    for found in diagnose(list(left.values())) if left else ():
+    for found in diagnose([*left.values(), *passed]) if left else ():
         lines = [left.pop(case) for case in found.cases if case in left] if found.hypothesis else []
         if lines:
             yield _Group(WRONG_VALUE, ("file", ""), lines, f"{found.operation}: {found.says}", found.clauses[:1])
