@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.diagnosis import diagnose, ordered_clauses
+from tessera_conformance.diagnosis import diagnose, judge, ordered_clauses
 from tessera_conformance.vectors import Vector
 
 Lines = list[dict[str, Any]]
@@ -74,3 +74,52 @@ def test_a_program_is_known_by_its_golden_vector(door: str, vendor: Vendor, chos
             line["exchanges"][0].update(method="language.execute", params=params)
     (found,) = diagnose(lines)
     assert (found.operation, found.hypothesis) == ("sum", "backwards")
+
+
+def test_answers_that_a_report_shortens_are_compared_by_their_hash(
+    vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    library = vendor("softmax", "total(powers)", "fold(powers)")
+    vectors = [each for each in chosen("softmax", "ir/long_reductions", "ir/softmax") if "fp32" in each.name]
+    lines = judged(library, vectors)
+    (found,) = diagnose(lines)
+    shortened = [
+        line["case"] for line in lines if line["verdict"] == "fail" and "sha256" in str(line["checks"][-1]["actual"])
+    ]
+    assert shortened
+    assert found.hypothesis == "fold"
+    assert set(shortened) < set(found.cases)
+
+
+def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_named(
+    vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    """A sum that begins with +0 and zeros that are never negative differ where a product of the sums underflows."""
+    library = vendor("summed", "total(rows)", "total(rows) + rows.dtype.type(0)")
+    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "complex" not in each.name])
+    (found,) = diagnose(lines)
+    assert found.hypothesis == "started"
+    assert "(or zeros that are never negative" in found.says
+
+
+def test_a_cause_gives_up_after_so_many_steps_and_says_so(
+    vendor: Vendor, chosen: Chosen, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "MOST_STEPS", 500)
+    library = vendor("summed", "total(rows)", "fold(rows[::-1])")
+    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
+    (found,) = diagnose(lines)
+    assert found.hypothesis == ""
+    assert found.says.endswith("; the diagnosis gave up after 500 steps")
+
+
+@pytest.mark.parametrize(
+    "broken", [{"params": {}}, {"observation": {"returned": {}}}, {"observation": {"returned": 3}}]
+)
+def test_exchanges_that_no_run_writes_are_left_out(
+    broken: dict[str, Any], vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    library = vendor("summed", "total(rows)", "fold(rows[::-1])")
+    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if each.name == "fp32/sum/order"])
+    lines[0]["exchanges"][0].update(broken)
+    assert diagnose(lines) == []

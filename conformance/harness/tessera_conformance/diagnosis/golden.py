@@ -53,17 +53,22 @@ def _files(chapter: str, name: str) -> Sequence[Path]:
 def _vectors(path: Path) -> Mapping[str, Golden]:
     """The vectors of a file by the last part of their case's id."""
     lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    return {slug(name): vector for name, vector in map(_vector, lines)}
+    return {slug(name): vector for name, vector in (_vector(line, path.parent) for line in lines)}
 
 
-def _vector(line: str) -> tuple[str, Golden]:
-    case = json.loads(line)
+def _vector(line: str, folder: Path) -> tuple[str, Golden]:
+    case = json.loads(line, object_hook=lambda entry: _placed(entry, folder))
     origin, params = case["provenance"], case["call"]["params"]
     inputs = params.get("inputs", {})
     named = inputs if isinstance(inputs, dict) else {str(place): each for place, each in enumerate(inputs)}
     operation = origin["independent"].removeprefix("oracle.")
     expected = case["expected"]["outputs"][0]
     return case["name"], Golden(case["comment"], operation, origin["operands"], origin["arguments"], named, expected)
+
+
+def _placed(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """An object of a line; a tensor that is a file names it by its whole path."""
+    return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
 
 
 def inputs_of(vector: Golden) -> Iterator[Any]:

@@ -23,7 +23,16 @@ from tessera_conformance.diagnosis.golden import golden_vector
 from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.diagnosis.places import description
 from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, passed
-from tessera_conformance.diagnosis.search import NO_MEANING, Compared, Explained, explanations, merged, nearest, singles
+from tessera_conformance.diagnosis.search import (
+    NO_MEANING,
+    Compared,
+    Explained,
+    explanations,
+    extended,
+    merged,
+    nearest,
+    singles,
+)
 from tessera_conformance.oracle.formats import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
@@ -31,6 +40,8 @@ MOST_STEPS = 300_000
 MOST_STEPS_OF_ALL = 2_000_000
 """Of all causes of a report together, those of most cases first."""
 MOST_SECONDS = 5.0
+MOST_WORK = 4096
+"""Questions with more elements and terms are held against the hypotheses that fit the others."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +130,17 @@ class _Cause:
             for each in self._compared():
                 questions.append(each)
             shaped = sorted((each for each in questions if each.has_form), key=lambda one: one.question.work)
-            explained += explanations(self.operation, shaped, self._passing)
+            early = [each for each in shaped if each.question.work <= MOST_WORK] or shaped
+            explained += merged(explanations(self.operation, early, self._passing))
         except GaveUp:
             gave_up = True
         long = [each.case for each in self.cases if each.too_long]
         self.failing = len({*_cases_of(questions), *long})
         if unlike := [each for each in questions if not each.has_form]:
             yield self._of_forms(unlike)
-        yield from map(self._told, merged(explained))
+        explained = self._extended(explained, [each for each in questions if each.has_form])
+        yield from map(self._told, explained)
+        long = sorted({*long} - {case for each in explained for case in each.more})
         known = [*unlike, *(one for each in explained for one in each.questions)]
         rest = [each for each in questions if each not in known]
         gave_up = gave_up or self.budget.left < 0
@@ -140,6 +154,17 @@ class _Cause:
             yield self._diagnosis(
                 "", "tensors that are too long for the report are not diagnosed", ONE_ROUNDING, [], long
             )
+
+    def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
+        """The explanations with the questions that were left for later."""
+        known = {id(one) for each in explained for one in each.questions}
+        late = [each for each in questions if id(each) not in known and each.question.work > MOST_WORK]
+        long = [each.long for each in self.cases if each.long is not None and each.operation == self.operation]
+        found = []
+        for each in explained:
+            found.append(extended(self.operation, each, late, long))
+            late = [one for one in late if one not in found[-1].questions]
+        return found
 
     def _compared(self) -> Iterator[Compared]:
         """The questions of the operation that were answered wrongly."""
@@ -186,9 +211,10 @@ class _Cause:
         others = [each for each in explained.hypotheses[1:] if _is_other(each.departure, hypothesis.departure)]
         also = f" (or {others[0].says.format(**words)})" if others else ""
         says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
-        of_dtypes = "" if len(_cases_of(questions)) == self.failing else f"{', '.join(dtypes)}: "
+        cases = sorted({*_cases_of(questions), *explained.more})
+        of_dtypes = "" if len(cases) == self.failing else f"{', '.join(dtypes)}: "
         sentence = f"{of_dtypes}{hypothesis.verb}{says}{also}; {advice}"
-        found = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, evidence=explained.evidence)
+        found = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, cases, explained.evidence)
         return replace(found, says=f"{sentence} ({found.clauses[0]})")
 
     def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:

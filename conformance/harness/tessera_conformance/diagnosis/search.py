@@ -23,8 +23,8 @@ from tessera_conformance.diagnosis.evidence import (
 )
 from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.diagnosis.places import is_special, lies_beyond
-from tessera_conformance.diagnosis.questions import Question
-from tessera_conformance.oracle.formats import ACCUMULATORS
+from tessera_conformance.diagnosis.questions import Long, Question
+from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import Tensor
 
 FEWEST_OF_REST = 2
@@ -115,6 +115,8 @@ class Explained:
 
     questions: Sequence[Compared]
     hypotheses: Sequence[Hypothesis]
+    more: tuple[str, ...] = ()
+    """Further cases, whose answers are known by their hash."""
 
     @property
     def evidence(self) -> int:
@@ -159,7 +161,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
         return []
     if fitting := _fitting(singles(operation), questions, FEWEST_BITS):
         return [Explained(questions, _ranked(fitting, questions, passing))]
-    if seen := _without_departure(operation, questions):
+    if seen := without_departure(operation, questions):
         return [Explained(questions, [seen])]
     grouped: dict[tuple[str, str], list[Compared]] = {}
     for each in questions:
@@ -195,7 +197,7 @@ def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], pas
 
 def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
     """What explains the questions of a pair of dtypes that no single hypothesis fits."""
-    if seen := _without_departure(operation, questions):
+    if seen := without_departure(operation, questions):
         return [Explained(questions, [seen])]
     parts = [*_parts(singles(operation), questions)]
     if sum(len(each.questions) for each in parts) >= NEARLY_ALL * len(questions):
@@ -282,7 +284,7 @@ def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
         yield Explained(questions, shared or several[0].hypotheses[:1])
 
 
-def _without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
+def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
     """What is seen in the answers without a departure: an approximate function, or a tile that is not written."""
     if Explained(questions, []).evidence < FEWEST_BITS:
         return None
@@ -308,3 +310,38 @@ def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     found = [Explained(own, [each]) for each, own in fitted if len(own) >= FEWEST_OF_REST]
     enough = [each for each in found if each.evidence >= FEWEST_BITS_OF_SOME]
     return max(enough, key=lambda each: len(each.questions), default=None)
+
+
+def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[Long]) -> Explained:
+    """An explanation with the questions that take much work, and with those known by a hash, which it fits too."""
+    hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
+    try:
+        for each in late:
+            if hypothesis.departure == CANON:
+                seen = without_departure(operation, [*questions, each])
+                fits = seen is not None and seen.name == hypothesis.name
+            else:
+                fits = each.fits(hypothesis.departure)
+            questions += [each] if fits else []
+        for question in long if questions and hypothesis.departure != CANON else ():
+            budget = questions[0].budget
+            if question.sha256 in _hashes(question, hypothesis.departure, budget):
+                more.append(question.case)
+    except GaveUp:
+        pass
+    return Explained(questions, explained.hypotheses, tuple(more))
+
+
+def _hashes(question: Long, departure: Departure, budget: Budget) -> set[str]:
+    """The hashes of what an implementation with this departure answers, NaN of either sign; none without a meaning."""
+    right = question.right
+    codes = right.words().tolist()
+    try:
+        for place, code in answer(question.call, departure, budget, right.shape, right.dtype):
+            codes[place] = code
+    except NO_MEANING:
+        return set()
+    form = FORMATS[COMPONENTS.get(right.dtype, right.dtype)]
+    nan, sign = (form.nan_code, form.sign_bit) if isinstance(form, FloatFormat) else (-1, 0)
+    signed = [code | sign if code == nan else code for code in codes]
+    return {Tensor.from_words(right.dtype, right.shape, each).sha256 for each in (codes, signed)}
