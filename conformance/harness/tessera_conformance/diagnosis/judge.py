@@ -38,7 +38,7 @@ from tessera_conformance.tensors import MalformedTensor, Tensor
 
 MOST_STEPS = 300_000
 MOST_STEPS_OF_ALL = 2_000_000
-"""Of all causes of a report together, those of most cases first."""
+"""Of all causes of a report together: each may take an equal share of what those of fewer cases have left."""
 MOST_SECONDS = 5.0
 MOST_WORK = 4096
 """Questions with more elements and terms are held against the hypotheses that fit the others."""
@@ -76,8 +76,9 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
             causes.setdefault(operation, []).append(each)
     found: list[Diagnosis] = []
     left = MOST_STEPS_OF_ALL
-    for operation, cases in sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[0])):
-        budget = _Clock(min(MOST_STEPS, left))
+    ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
+    for number, (operation, cases) in enumerate(ordered):
+        budget = _Clock(min(MOST_STEPS, left // (len(ordered) - number)))
         found += _Cause(operation, cases, lines, vectors, budget).diagnoses()
         left -= budget.taken
     return sorted(found, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))

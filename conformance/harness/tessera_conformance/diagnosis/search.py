@@ -177,7 +177,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
     return [
         Explained(each.questions, _ranked(each.hypotheses, each.questions, passing))
         for each in explained
-        if not some or each.evidence >= FEWEST_BITS_OF_SOME
+        if not some or each.hypotheses[0].departure == CANON or each.evidence >= FEWEST_BITS_OF_SOME
     ]
 
 
