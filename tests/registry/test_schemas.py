@@ -166,5 +166,5 @@ def test_every_file_of_the_registry_has_a_schema():
     directory = locations.clauses_directory()
     schemas = locations.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
-    assert len(files) == 10
+    assert len(files) == 11
     assert all((schemas / f"{schema.schema_of(file)}.schema.json").is_file() for file in files)

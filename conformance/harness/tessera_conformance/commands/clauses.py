@@ -22,6 +22,7 @@ from tessera_conformance.registry.cited_tests import naming_tests
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.examine import examine
+from tessera_conformance.registry.features import features
 from tessera_conformance.registry.feedback import feedback
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
@@ -106,12 +107,11 @@ def _waiting_for_a_test(found: Coverage) -> set[str]:
 
 
 def list_features(args: argparse.Namespace) -> int:
-    """Print what an implementation can claim, with how many clauses and interpretations ask for it."""
-    registry = load_registry(_directory(args))
-    for feature in registry.features:
-        clauses = sum(clause.feature == feature for clause in registry.clauses.values())
-        cited = [row.id for row in registry.interpretations.values() if row.feature == feature]
-        print(f"{feature:<24}{clauses:>5} clauses  {', '.join(cited)}".rstrip())
+    """Print what an implementation can claim: the number of its clauses, a sentence, and its interpretations."""
+    directory = _directory(args)
+    for feature in features(load_registry(directory), directory):
+        cited = f"  ({', '.join(feature.interpretations)})" if feature.interpretations else ""
+        print(f"{feature.id:<24}{len(feature.clauses):>4} clauses  {feature.summary}{cited}".rstrip())
     return SOUND
 
 
