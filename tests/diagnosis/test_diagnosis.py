@@ -123,3 +123,13 @@ def test_exchanges_that_no_run_writes_are_left_out(
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if each.name == "fp32/sum/order"])
     lines[0]["exchanges"][0].update(broken)
     assert diagnose(lines) == []
+
+
+def test_answers_within_the_bounds_of_the_level_fast_are_said_to_be(
+    vendor: Vendor, chosen: Chosen, judged: Judged
+) -> None:
+    """Terms in the order of a pattern that no catalogue has."""
+    library = vendor("summed", "total(rows)", "fold(rows[np.argsort(np.arange(len(rows)) * 7 % 11, kind='stable')])")
+    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
+    (found,) = [each for each in diagnose(lines) if "nothing in the catalogue" in each.says]
+    assert "; every answer is within its bound at the level fast, which can be claimed" in found.says

@@ -21,7 +21,7 @@ from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departur
 from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME
 from tessera_conformance.diagnosis.golden import golden_vector
 from tessera_conformance.diagnosis.kernels import answer
-from tessera_conformance.diagnosis.places import description
+from tessera_conformance.diagnosis.places import description, within_bounds
 from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, passed
 from tessera_conformance.diagnosis.search import (
     NO_MEANING,
@@ -235,7 +235,10 @@ class _Cause:
         return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
-        where = description([(each.question.call, each.question.found, each.right) for each in questions])
+        differing = [(each.question.call, each.question.found, each.right) for each in questions]
+        where = description(differing)
+        if within_bounds(differing):
+            where += "; every answer is within its bound at the level fast, which can be claimed"
         end = f"; the diagnosis gave up after {self.budget.taken:,} steps" if gave_up else ""
         if (near := nearest(self.operation, questions)) is not None:
             end = f"; {near.hypotheses[0].name} fits {len(_cases_of(near.questions))} of them{end}"

@@ -10,6 +10,8 @@ import numpy as np
 
 from tessera_conformance.diagnosis.evidence import codes_of, steps_between
 from tessera_conformance.diagnosis.kernels import Call
+from tessera_conformance.differences import values_of
+from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.formats import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import Tensor
 
@@ -20,6 +22,8 @@ RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256")
 """The upper ends of the ranges of a histogram, in units in the last place."""
 BY_CHANCE = 0.9
 """The share of wrong elements in a tile that is not written: in the others stands what is right by chance."""
+MOST_ENCLOSED = 2048
+"""Elements that are held against their bounds."""
 TILES = (64, 32, 16, 8, 4)
 
 
@@ -30,6 +34,39 @@ def description(questions: Sequence[Differing]) -> str:
     smallest = min(questions, key=lambda each: sum(x.size for x in each[0].inputs))
     shapes = " and ".join(str(list(x.shape)) for x in smallest[0].inputs)
     return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest[0].dtype}"
+
+
+def within_bounds(questions: Sequence[Differing]) -> bool:
+    """True if every answer lies within its bound at the level fast.
+
+    False for many or large ones, which take long, and where NaN, an infinity or the sign of a zero is wrong.
+    """
+    if sum(right.size for _, _, right in questions) > MOST_ENCLOSED:
+        return False
+    pairs = [
+        (one, other, right.dtype)
+        for _, found, right in questions
+        for one, other in zip(codes_of(found), codes_of(right), strict=True)
+        if one != other
+    ]
+    return not any(is_special(*each) for each in pairs) and all(
+        _is_enclosed(call, found) for call, found, _ in questions
+    )
+
+
+def _is_enclosed(call: Call, found: Tensor) -> bool:
+    function = f"oracle.{call.operation}"
+    if call.operation not in bounds.ENCLOSED or not found.format.is_float:
+        return False
+    try:
+        enclosures = bounds.enclose(function, call.inputs, call.arguments)
+    except (ArithmeticError, ValueError, LookupError, TypeError):
+        return False
+    values = values_of(found)
+    return len(values) == len(enclosures) and all(
+        each is None or (value is not None and abs(value - each.exact) <= each.error)
+        for value, each in zip(values, enclosures, strict=True)
+    )
 
 
 def _histogram(questions: Sequence[Differing]) -> str:
