@@ -1,8 +1,9 @@
 """`tessera-reference`: check, format, print, explain and run programs of the language.
 
 Results go to stdout and to files, diagnostics to stderr. Exit codes: 0 done; 2 bad input (a program that is illegal or
-fails while running, inputs that do not fit, files that cannot be read); 3 a legal program beyond this reference; of
-`fmt --check` 1 for a file that is not in canonical form, of `compare-levels` 1 for levels that differ.
+fails while running, inputs that do not fit, files that cannot be read) or a tool that is not installed; 3 a legal
+program beyond this reference; of `fmt --check` 1 for a file that is not in canonical form, of `compare-levels` 1 for
+levels that differ.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Rejection as rejection:
         show(rejection.diagnostics, options.source_text)
         return BAD_INPUT
-    except (UnsupportedConstruct, MissingTool) as unsupported:
+    except MissingTool as missing:
+        print(f"error: {missing.tool}: not installed; this needs it; {missing.install}", file=sys.stderr)
+        return BAD_INPUT
+    except UnsupportedConstruct as unsupported:
         print(f"unsupported: {unsupported}", file=sys.stderr)
         return UNSUPPORTED
     except (BadInput, Failure, OtherVendor, InputMismatch, UnknownFunction, NumericsFailure) as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,15 @@ def test_bad_options(capsys: pytest.CaptureFixture[str], arguments: tuple[str, .
     printed = capsys.readouterr()
     assert printed.out == ""
     assert message in printed.err
+
+
+def test_a_tool_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is within the reference, so that the exit code is not that of one beyond it."""
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    assert main(["lower", "d.tsr", "--to", "ptx"]) == 2
+    install = "pip install 'tessera-conformance[llvm]'"
+    assert capsys.readouterr().err == f"error: llvmlite: not installed; this needs it; {install}\n"
 
 
 def test_shapes_that_do_not_fit_are_told_at_their_place(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,27 @@ def test_added_and_removed_cases(build, observation):
     assert compare(before, before).exit_code == 0
 
 
+def test_a_part_is_compared_with_the_whole_by_its_own_cases(build, observation):
+    """Neither is a case removed that the part was not asked for, nor one added that only the whole has."""
+    whole = build([observation("abi/a", "fail"), observation("abi/b"), observation("abi/c")], name="whole")
+    part = build([observation("abi/a")], name="part", complete=False)
+    shard = build([observation("abi/b", "fail"), observation("abi/a")], name="shard", shard="1/2")
+    for before, after, groups, code in (
+        (whole, part, {"fixed"}, 0),
+        (part, whole, {"broken"}, 1),
+        (part, shard, set(), 0),
+        (whole, shard, {"fixed", "broken"}, 1),
+    ):
+        comparison = compare(before, after)
+        assert {name for name, changes in comparison.groups.items() if changes} == groups
+        assert comparison.exit_code == code
+    text = as_text(whole, part, compare(whole, part))
+    assert "  compared: the 1 case that both runs have; 2 others are left out\n" in text
+    told = json.loads(as_json(whole, part, compare(whole, part)))
+    assert (told["compared"], told["left_out"]) == (1, 2)
+    assert "compared:" not in as_text(whole, whole, compare(whole, whole))
+
+
 def test_an_invalid_side_supports_no_comparison(build, killed, observation):
     whole, cut = build([observation("abi/a")]), read(killed([observation("abi/a")]))
     for sides in ((whole, cut), (cut, whole)):

@@ -89,7 +89,7 @@ def test_standard_error_of_a_crash_and_of_a_start(build, registry, observations,
     document = markdown(build(observations), registry)
     assert "Standard error:\n\n    Segmentation fault\\x1b[31m at 0x0\n" in document
     document = markdown(not_started, registry)
-    fix = "to fix: start it by hand and see that it answers session.open"
+    fix = "start it by hand and see that it answers session.open"
     told = f"- the implementation did not start: exit code 3; {fix}"
     assert f"{told}\n\nStandard error:\n\n    line 5\n" in document
     assert "abi/0" not in document

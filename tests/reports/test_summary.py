@@ -42,6 +42,16 @@ def test_it_is_plain_ascii_and_narrow_whatever_the_reasons_hold(build, registry,
     assert "and 2 more" in text
 
 
+def test_a_c_library_whose_devices_nothing_names_is_told_where_to_name_them(build, registry, observation):
+    reason = "the implementation does not claim the feature device-list"
+    report = build([observation(f"abi/{name}", "unsupported", reason=reason) for name in "abc"])
+    assert "remedy" not in terminal_summary(report, registry)
+    report.header["implementation"]["label"] = "cabi:libacme.so"
+    text = " ".join(terminal_summary(report, registry).split())
+    description = "the description of --impl=cabi:libacme.so,description=FILE (docs/cabi.md)"
+    assert f"remedy 3 cases need the devices: write [[devices]] in {description}" in text
+
+
 def test_success_lists_nothing(build, registry, observation):
     text = terminal_summary(build([observation("abi/a")]), registry)
     assert "claim      SUCCESS" in text

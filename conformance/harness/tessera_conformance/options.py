@@ -31,7 +31,7 @@ def add_options(add: Callable[..., Any]) -> None:
         help="ask for arithmetic in programs, or for single operations, of an implementation without a parser",
     )
     add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")
-    add("--report-dir", default="report", metavar="DIR", type=Path, help="where the report goes (default: report)")
+    add("--report-dir", default=None, metavar="DIR", type=Path, help="where the report goes (default: report)")
     add("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
     add("--deadline", default=DEADLINE, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
     add(
@@ -56,7 +56,11 @@ def add_options(add: Callable[..., Any]) -> None:
     )
     add("--clause", **_SEVERAL, dest="clauses", metavar="ID", help="cases that judge a clause, or a pattern of clauses")
     add("--feature", **_SEVERAL, dest="features", metavar="NAME", help="cases that need a feature")
-    add("--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl")
+    add(
+        "--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl, which is kept"
+    )
+    add("--list", action="store_true", dest="list_cases", help="print the ids of the cases chosen, and run none")
+    add("--keep-going", action="store_true", help="run on where the first ten cases have no answer at all")
     add_executor(add, UNIT_SECONDS)
     add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
     add("--today", default=None, type=_day, help="the day by which deviations expire")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from collections.abc import Callable, Generator, Mapping, Set
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
-from tessera_conformance.registry import Clause, RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry.case_index import current_index
 from tessera_conformance.registry.judged import JUDGED
 from tessera_conformance.registry.model import INTERPRETATION_ID
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
@@ -29,12 +31,15 @@ from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.selection import narrowing
+from tessera_conformance.selection.choice import NothingFailed
+from tessera_conformance.selection.earlier_report import earlier
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal.errors import either, error_text, print_error
 from tessera_conformance.terminal.interruptions import interrupt_once
 from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
+from tessera_conformance.terminal.progress import Progress
 from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import door_of, locate
@@ -42,6 +47,8 @@ from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
+LAST_FAILED = pytest.StashKey[bool]()
+"""True where `--lf` found a report."""
 CHOSEN = pytest.StashKey[Set[str] | None]()
 """The ids of the cases that the options choose, where they do."""
 WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
@@ -87,6 +94,8 @@ def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
     """Print why a run cannot be done in the form of all other errors."""
+    if config.option.list_cases:
+        config.option.numprocesses = None  # the workers would have the cases, and this process none
     try:
         return (yield)
     except pytest.UsageError as error:
@@ -105,11 +114,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option
+    _find_earlier_report(config)
     if options.report_dir.exists() and not options.report_dir.is_dir():
         raise pytest.UsageError(error_text("--report-dir", f"{options.report_dir} is a file", do="name a folder"))
     try:
-        registry, selected = load_registry(clauses_directory()), narrowing.described(config)
-        config.stash[CHOSEN] = narrowing.narrow(config, registry)
+        registry = load_registry(clauses_directory())
+        selected, config.stash[CHOSEN] = _selection(config, registry)
         config.stash[RUN] = SuiteRun(
             locate(options.impl, options.compiler),
             registry,
@@ -132,8 +142,68 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerInterruption())
         config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
+        config.pluginmanager.register(Progress(config, partial(_seconds_of, config)), "tessera-progress")
         if options.executor and not options.collectonly:
             _spread(config)
+
+
+EARLIER = "tessera_earlier"
+"""What a worker is told of the reports: where this run's goes, and whose failures it runs."""
+
+
+def _find_earlier_report(config: pytest.Config) -> None:
+    """Settle where the report goes and which one `--failed` and `--lf` read; a worker is told so."""
+    option = config.option
+    if hasattr(config, "workerinput"):
+        folder, failed = config.workerinput[EARLIER]
+        option.report_dir, option.failed = Path(folder), Path(failed) if failed else None
+        return
+    own_last_failed = getattr(option, "lf", False) and not config.pluginmanager.hasplugin("cacheprovider")
+    try:
+        found = earlier(option.report_dir, option.failed, own_last_failed, option.list_cases or option.collectonly)
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
+    option.report_dir, option.failed = found.folder, found.failed
+    option.lf = getattr(option, "lf", False) and not own_last_failed
+    config.stash[LAST_FAILED] = own_last_failed and found.failed is not None
+    if found.note:
+        print(found.note, file=sys.stderr)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist which reports the run reads and writes."""
+    option = node.config.option
+    node.workerinput[EARLIER] = (str(option.report_dir), str(option.failed) if option.failed else "")
+
+
+def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:
+    """What the run was narrowed to, in words, and the ids of its cases; all of them where `--lf` finds no failure."""
+    try:
+        return narrowing.described(config), narrowing.narrow(config, registry)
+    except NothingFailed:
+        if not config.stash.get(LAST_FAILED, False):
+            raise
+        print(f"--lf: no case of {config.option.failed} failed: all cases run", file=sys.stderr)
+        config.option.report_dir, config.option.failed = config.option.report_dir.parent, None
+        return narrowing.described(config), narrowing.narrow(config, registry)
+
+
+def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]:
+    """About how many seconds each case takes by its node id: none that does not apply; nothing where one is no case."""
+    from tessera_conformance.executor.costs import seconds_of_case
+
+    cases = {node: identifier for node in nodes if (identifier := case_id(node)) is not None}
+    if len(cases) < len(nodes):
+        return {}
+    run, index = config.stash[RUN], current_index() or {}
+
+    def applies(identifier: str) -> bool:
+        known = index.get(identifier)
+        clauses = [run.registry.clause(name) for name in known.clauses] if known is not None else []
+        return known is None or run.applies(clauses, known.features, known.levels)
+
+    return {node: seconds_of_case(name) if applies(name) else 0.0 for node, name in cases.items()}
 
 
 def _collect_seldom() -> Callable[[], None]:
@@ -252,6 +322,18 @@ def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) ->
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
         items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Print the ids of the cases instead of running them, where they were asked for."""
+    if not session.config.option.list_cases:
+        return None
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    for item in session.items:
+        if terminal is not None and CASE in item.stash:
+            terminal.write_line(item.stash[CASE].id)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,6 +21,7 @@ from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.observed_line import ObservedLine
 from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.reproduce import script_name
+from tessera_conformance.reports.silence import FIRST, Silence
 from tessera_conformance.reports.summary import terminal_summary
 from tessera_conformance.suite_run import Case, SuiteRun, observation
 from tessera_conformance.terminal.errors import error_text
@@ -33,6 +34,7 @@ PLANNED = "tessera_planned"
 LOST = "tessera_lost"
 """The user property of a case that no process brought to its end: verdict and reason, where it is no crash."""
 PROCESS_DIED = "the process that ran the case died"
+NO_ANSWER = "nothing answers"
 NARROWING = (
     *("reproduce", "cases", "clauses", "features", "failed"),
     *("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise"),
@@ -54,6 +56,13 @@ class ReportKeeper:
         self._planned: dict[str, str] = {}
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
+        self._silence = Silence()
+        self._session: pytest.Session | None = None
+
+    @property
+    def _lists(self) -> bool:
+        """True where the cases are listed and none is run."""
+        return bool(self._config.option.collectonly or self._config.option.list_cases)
 
     @property
     def hello(self) -> Hello | Fault:
@@ -71,7 +80,7 @@ class ReportKeeper:
         self._begin(ids)
 
     def _begin(self, node_ids: Sequence[str]) -> None:
-        if self._writer is not None or self._config.option.collectonly:
+        if self._writer is not None or self._lists:
             return
         cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
         if not cases:
@@ -140,17 +149,43 @@ class ReportKeeper:
             with _writing():
                 self._writer.observation(line)
             self._observed.append((line["case"], line["clauses"]))
+            if self._silence.after(line) and self._ends_in_silence():
+                self._break_off()
+
+    def _ends_in_silence(self) -> bool:
+        """True where an implementation that answers nothing ends the run; who asks for some cases wants them all."""
+        option = self._config.option
+        chosen = any(getattr(option, name, None) for name in NARROWING)
+        return not option.keep_going and (isinstance(self.hello, Fault) or not chosen)
+
+    def _break_off(self) -> None:
+        """End the run: nothing answers."""
+        known = isinstance(self.hello, Fault)  # it is a problem of its own
+        why = f"after the first {FIRST} cases" if known else self._silence.sentence()
+        self._run.broken_off = f"{why}; mend that first, or run on with --keep-going"
+        if self._session is not None:
+            self._session.shouldfail = NO_ANSWER
+        workers = self._config.pluginmanager.get_plugin("dsession")
+        if workers is not None:
+            workers.shouldstop = NO_ANSWER
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember what can be ended."""
+        self._session = session
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Seal the report, make the pages from it, and let a failed claim fail the run."""
-        if self._config.option.collectonly:
+        if self._lists:
             _seal()
         if self._writer is None:
             return
         problems = self._not_collected + self._run.problems()
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-            problems.append("the run was interrupted")
+            if self._stopped_by_itself():
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            else:
+                problems.append("the run was interrupted")
         if self._complete and self._run.shard is None:
             problems += self._run.deviations.unmatched(self._observed)
         with _writing():
@@ -160,6 +195,11 @@ class ReportKeeper:
         _seal()
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _stopped_by_itself(self) -> bool:
+        """True where xdist ended the run after so many failures, or because nothing answers."""
+        workers = self._config.pluginmanager.get_plugin("dsession")
+        return bool(self._run.broken_off) or str(getattr(workers, "shouldstop", "")).startswith("stopping after")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The end of a run, as people see it."""

@@ -123,6 +123,10 @@ class SuiteRun:
         """Why the case is not to be run, if so."""
         return before_running(case.clauses, case.features, case.levels, self.hello, self.profile, self.level)
 
+    def applies(self, clauses: Sequence[Clause], features: Sequence[str], levels: Sequence[str]) -> bool:
+        """True where a case of this kind is to be run."""
+        return before_running(clauses, features, levels, self.hello, self.profile, self.level) is None
+
     def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)
@@ -253,7 +257,7 @@ def strange_claims(hello: Hello, registry: Registry) -> list[str]:
     """One sentence for each claim of what is no feature."""
     known = registry.features
     return [
-        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), known)}: "
+        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), known)}; "
         "`tessera-conformance clauses features` lists them"
         for name in hello.capabilities
         if name not in known

@@ -168,9 +168,9 @@ def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterato
         forms[WRONG_VALUE] = list(left.values())
 
 
-def _rank(cause: Cause) -> tuple[bool, int]:
-    """What is not implemented stands last; of causes with as many cases a wrong value stands before a crash."""
-    return (cause.form[0] == "missing", -len(cause.lines) - cause.blocked)
+def _rank(cause: Cause) -> tuple[int, int]:
+    """What is not implemented stands behind the others, what was not run last; of as many cases wrong values first."""
+    return ({"missing": 1, "not_run": 2}.get(cause.form[0], 0), -len(cause.lines) - cause.blocked)
 
 
 def _cause(

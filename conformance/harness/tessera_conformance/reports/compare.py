@@ -4,7 +4,7 @@ A case stands at one of three heights: it passes; it neither passes nor counts a
 inapplicable, a known deviation); or it counts against the claim. A case that climbs is fixed, one that falls is broken,
 so that a pass that turns into unsupported reads as broken; an unexpected pass does not, since it is its deviation that
 is out of date. One that keeps its height but changed its verdict, its disposition, its reason or what its failing
-checks found is changed.
+checks found is changed. Where one of the reports is of a part of the suite, only the cases of that part are compared.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ class Comparison:
     """One sentence for each of the two files that is no whole report."""
     warnings: Sequence[str]
     """One sentence for each part of the selection in which the two runs differ."""
+    compared: int
+    left_out: int
+    """Cases that a run of a part did not have, and that are not compared."""
 
     @property
     def exit_code(self) -> int:
@@ -56,13 +59,23 @@ def compare(before: Report, after: Report) -> Comparison:
     old = {line["case"]: line for line in before.observed}
     new = {line["case"]: line for line in after.observed}
     lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
-    for case in sorted(old.keys() | new.keys()):
+    compared = old.keys() | new.keys()
+    for cases in (side.keys() for side, report in ((old, before), (new, after)) if is_part(report)):
+        compared &= cases
+    for case in sorted(compared):
         change = Change(case, old.get(case), new.get(case))
         kind = _kind(change)
         if kind is not None:
             lists[kind].append(change)
+    left_out = len(old.keys() | new.keys()) - len(compared)
     invalid = [f"{report.path} is invalid: {report.problem}" for report in (before, after) if report.claim == "invalid"]
-    return Comparison(lists, invalid=invalid, warnings=_selections_differ(before, after))
+    return Comparison(lists, invalid, _selections_differ(before, after), len(compared), left_out)
+
+
+def is_part(report: Report) -> bool:
+    """True where the run was asked for less than the suite, so that a case it does not have was not removed."""
+    selection = report.header["selection"]
+    return selection["shard"] is not None or not selection["complete"]
 
 
 def _selections_differ(before: Report, after: Report) -> list[str]:
@@ -109,6 +122,9 @@ def as_text(before: Report, after: Report, comparison: Comparison) -> str:
     """The comparison for people: counts first, then each case with what it was and what it is."""
     lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
     lines += [f"  invalid: {problem}" for problem in comparison.invalid]
+    if comparison.left_out:
+        compared = f"{wording.cases(comparison.compared)} that both runs have"
+        lines.append(f"  compared: the {compared}; {wording.count(comparison.left_out)} others are left out")
     lines += [f"  warning: {wording.printable(warning)}" for warning in comparison.warnings]
     lines.append(
         "  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in comparison.groups.items())
@@ -166,6 +182,8 @@ def as_json(before: Report, after: Report, comparison: Comparison) -> str:
         "after": {"path": str(after.path), "claim": after.claim},
         "invalid": list(comparison.invalid),
         "warnings": list(comparison.warnings),
+        "compared": comparison.compared,
+        "left_out": comparison.left_out,
     }
     groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups.items()}
     return json.dumps(selection | groups, indent=2)

@@ -39,6 +39,7 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("clauses", _clause_counts(report, registry)),
         *_row("cases", _case_counts(report)),
         *_row("not judged", wording.not_judged(report)),
+        *_row("remedy", wording.remedies(report)),
         *_row("readings", _readings(report)),
         *_row("deviations", _disposition_counts(report)),
         *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),

@@ -280,7 +280,7 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
     fault = report.header["implementation"]["fault"]
     if fault is not None:
         found.append(
-            f"the implementation did not start: {fault}; to fix: start it by hand and see that it answers session.open"
+            f"the implementation did not start: {fault}; start it by hand and see that it answers session.open"
         )
     unknown = unknown_clauses(report, registry)
     if unknown:
@@ -338,6 +338,17 @@ def not_judged(report: Report) -> list[str]:
     told = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
     further = sum(number for _, number in reasons[_SHOWN_REASONS:])
     return [*told, *([f"{cases(further)} for other reasons"] if further else [])]
+
+
+def remedies(report: Report) -> list[str]:
+    """Return what a vendor of a C library does about cases that need its devices, where nothing names them."""
+    reasons = [str(line["reason"]) for line in report.observed if line["verdict"] == "unsupported"]
+    number = sum(reason.endswith("the feature device-list") for reason in reasons)
+    label = str(report.header["implementation"]["label"])
+    if not number or not label.startswith("cabi:"):
+        return []
+    where = label if ",description=" in label else f"{label},description=FILE"
+    return [f"{cases(number)} need the devices: write [[devices]] in the description of --impl={where} (docs/cabi.md)"]
 
 
 _SHOWN_REASONS = 5

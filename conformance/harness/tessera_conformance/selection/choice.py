@@ -18,6 +18,10 @@ class NothingChosen(ValueError):
     """A selection that no case can meet; says which part of it, and what may have been meant."""
 
 
+class NothingFailed(NothingChosen):
+    """A report whose failures were asked for has none."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What was asked for: any of the cases, any of the clauses, any of the features, and among the failures."""
@@ -113,9 +117,12 @@ def _feature(name: str, index: CaseIndex, registry: Registry) -> str:
 
 
 def _failures(path: Path, index: CaseIndex) -> set[str]:
-    failed = [str(line["case"]) for line in read(path).failures]
+    report = read(path)
+    failed = [str(line["case"]) for line in report.failures]
+    if report.footer is None:  # it was cut off
+        failed += sorted({*report.plan["cases"]} - {str(line["case"]) for line in report.observations})
     if not failed:
-        raise NothingChosen(f"--failed {path}: no case of this report failed")
+        raise NothingFailed(f"--failed {path}: no case of this report failed")
     unknown = [case for case in failed if case not in index]
     if unknown:
         further = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""

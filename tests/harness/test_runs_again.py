@@ -1,0 +1,185 @@
+"""A run of what failed before, a list instead of a run, and the end of one in which nothing answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.reports.claim import Line
+from tessera_conformance.reports.journal import read
+from tessera_conformance.reports.silence import FIRST, Silence
+from tessera_conformance.selection.earlier_report import Earlier, earlier
+
+from .conftest import FAKES, Checkout, CompletedRun
+
+TWELVE = """
+import pytest
+from pathlib import Path
+from tessera_conformance.marks import clause
+@clause("LANG-02-01")
+@pytest.mark.parametrize("number", range(12))
+def test_number(impl, check, number):
+    check.returns(impl.language.execute(source="", function="f", inputs={}))
+    check.true(number != 3 or Path("mended").exists(), "it is not 3")
+"""
+Run = Callable[..., CompletedRun]
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout with a suite of twelve cases, of which one fails until the file `mended` is there."""
+    from .conftest import copy_harness
+
+    directory = tmp_path_factory.mktemp("twelve")
+    copy_harness(directory)
+    (directory / "conformance" / "ir").mkdir(exist_ok=True)
+    (directory / "conformance" / "ir" / "test_twelve.py").write_text(TWELVE)
+    return Checkout(directory)
+
+
+@pytest.fixture
+def run(twelve: Checkout, tmp_path: Path) -> Run:
+    """`tessera-conformance run` in a folder of the test's own; the report in `folder` comes with the result."""
+
+    def run(*options: str, folder: str = "report", impl: str = "py:echo:Echo") -> CompletedRun:
+        done = subprocess.run(
+            [sys.executable, "-m", "tessera_conformance", "run", f"--impl={impl}", *options],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(twelve.directory / "conformance/harness"), str(FAKES)]),
+                "XDG_CACHE_HOME": str(twelve.directory / "cache"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        path = tmp_path / folder / "report.jsonl"
+        return CompletedRun(done.returncode, done.stdout + done.stderr, read(path) if path.exists() else None, path)
+
+    return run
+
+
+def cases(done: CompletedRun) -> list[str]:
+    assert done.report is not None, done.output
+    return [line["case"].rpartition("/")[2] for line in done.report.observations]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_what_failed_runs_again_until_nothing_fails(run: Run, tmp_path: Path, workers: list[str]) -> None:
+    first = run("--lf")
+    assert "--lf: there is no report/report.jsonl yet: all cases run" in first.output
+    assert len(cases(first)) == 12
+    whole = first.path.read_bytes()
+    for _ in range(2):
+        again = run("--last-failed", *workers, folder="report/failed")
+        assert (again.exit_code, cases(again)) == (1, ["3"])
+    (tmp_path / "mended").touch()
+    assert run("--lf", "--list").output.splitlines()[0] == "ir/twelve/number/3"
+    mended = run("--lf", *workers, folder="report/failed")
+    assert (mended.exit_code, cases(mended)) == (0, ["3"])
+    assert first.path.read_bytes() == whole
+    everything = run("--lf")
+    assert "failed: all cases run" in everything.output
+    assert len(cases(everything)) == 12
+
+
+@pytest.mark.slow
+def test_the_report_that_is_read_is_kept(run: Run) -> None:
+    whole = run()
+    kept = whole.path.read_bytes()
+    part = run("--failed=report/report.jsonl", folder="report/failed")
+    assert cases(part) == ["3"]
+    refused = run("--failed=report/report.jsonl", "--report-dir=report")
+    assert refused.exit_code == 2
+    assert "error: --report-dir: report holds the report that --failed reads; name another folder" in refused.output
+    assert whole.path.read_bytes() == kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_a_list_runs_nothing(run: Run, options: list[str]) -> None:
+    done = run("--list", "-k", "number and not 10 and not 11", *options)
+    numbers = [line.rpartition("/")[2] for line in done.output.splitlines() if line.startswith("ir/twelve/number/")]
+    assert numbers == [*map(str, range(10))]
+    assert (done.exit_code, done.report) == (0, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["-x"], ["--maxfail=1"], ["-x", "-n", "2"]], ids=" ".join)
+def test_a_run_that_ends_with_the_first_failure_is_a_failure(run: Run, options: list[str]) -> None:
+    done = run(*options)
+    assert done.exit_code == 1
+    assert done.report is not None and done.report.footer is not None
+    assert done.report.footer["problems"] == []
+    assert done.report.footer["verdicts"]["fail"] == 1
+    assert len(cases(done)) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    ("impl", "problem"),
+    [
+        ("rpc:echo hello", "the run was broken off: after the first 10 cases; mend that first"),
+        ("py:raises:Raises", "the first 10 cases ended all in crash: LookupError: no such register; mend that first"),
+    ],
+    ids=["rpc", "py"],
+)
+def test_an_implementation_that_answers_nothing_ends_the_run(
+    run: Run, impl: str, problem: str, options: list[str]
+) -> None:
+    done = run(*options, impl=impl)
+    assert done.exit_code == 1
+    assert done.report is not None and done.report.footer is not None
+    assert done.report.claim == "failure"
+    (told,) = done.report.footer["problems"]
+    assert problem in told
+    if not options:
+        assert done.report.footer["verdicts"]["not_run"] == 2
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_that_is_wanted(run: Run) -> None:
+    for option in ("--keep-going", "--case=ir/*"):
+        done = run(option, impl="py:raises:Raises")
+        assert done.report is not None and done.report.footer is not None
+        assert done.report.footer["verdicts"] == {"crash": 12}
+
+
+def line(verdict: str, *observations: str) -> Line:
+    exchanges = [{"method": "language.execute", "observation": {kind: {}}} for kind in observations]
+    return {"verdict": verdict, "reason": "why", "exchanges": exchanges}
+
+
+def test_one_answer_is_enough_to_go_on() -> None:
+    for answered in (line("pass"), line("fail"), line("crash", "returned", "fault")):
+        silence = Silence()
+        lines = [line("crash", "fault")] * (FIRST - 1) + [answered] + [line("crash", "fault")] * FIRST
+        assert not any(map(silence.after, lines))
+
+
+def test_cases_that_ask_nothing_do_not_count() -> None:
+    silence = Silence()
+    lines = [line("inapplicable"), *[line("hang", "fault")] * (FIRST - 1), line("unsupported")]
+    assert not any(map(silence.after, lines))
+    assert silence.after(line("crash", "fault"))
+    assert silence.sentence() == "the first 10 cases ended without an answer, 9 in hang: why"
+
+
+def test_reports_below_the_usual_folder_are_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = Path("report/failed/report.jsonl")
+    part.parent.mkdir(parents=True)
+    part.touch()
+    assert earlier(None, part, False) == Earlier(part.parent.resolve() / "failed", part)
+    assert earlier(None, Path("other/report.jsonl"), False) == Earlier(Path("report"), Path("other/report.jsonl"))
+    assert earlier(None, None, True, keeps=True) == Earlier(Path("report/failed"), part)
+    assert part.exists()
