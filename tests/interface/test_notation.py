@@ -111,4 +111,4 @@ def test_the_command_refuses_a_clause_that_the_registry_does_not_have(
     assert main(["interface"]) == 1
     told = capsys.readouterr().out
     assert told.count("error: ") == 1
-    assert "there is no clause RT-04.1-99\n  where:    runtime.tessTwo\n" in told
+    assert "error: runtime.tessTwo: there is no clause RT-04.1-99; expected the id of a clause" in told

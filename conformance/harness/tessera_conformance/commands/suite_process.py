@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
+from tessera_conformance.commands.sharing import processes
 from tessera_conformance.terminal.errors import UNANSWERABLE, of_argparse, print_error
 
 PROGRAM = "tessera-conformance run"
@@ -22,8 +23,17 @@ _KNOWN = (
 )
 
 
-class ArgumentErrors:
-    """A plugin that ends the process with one sentence where pytest cannot read its arguments."""
+class SuiteProcess:
+    """A plugin that ends the process with one sentence where pytest cannot read its arguments, and shares a run out."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, object]:
+        """Let several processes do a long run where the implementation allows it."""
+        number = processes(config)
+        if number:
+            config.option.numprocesses, config.option.dist = number, "worksteal"
+            print(f"{number} processes share the cases out; -n0 leaves them to one", file=sys.stderr)
+        return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
@@ -46,4 +56,4 @@ def known_options() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(pytest.main(sys.argv[1:], plugins=[ArgumentErrors()]))
+    sys.exit(pytest.main(sys.argv[1:], plugins=[SuiteProcess()]))
