@@ -52,7 +52,7 @@ ASKED = {
     "collectives": "collectives.all_reduce",
     "runtime": "tessGetVersion",
 }
-HOW_TO_INSTALL = {"node": "nodejs", "gcc": "gcc", "g++": "g++", "rustc": "rustc"}
+HOW_TO_INSTALL = {"node": "nodejs", "gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go"}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,9 @@ def test_it_builds_answers_and_passes(
     assert len(verdicts) >= int(least)
 
 
-@pytest.mark.parametrize(("language", "kind"), [("c", "operations"), ("rust", "collectives"), ("node", "language")])
+@pytest.mark.parametrize(
+    ("language", "kind"), [("c", "operations"), ("rust", "collectives"), ("node", "language"), ("go", "operations")]
+)
 def test_what_it_lacks_is_no_pass(
     built: Callable[[str, str], Skeleton], suite: CollectedSuite, language: str, kind: str
 ) -> None:

@@ -20,7 +20,7 @@ from tessera_conformance.reports.journal import read
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "node": "nodejs"}
+PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go", "node": "nodejs"}
 
 
 def name_of(block: str) -> str:

@@ -21,7 +21,7 @@ from tessera_conformance.transports.locate import TABLES
 TEMPLATES = Path(__file__).with_name("adapter_templates")
 HEADER = "tessera.h"
 KINDS = ("runtime", "language", "operations", "collectives")
-LANGUAGES = ("python", "c", "cpp", "rust", "node")
+LANGUAGES = ("python", "c", "cpp", "rust", "go", "node")
 
 
 @dataclass(frozen=True)
