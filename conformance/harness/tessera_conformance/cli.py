@@ -39,6 +39,7 @@ TASKS = {
         "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
         "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
         "strength": ("strength.commands", "run the violators and write the kill matrix"),
+        "schema": ("commands.schema", "the schema of a TOML file, for an editor"),
         "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
     },
 }

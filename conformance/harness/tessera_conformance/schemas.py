@@ -85,6 +85,12 @@ def _inlined(node: Any, schema: str, decoded: bool) -> Any:
     return {key: _inlined(value, schema, decoded) for key, value in node.items() if key != "$defs"}
 
 
+def complete_schema(schema: str, definition: str) -> dict[str, Any]:
+    """Return a definition as a schema of its own, which refers to no other file."""
+    document = schemas()[schema]
+    return {"$schema": document["$schema"], "title": document["title"], **_part(schema, definition)}
+
+
 MOST_ERRORS = 20
 """Errors that are looked at to explain what is wrong: an answer of 300,000 wrong elements has as many."""
 

@@ -20,6 +20,7 @@ from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjec
 from tessera_conformance.probe.tree_svg import drawing
 from tessera_conformance.protocol import Hello
 from tessera_conformance.reports.publish import write_text
+from tessera_conformance.reports.toml_files import write_toml
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
@@ -109,7 +110,7 @@ def _write_declaration(arguments: argparse.Namespace) -> int:
     finally:
         session.close()
     name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else arguments.impl
-    write_text(arguments.write, as_toml(name, rows))
+    write_toml(arguments.write, as_toml(name, rows), "declared")
     print(f"{arguments.write}: {len(rows)} orders of {len({row.subject for row in rows})} shapes")
     for line in without:
         print(f"  not declared: {line}")

@@ -10,6 +10,7 @@ from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.baseline import NoBaseline, as_toml, baseline
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read
+from tessera_conformance.reports.toml_files import write_toml
 from tessera_conformance.terminal.errors import reporting_errors
 
 DAYS = 90
@@ -40,7 +41,7 @@ def write_deviations(arguments: argparse.Namespace) -> int:
     entries = baseline(report, others, arguments.owner, expires)
     identity = (report.header["implementation"]["hello"] or {}).get("implementation", {})
     name = " ".join(filter(None, [identity.get("name"), identity.get("version")])) or "an implementation"
-    arguments.output.write_text(as_toml(entries, f"What {name} is known to get wrong."), encoding="utf-8")
+    write_toml(arguments.output, as_toml(entries, f"What {name} is known to get wrong."), "deviations")
     excused = sum(
         line["verdict"] != "pass" and any(entry.matches(line["case"], line["clauses"]) for entry in entries)
         for line in report.observations
