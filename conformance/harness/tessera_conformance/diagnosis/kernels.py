@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from math import prod
 from typing import Any, TypeAlias
 
@@ -62,9 +62,10 @@ class Work(Steps):
         """The elements of an operand as the implementation sees them, row-major."""
         x = self.call.inputs[place]
         self.budget.spend(x.size // 4)
-        plain = values_of(x)
-        known = {value: self.operand(value, x.dtype, factor=factors) for value in set(plain)}
-        values = [known[value] for value in plain]
+        values = list(_decoded(x))
+        if (factors and x.dtype == "tf32") or self.departure.changed & {"operands", "flushed"}:
+            known = {value: self.operand(value, x.dtype, factor=factors) for value in set(values)}
+            values = [known[value] for value in values]
         read = self.departure.layout
         reread = read == "both" or (read == "left" and place == 0) or (read == "right" and place == 1)
         return [values[at] for at in by_columns(x.shape)] if reread else values
@@ -77,6 +78,12 @@ class Work(Steps):
     def stored(self, value: Value, dtype: str) -> Value:
         """A value as a tensor of that dtype holds it."""
         return FORMATS[dtype].decode(self.code(value, dtype))
+
+
+@lru_cache(maxsize=256)
+def _decoded(x: Tensor) -> Sequence[Value]:
+    """The elements of an operand, of which hundreds of departures are computed."""
+    return tuple(values_of(x))
 
 
 Kernel: TypeAlias = Callable[[Work], Codes]

@@ -35,6 +35,8 @@ MOST_ULPS = 4
 """An elementary function is approximate up to so many units in the last place, and wrong beyond."""
 MOST_RANKED, MOST_PASSING = 8, 24
 """So many hypotheses that fit alike are held against so many cases that pass."""
+LONGEST = 8192
+"""Elements of an answer that is computed for its hash."""
 NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
 """What a kernel raises where a departure has no meaning for the operands."""
 
@@ -74,6 +76,11 @@ class Compared:
         for found, right in zip(self.found_codes, self.right_codes, strict=True):
             if found != right:
                 yield found, right, bits_between(found, right, self.right.dtype)
+
+    @cached_property
+    def bits(self) -> int:
+        """The evidence of all elements."""
+        return sum(bits for _, _, bits in self.differing())
 
     @property
     def has_fit(self) -> bool:
@@ -121,7 +128,7 @@ class Explained:
     @property
     def evidence(self) -> int:
         """The bits that tell the answers from the right ones."""
-        return sum(bits for each in self.questions for _, _, bits in each.differing())
+        return sum(each.bits for each in self.questions)
 
 
 @cache
@@ -323,7 +330,8 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
             else:
                 fits = each.fits(hypothesis.departure)
             questions += [each] if fits else []
-        for question in long if questions and hypothesis.departure != CANON else ():
+        short = [each for each in long if each.right.size <= LONGEST]
+        for question in short if questions and hypothesis.departure != CANON else ():
             budget = questions[0].budget
             if question.sha256 in _hashes(question, hypothesis.departure, budget):
                 more.append(question.case)
