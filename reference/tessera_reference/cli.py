@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from .abi.status import Failure
 from .commands import register_all
@@ -21,15 +23,17 @@ from .commands.program import show
 from .graph.execution import InputMismatch, UnknownFunction
 from .ir.diagnostics import Rejection, UnsupportedConstruct
 from .ir.missing_tool import MissingTool
+from .ir.spelling import did_you_mean
 from .levels.emission import OtherVendor
 from .numerics.errors import NumericsFailure
 
 BAD_INPUT, UNSUPPORTED = 2, 3
+_CHOICE = re.compile(r"argument (?P<where>[^:]+): invalid choice: '?(?P<value>.*?)'? \(choose from (?P<known>.*)\)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    parser = argparse.ArgumentParser(prog="tessera-reference", description=(__doc__ or "").partition("\n\n")[0])
+    parser = _Parser(prog="tessera-reference", description=(__doc__ or "").partition("\n\n")[0])
     arguments = sys.argv[1:] if argv is None else argv
     register_all(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"), arguments)
     options = parser.parse_args(arguments)
@@ -59,6 +63,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: standard output: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors have the form of all others, and name a choice that is near."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and end with exit code 2."""
+        wrong = _CHOICE.fullmatch(message)
+        if wrong is not None:
+            known = [name.strip("' ") for name in wrong["known"].split(",")]
+            where = self.prog if wrong["where"] == "COMMAND" else wrong["where"]
+            hint = did_you_mean(wrong["value"], known) or f"`{self.prog} --help` shows what it takes"
+            message = f"{where}: unknown value {wrong['value']}; expected one of {', '.join(known)}; {hint}"
+        else:
+            message = f"{self.prog}: {message}; `{self.prog} --help` shows what it takes"
+        print(f"error: {message}", file=sys.stderr)
+        self.exit(BAD_INPUT)
 
 
 def _forget_output() -> None:

@@ -128,6 +128,23 @@ def test_bad_options(capsys: pytest.CaptureFixture[str], arguments: tuple[str, .
     assert message in printed.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["rum"], "error: tessera-reference: unknown value rum; expected one of run, "),
+        (["rum"], "; did you mean run?\n"),
+        (["lower", "d.tsr", "--to", "ptxx"], "error: --to: unknown value ptxx; expected one of graph, "),
+        (["lower"], "error: tessera-reference lower: the following arguments are required: "),
+    ],
+)
+def test_arguments_that_are_misspelt(capsys: pytest.CaptureFixture[str], arguments: list[str], error: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    printed = capsys.readouterr().err
+    assert (end.value.code, printed.count("\n")) == (2, 1)
+    assert error in printed
+
+
 def test_a_tool_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The program is within the reference, so that the exit code is not that of one beyond it."""
     monkeypatch.setitem(sys.modules, "llvmlite", None)

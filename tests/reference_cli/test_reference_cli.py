@@ -233,4 +233,4 @@ def test_a_module_that_is_no_subcommand_is_none(capsys: pytest.CaptureFixture[st
         with pytest.raises(SystemExit) as ended:
             main([name])
         assert ended.value.code == 2
-        assert "'run', 'verify', 'fmt'" in capsys.readouterr().err
+        assert "expected one of run, verify, fmt" in capsys.readouterr().err

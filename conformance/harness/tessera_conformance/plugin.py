@@ -33,6 +33,7 @@ from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.selection import narrowing
 from tessera_conformance.selection.choice import NothingFailed
 from tessera_conformance.selection.earlier_report import earlier
+from tessera_conformance.selection.keywords import nothing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal.errors import either, error_text, print_error
@@ -47,6 +48,8 @@ from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
+BEFORE_KEYWORD = pytest.StashKey[list[str]]()
+"""The node ids of the cases that `-k` chooses from."""
 LAST_FAILED = pytest.StashKey[bool]()
 """True where `--lf` found a report."""
 CHOSEN = pytest.StashKey[Set[str] | None]()
@@ -273,6 +276,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.clear()  # pytest ends the collection all the same, and there is to be no report of this run
         raise pytest.UsageError(*problems)
     _deselect(config, run, items)
+    config.stash[BEFORE_KEYWORD] = [item.nodeid for item in items if CASE in item.stash]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say what may have been meant by a `-k` that means no case, where the index of cases did not."""
+    before, keyword = session.config.stash.get(BEFORE_KEYWORD, []), getattr(session.config.option, "keyword", "")
+    if before and keyword and not session.items and not hasattr(session.config, "workerinput"):
+        raise pytest.UsageError(nothing(keyword, before))
 
 
 def _case(

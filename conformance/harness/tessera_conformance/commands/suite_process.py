@@ -26,14 +26,21 @@ _KNOWN = (
 class SuiteProcess:
     """A plugin that ends the process with one sentence where pytest cannot read its arguments, and shares a run out."""
 
+    def __init__(self) -> None:
+        self._processes = 0
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, object]:
         """Let several processes do a long run where the implementation allows it."""
-        number = processes(config)
-        if number:
-            config.option.numprocesses, config.option.dist = number, "worksteal"
-            print(f"{number} processes share the cases out; -n0 leaves them to one", file=sys.stderr)
+        self._processes = processes(config)
+        if self._processes:
+            config.option.numprocesses, config.option.dist = self._processes, "worksteal"
         return (yield)
+
+    def pytest_sessionstart(self) -> None:
+        """Say that the run is shared out, once nothing forbids it."""
+        if self._processes:
+            print(f"{self._processes} processes share the cases out; -n0 leaves them to one", file=sys.stderr)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:

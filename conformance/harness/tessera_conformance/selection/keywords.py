@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from _pytest.mark.expression import Expression
@@ -36,7 +36,7 @@ def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
     Raises:
         NothingChosen: it means no case.
     """
-    words = [word for word in _NAME.findall(expression.lower()) if word not in ("and", "or", "not")]
+    words = _words(expression)
     if any(word in name for word in words for name in (*UNINDEXED, suite_directory().name)):
         return None
     try:
@@ -45,7 +45,7 @@ def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
         return None  # pytest says what is wrong
     kept = {identifier: case for identifier, case in index.items() if compiled.evaluate(_Names(names_of(case.node)))}
     if not kept:
-        raise NothingChosen(_nothing(expression, words, index))
+        raise NothingChosen(nothing(expression, [case.node for case in index.values()]))
     return kept
 
 
@@ -65,12 +65,16 @@ def names_of(node: str) -> list[str]:
     return [*PurePosixPath(path).parts, *inside]
 
 
-def _nothing(expression: str, words: list[str], index: CaseIndex) -> str:
-    """Which word no case has, and what may have been meant."""
-    nodes = "\n".join(case.node for case in index.values()).lower()
-    absent = next((word for word in words if word not in nodes), None)
+def _words(expression: str) -> list[str]:
+    return [word for word in _NAME.findall(expression.lower()) if word not in ("and", "or", "not")]
+
+
+def nothing(expression: str, nodes: Sequence[str]) -> str:
+    """Say which word of an expression that means none of the cases none has, and what may have been meant."""
+    text = "\n".join(nodes).lower()
+    absent = next((word for word in _words(expression) if word not in text), None)
     if absent is None:
         return error_text(f"-k {expression}", "no case has all of these names", do="leave out one of them")
-    known = {*_WORD.findall(nodes), *(PurePosixPath(case.node.partition("::")[0]).stem[5:] for case in index.values())}
+    known = {*_WORD.findall(text), *(PurePosixPath(node.partition("::")[0]).stem[5:] for node in nodes)}
     hint = meant(absent, known).removeprefix("; ")
     return error_text(f"-k {expression}", f"no case has {absent} in its name", do=hint or "`--list` shows the cases")
