@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from importlib import import_module
+from pathlib import Path
 from textwrap import fill
 
 from tessera_conformance import __version__
@@ -40,6 +41,7 @@ TASKS = {
         "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
         "strength": ("strength.commands", "run the violators and write the kill matrix"),
         "schema": ("commands.schema", "the schema of a TOML file, for an editor"),
+        "completion": ("cli", "the completions of a shell: bash, zsh or tcsh"),
         "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
     },
 }
@@ -50,20 +52,8 @@ COMMANDS = {name: command for commands in TASKS.values() for name, command in co
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be met."""
-    parser = CommandParser(
-        prog="tessera-conformance",
-        description=fill(__doc__ or "", 100),
-        epilog=_commands_by_task(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="one of those below")
     arguments = sys.argv[1:] if arguments is None else arguments
-    for name, (module, _) in COMMANDS.items():
-        command = subparsers.add_parser(name)
-        if name in arguments[:1]:  # the other modules need not be imported
-            configure = getattr(import_module(f"tessera_conformance.{module}"), f"configure_{name.replace('-', '_')}")
-            configure(command)
+    parser, subparsers = _parser(arguments[:1])  # the other modules need not be imported
     parsed, rest = parser.parse_known_args(arguments)
     if rest and not getattr(parsed, "takes_rest", False):
         chosen = subparsers.choices.get(arguments[0], parser)
@@ -86,6 +76,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         restore()
     return code
+
+
+def _parser(configured: Container[str]) -> tuple[CommandParser, argparse._SubParsersAction[CommandParser]]:
+    """The parser of the command line, and those of all commands, of which some are configured."""
+    parser = CommandParser(
+        prog="tessera-conformance",
+        description=fill(__doc__ or "", 100),
+        epilog=_commands_by_task(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="one of those below")
+    for name, (module, help_text) in COMMANDS.items():
+        # of a command that has a help, `--help` would list it again, without its task; shtab passes over others
+        command = subparsers.add_parser(name, help=help_text) if configured is COMMANDS else subparsers.add_parser(name)
+        if name in configured:
+            configure = getattr(import_module(f"tessera_conformance.{module}"), f"configure_{name.replace('-', '_')}")
+            configure(command)
+    return parser, subparsers
+
+
+def configure_completion(parser: argparse.ArgumentParser) -> None:
+    """The command `completion`."""
+    parser.description = (
+        "Print the script that completes commands and options in a shell; needs the extra `completion`."
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    parser.set_defaults(handler=print_completion)
+
+
+def print_completion(arguments: argparse.Namespace) -> int:
+    """Print the script."""
+    try:
+        import shtab
+    except ImportError:
+        do = "pip install 'tessera-conformance[completion]'"
+        print_error(error_text("tessera-conformance completion", "the package shtab is not installed", do=do))
+        return 2
+    from tessera_conformance.options import add_options
+
+    parser, subparsers = _parser(COMMANDS)
+    for name, command in subparsers.choices.items():
+        command.description = COMMANDS[name][1]
+        if command.get_default("takes_rest"):  # options of the suite, which pytest reads
+            add_options(command.add_argument)
+    complete_paths(parser, shtab.FILE, shtab.DIRECTORY)
+    print(shtab.complete(parser, arguments.shell))
+    return 0
+
+
+def complete_paths(parser: argparse.ArgumentParser, file: object, directory: object) -> None:
+    """Let an argument that is a path, of this parser and all below it, be completed as one."""
+    for action in parser._actions:
+        if action.type is Path:
+            action.complete = directory if action.metavar == "DIR" else file  # type: ignore[attr-defined]  # shtab's
+        for below in action.choices.values() if isinstance(action.choices, dict) else ():
+            complete_paths(below, file, directory)
 
 
 def _commands_by_task() -> str:
