@@ -42,6 +42,13 @@ def test_it_is_plain_ascii_and_narrow_whatever_the_reasons_hold(build, registry,
     assert "and 2 more" in text
 
 
+def test_an_endpoint_that_is_not_there_is_to_listen(build, registry, observation):
+    report = build([observation("abi/a", "crash")])
+    report.header["implementation"] |= {"label": "hostio:unix:io.sock", "fault": "no endpoint listens"}
+    text = " ".join(terminal_summary(report, registry).split())
+    assert "did not start: no endpoint listens; start it by hand and see that it listens there" in text
+
+
 def test_a_c_library_whose_devices_nothing_names_is_told_where_to_name_them(build, registry, observation):
     reason = "the implementation does not claim the feature device-list"
     report = build([observation(f"abi/{name}", "unsupported", reason=reason) for name in "abc"])

@@ -279,9 +279,9 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
     found = []
     fault = report.header["implementation"]["fault"]
     if fault is not None:
-        found.append(
-            f"the implementation did not start: {fault}; start it by hand and see that it answers session.open"
-        )
+        socket = str(report.header["implementation"]["label"]).startswith("hostio:")
+        answers = "listens there" if socket else "answers session.open"
+        found.append(f"the implementation did not start: {fault}; start it by hand and see that it {answers}")
     unknown = unknown_clauses(report, registry)
     if unknown:
         found.append(f"made with another clause registry: it cites {', '.join(unknown)}, unknown to this one")
