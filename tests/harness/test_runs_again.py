@@ -156,11 +156,12 @@ def test_a_run_goes_on_where_that_is_wanted(run: Run) -> None:
 
 def line(verdict: str, *observations: str) -> Line:
     exchanges = [{"method": "language.execute", "observation": {kind: {}}} for kind in observations]
-    return {"verdict": verdict, "reason": "why", "exchanges": exchanges}
+    return {"verdict": verdict, "disposition": "none", "reason": "why", "exchanges": exchanges}
 
 
 def test_one_answer_is_enough_to_go_on() -> None:
-    for answered in (line("pass"), line("fail"), line("crash", "returned", "fault")):
+    known = {**line("crash", "fault"), "disposition": "known_deviation"}
+    for answered in (line("pass"), line("fail"), line("crash", "returned", "fault"), known):
         silence = Silence()
         lines = [line("crash", "fault")] * (FIRST - 1) + [answered] + [line("crash", "fault")] * FIRST
         assert not any(map(silence.after, lines))

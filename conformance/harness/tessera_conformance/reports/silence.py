@@ -24,7 +24,8 @@ class Silence:
         """True once: behind the last of the first cases, if no call of any of them had an answer."""
         if self._broken or self._cases >= FIRST or line["verdict"] in NOT_ASKED:
             return False
-        if line["verdict"] not in FAULTS or any(_answers(line)):
+        excused = line["disposition"] != "none"  # by a known deviation: somebody has seen it run
+        if line["verdict"] not in FAULTS or excused or any(_answers(line)):
             self._broken = True
             return False
         self._cases += 1
