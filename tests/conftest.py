@@ -90,6 +90,13 @@ def drawn(request: pytest.FixtureRequest) -> Callable[[int], int]:
 
 
 @pytest.fixture(scope="session")
+def every(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """Of so many things that a test could try it tries one; all with `--whole` or TESSERA_EVERY=1."""
+    whole = request.config.getoption("--whole")
+    return lambda usual: 1 if whole else int(os.environ.get("TESSERA_EVERY", usual))
+
+
+@pytest.fixture(scope="session")
 def libtessera(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a libtessera, which all processes that share the tests have in common."""
     base = tmp_path_factory.getbasetemp()

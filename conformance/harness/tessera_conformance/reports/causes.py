@@ -191,7 +191,7 @@ def _size(line: Line) -> tuple[int, int, str]:
 
 
 def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> list[_Group]:
-    left = [(line, _traits(line)) for line in lines]
+    left = [(line, _traits(line)) for line in sorted(lines, key=_size)]
     found: list[_Group] = []
     while left:
         best = _best(left, passing)
@@ -208,8 +208,8 @@ def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> 
 def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Mapping[Trait, int]) -> Trait:
     """Return the trait that tells the failures best; one whose cases mostly pass only where there is no other.
 
-    Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case: memory
-    of some size is made before it is copied.
+    Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case, which
+    is the first: memory of some size is made before it is copied.
     """
     counts = Counter(trait for _, traits in left for trait in traits)
     merits = {trait: _merit(failing, len(left), passing.get(trait, 0)) for trait, failing in counts.items()}
@@ -218,8 +218,7 @@ def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Mapping[Tr
         merits = {trait: merit for trait, merit in merits.items() if telling[trait] >= LEAST_TELLING}
     best = max(merits, key=lambda trait: (merits[trait], -KINDS.index(trait[0]), trait[1]))
     near = [trait for trait in merits if merits[trait] >= NEARLY * merits[best] and counts[trait] >= counts[best]]
-    smallest = min((line for line, _ in left), key=_size)
-    places = {exchange["method"]: place for place, exchange in enumerate(smallest["exchanges"])}
+    places = {exchange["method"]: place for place, exchange in enumerate(left[0][0]["exchanges"])}
 
     def place(trait: Trait) -> int:
         return places.get(trait[1].partition(" ")[0], -1) if trait[0] == "call" else -1

@@ -28,7 +28,9 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit(report: Report, registry: Registry) -> Iterator[str]:
     """The XML document, piece by piece: the elements of all cases together are large."""
-    groups = {line["case"]: cause.sentence() for cause in causes(report) for line in cause.lines}
+    groups: dict[str, str] = {}
+    for cause in causes(report):
+        groups |= dict.fromkeys((line["case"] for line in cause.lines), cause.sentence())
     chapters: dict[str, list[Line]] = {}
     for line in report.observed:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, ClassVar
 
 from tessera_conformance.reports.line_defaults import LONG, whole
 
@@ -28,6 +28,8 @@ class ObservedLine(Mapping[str, Any]):
     """
 
     __slots__ = ("_long", "_parsed", "_runs", "_text")
+    _parsed_last: ClassVar[tuple[ObservedLine, dict[str, Any]] | None] = None
+    """The line whose long fields were asked for last, and these: the checks and the exchanges are asked for in turn."""
 
     def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
         self._text: str | tuple[Path, int, int] = text
@@ -82,7 +84,12 @@ class ObservedLine(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         short = self._short
-        return short[key] if key in short else self.long_fields()[key]
+        if key in short:
+            return short[key]
+        kept = ObservedLine._parsed_last
+        if kept is None or kept[0] is not self:
+            ObservedLine._parsed_last = kept = (self, self.long_fields())
+        return kept[1][key]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._short, *LONG])
