@@ -394,17 +394,20 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn what happened into a verdict, and the verdict into pytest's outcome."""
-    report = yield
     case = item.stash.get(CASE, None)
     if case is None:
-        return report
+        return (yield)
     run = item.config.stash[RUN]
-    report.keywords = {}  # the line of the case has its marks; with -n, workers would send them three times
     error = call.excinfo.value if call.excinfo is not None else None
     case.seconds += call.duration
-    if call.when == "call":
+    judgement = run.judge_after(case, error) if call.when == "call" else None
+    if judgement is not None and judgement.verdict != "harness_error":
+        item.repr_failure = _without_traceback  # type: ignore[method-assign,assignment]
+    report = yield
+    report.keywords = {}  # the line of the case has its marks; with -n, workers would send them three times
+    if judgement is not None:
         case.folder = _folder(item)
-        _conclude(run, case, run.judge_after(case, error), report)
+        _conclude(run, case, judgement, report)
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
     if call.when == "setup" and hasattr(item.config, "workerinput"):  # a worker may die, and this process outlive it
@@ -416,6 +419,11 @@ def pytest_runtest_makereport(
             write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
         del item.stash[CASE]  # the report has by now what it was: the messages of a whole run are large
     return report
+
+
+def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:
+    """Nothing: only an error of the harness is told with its traceback, which takes pytest longer than most cases."""
+    return ""
 
 
 def _folder(item: pytest.Item) -> Path | None:
