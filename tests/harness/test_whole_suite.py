@@ -19,6 +19,9 @@ SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
 
 PUBLISHED = ROOT / "reports" / "kill-matrix.json"
 
+EVERY_FILE, EVERY_VIOLATION = 12, 48
+"""Of so many files of a chapter, and of so many violators and variants, one is tried."""
+
 CHAPTERS = [ROOT / "conformance" / name for name in ("abi", "collectives", "ir", "runtime")]
 
 pytestmark = pytest.mark.slow
@@ -42,11 +45,11 @@ def observations(directory: Path, *options: str) -> list[str]:
     return [json.dumps(without_run(line)) for line in report.observations]
 
 
-def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path, drawn: Callable[[int], int]) -> None:
+def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path, every: Callable[[int], int]) -> None:
     """What was sent, what came back, what was checked, verdicts and dispositions: all of it, case by case."""
     pytest.importorskip("xdist", reason="pip install pytest-xdist")
-    files = [sorted(chapter.rglob("test_*.py"))[:: 4 // drawn(4)] for chapter in CHAPTERS]
-    part = ["--shard=1/12", *(str(path) for chapter in files for path in chapter)]
+    files = [sorted(chapter.rglob("test_*.py"))[:: every(EVERY_FILE)] for chapter in CHAPTERS]
+    part = ["--shard=1/8", *(str(path) for chapter in files for path in chapter)]
     served = observations(tmp_path / "rpc", f"--impl={SERVED}", *part)
     assert len(served) > 150
     assert {json.loads(line)["case"].partition("/")[0] for line in served} == {each.name for each in CHAPTERS}
@@ -77,12 +80,12 @@ def test_products_are_judged_below_strict(tmp_path: Path, level: str) -> None:
     assert len([case for case in wrong if "/fp32/" in case]) > 10
 
 
-def test_every_violation_is_killed(tmp_path: Path, drawn: Callable[[int], int]) -> None:
-    """`tessera-conformance strength` on violators and variants of the project: of a sixteenth, or all with `--whole`.
+def test_every_violation_is_killed(tmp_path: Path, every: Callable[[int], int]) -> None:
+    """`tessera-conformance strength` on a sample of the violators and variants of the project, or all with `--whole`.
 
     What caught a violator last time is tried first.
     """
-    parts = 16 // drawn(4) ** 2
+    parts = every(EVERY_VIOLATION)
     command = [sys.executable, "-m", "tessera_conformance", "strength", f"--output={tmp_path}", f"--shard=1/{parts}"]
     done = subprocess.run([*command, f"--known={PUBLISHED}"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,7 +23,7 @@ from .deadlocks import DEADLOCKS
 from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of
 from .random_programs import program, reduced
 
-RANDOM, BATCH = 2000, 100
+RANDOM, BATCH, FEW = 1000, 50, 25
 TIGHT_SIZES: Settings = {"resources": {"task_window": 2, "ready_queue": 1}}
 TIGHT: Settings = {"symbols": {"m": 2, "n": 7}, **TIGHT_SIZES}
 
@@ -154,7 +154,7 @@ def test_the_corpus_gives_equal_results_under_sanitizers(tmp_path: Path) -> None
 def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Both count the same steps: the search for mitigations ends at the same one."""
     monkeypatch.setattr(run, "LEAST_STEPS", steps)
-    packages = [*map(package_of, map(program, range(BATCH)))]
+    packages = [*map(package_of, map(program, range(FEW)))]
     packages += [load(each.program.compile().package) for each in DEADLOCKS.values()]
     flags = (*QUICK, f"-DWSP_LEAST_STEPS={steps}")
     assert differences(packages, tmp_path / "program", flags, ({}, TIGHT_SIZES)) == []
@@ -162,7 +162,7 @@ def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_random_programs_give_equal_results(tmp_path: Path, drawn: Callable[[int], int]) -> None:
-    """2,000 programs, each with two settings; one that differs is made smaller, and shown."""
+    """1,000 programs, each with two settings; one that differs is made smaller, and shown."""
     for first in range(0, drawn(RANDOM), BATCH):
         packages = [package_of(program(seed)) for seed in range(first, first + BATCH)]
         found = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
