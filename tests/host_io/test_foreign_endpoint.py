@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = Path(__file__).parent / "foreign"
 DEFECTS = {"no_value": "HIO-D5-20", "no_fp16": "HIO-D5-17", "any_cube": "HIO-D6-04"}
 """The clauses that each defect of the endpoint breaks."""
+TOUCHED = "not test_envelope"
+"""The files that can see a defect: what frames are is as in the sound endpoint, and silence there takes seconds."""
 
 Judge = Callable[..., Report]
 
@@ -27,7 +29,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
     """Runs the cases of the messages against the endpoint with some defects."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def run(*defects: str) -> Report:
+    def run(*defects: str, options: Sequence[str] = ()) -> Report:
         socket = tmp_path / "io.sock"
         started.append(subprocess.Popen([sys.executable, str(FOREIGN / "endpoint.py"), str(socket), *defects]))
         while not socket.exists():
@@ -35,7 +37,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
         implementation = f"--impl=hostio:unix:{socket},description={FOREIGN / 'endpoint.toml'}"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", implementation]
         subprocess.run(
-            [*command, f"--report-dir={tmp_path}", "conformance/abi/host_io"],
+            [*command, f"--report-dir={tmp_path}", *options, "conformance/abi/host_io"],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
@@ -68,7 +70,7 @@ def test_nothing_counts_against_it(judge: Judge) -> None:
 
 def test_its_defects_are_what_counts(judge: Judge) -> None:
     """Each of three defects fails its clause, and no case fails that does not judge one of the three."""
-    report = judge(*DEFECTS)
+    report = judge(*DEFECTS, options=["-k", TOUCHED])
     failed = counting(report)
     assert failed
     assert [case for case, clauses in failed.items() if not {*clauses} & {*DEFECTS.values()}] == []
