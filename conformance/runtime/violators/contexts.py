@@ -40,13 +40,6 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
-def holds_something(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse while a mesh is left."""
-    if any(mesh.context.handle == given["context"] for _, mesh in adapter.runtime.handles.live("mesh")):
-        raise Refusal(INVALID, "call", "tessShutdown: there is a mesh left")
-    return call(**given)
-
-
 def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Free all memory of the machine."""
     memory: AddressSpaceMemory = adapter.runtime.machine.memory
@@ -64,7 +57,6 @@ CONTEXTS = [
     ),
     answering("RT-04.1-20", "ends_others", "ends all contexts with one", "tessShutdown", ending_others),
     answering("RT-04.1-20", "leaks", "keeps the memory of a context that ends", "tessShutdown", leaking),
-    answering("RT-04.1-20", "holds_something", "ends only contexts that are empty", "tessShutdown", holds_something),
     answering(
         "RT-04.1-20", "unfinished", "leaves queued work undone when a context ends", "tessShutdown", without_waiting
     ),
