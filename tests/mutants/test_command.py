@@ -117,4 +117,4 @@ def test_an_unknown_room_is_one_line_before_the_suite_is_collected(
 ) -> None:
     monkeypatch.setattr(commands, "suite_of", None)
     assert main(["strength", "--mutants", "100000", "--rooms", "cellar"]) == 2
-    assert capsys.readouterr() == ("", "--rooms: tessera_reference has no room 'cellar'\n")
+    assert capsys.readouterr() == ("", "error: --rooms: tessera_reference has no room 'cellar'\n")

@@ -106,7 +106,8 @@ def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
         "from tessera_conformance.registry.case_index import SHIPPED, digest_of_contents, read\n"
         "print(len(read(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
     )
-    done = subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [scripts / "python", "-I", "-c", code]  # of the wheel, wherever PYTHONPATH points
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert int(done.stdout) > 10_000, done.stderr
 
 
