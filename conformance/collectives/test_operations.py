@@ -35,7 +35,7 @@ def small(rank: int, count: int, op: str) -> list[int]:
 
 @golden("collectives/exchanges")
 def test_golden(impl, check, vector):
-    """The frozen bits of reduce-scatter, all-gather and all-to-all, confirmed by exact rational arithmetic."""
+    """The frozen bits of reduce-scatter, all-gather and all-to-all, confirmed by exact arithmetic (AMB-COLL-31)."""
     judge(impl, check, vector)
 
 
