@@ -291,9 +291,9 @@ def registry() -> Registry:
     return Registry(documents, {one.id: one for one in clauses}, {decided.id: decided})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A browser without a window."""
+    """A browser without a window; an event loop runs while it is there, and other tests need their own."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("chromium is not on PATH (Debian: apt-get install chromium)")

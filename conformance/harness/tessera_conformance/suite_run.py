@@ -25,7 +25,7 @@ from tessera_conformance.registry.judged import judged_by_checks
 from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine
-from tessera_conformance.reports.traits import traits
+from tessera_conformance.reports.traits import digests, traits
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.terminal.near_names import meant
 from tessera_conformance.transports import Transport
@@ -275,6 +275,13 @@ def planned_line(case: Case) -> dict[str, Any]:
     }
 
 
+def _kept_traits(case: Case, verdict: str) -> str | list[str]:
+    """The traits of the calls of a case: as digests where it passes, in words where it went wrong."""
+    if verdict == "pass":
+        return digests(traits(case.exchanges))
+    return traits(case.exchanges) if verdict in BLOCKABLE else []
+
+
 def observation(case: Case, evidence: str = "all") -> ObservedLine:
     """The report's line for a case that has its verdict; of a plain pass with the evidence that is to be kept."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
@@ -293,7 +300,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "leans": list(case.leans),
         "cites": list(case.cites) if judgement.verdict in BLOCKABLE else [],
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
-        "traits": traits(case.exchanges),
+        "traits": _kept_traits(case, judgement.verdict),
     }
     figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}

@@ -28,6 +28,8 @@ LEAST_TEXT = 16
 """The characters of a text, such as an image, from which on it is no name."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 
+_ENDING = re.compile("Free|Destroy|Unload|Shutdown|Stop")
+
 Path = tuple[Any, ...]
 
 
@@ -110,15 +112,17 @@ def given_out(exchanges: Sequence[Exchange]) -> list[list[Path]]:
 
 
 def given_twice(exchanges: Sequence[Exchange]) -> bool:
-    """Tell whether memory was given out again before it was released: which of the two a request means is not known."""
+    """Tell whether a handle or memory was given out again before its end: no request says which of the two it means."""
     live: set[int] = set()
     for exchange in exchanges:
         if isinstance(exchange.observation, Returned):
-            live -= {exchange.params[name] for name in MEMORY if "Free" in exchange.method and name in exchange.params}
-            given = {value for path, value in _leaves(exchange.observation.value) if path and path[-1] in MEMORY}
-            if given & live:
+            if _ENDING.search(exchange.method):
+                live -= {value for value in exchange.params.values() if isinstance(value, int)}
+            results = ((path, value) for path, value in _leaves(exchange.observation.value) if len(path) == 1)
+            given = [value for path, value in results if isinstance(value, int) and _is_given_out(path[0], value)]
+            if len({*given} & live) or len({*given}) < len(given):
                 return True
-            live |= {value for value in given if isinstance(value, int) and value}
+            live |= {value for value in given if value}
     return False
 
 

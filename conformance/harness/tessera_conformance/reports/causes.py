@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from tessera_conformance.diagnosis import diagnose
 from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
 from tessera_conformance.reports.journal import Report
+from tessera_conformance.reports.traits import digest, digests_of
 
 Form = tuple[str, ...]
 """How a case went wrong: `value`, or a kind with what tells it from others of its kind."""
@@ -145,7 +146,7 @@ def _causes(report: Report) -> list[Cause]:
     if not bad:
         return []
     passed = [line for line in report.observed if line["verdict"] == "pass"]
-    passing = Counter(trait for line in passed for trait in _traits(line))
+    passing = _Passing(passed)
     forms: dict[Form, list[Line]] = {}
     for line in bad:
         forms.setdefault(_form(line), []).append(line)
@@ -173,15 +174,13 @@ def _rank(cause: Cause) -> tuple[int, int]:
     return ({"missing": 1, "not_run": 2}.get(cause.form[0], 0), -len(cause.lines) - cause.blocked)
 
 
-def _cause(
-    group: _Group, passing: Mapping[Trait, int], failing: Mapping[str, int], blocked: Mapping[str, int]
-) -> Cause:
+def _cause(group: _Group, passing: _Passing, failing: Mapping[str, int], blocked: Mapping[str, int]) -> Cause:
     cited = Counter(name for line in group.lines for name in line["clauses"])
     mended = tuple(sorted(name for name, number in cited.items() if failing[name] == number))
     lines = tuple(sorted(group.lines, key=_size))
     leaning = sum(blocked.get(line["case"], 0) for line in lines)
     return Cause(
-        group.form, group.trait, lines, passing.get(group.trait, 0), mended, leaning, group.diagnosis, group.speaks_of
+        group.form, group.trait, lines, passing.of(group.trait), mended, leaning, group.diagnosis, group.speaks_of
     )
 
 
@@ -190,7 +189,19 @@ def _size(line: Line) -> tuple[int, int, str]:
     return (len(exchanges), sum(len(str(exchange["params"])) for exchange in exchanges), line["case"])
 
 
-def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> list[_Group]:
+class _Passing:
+    """How many cases that pass have a trait."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._calls = Counter(code for line in lines for code in set(digests_of(line.get("traits", ()))))
+        self._others = Counter(trait for line in lines for trait in _places(line))
+
+    def of(self, trait: Trait) -> int:
+        """Return the number for a trait."""
+        return self._calls[digest(trait[1])] if trait[0] == "call" else self._others[trait]
+
+
+def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group]:
     left = [(line, _traits(line)) for line in sorted(lines, key=_size)]
     found: list[_Group] = []
     while left:
@@ -205,15 +216,15 @@ def _groups(form: Form, lines: Sequence[Line], passing: Mapping[Trait, int]) -> 
     return found
 
 
-def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Mapping[Trait, int]) -> Trait:
+def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: _Passing) -> Trait:
     """Return the trait that tells the failures best; one whose cases mostly pass only where there is no other.
 
     Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case, which
     is the first: memory of some size is made before it is copied.
     """
     counts = Counter(trait for _, traits in left for trait in traits)
-    merits = {trait: _merit(failing, len(left), passing.get(trait, 0)) for trait, failing in counts.items()}
-    telling = {trait: counts[trait] / (counts[trait] + passing.get(trait, 0)) for trait in counts}
+    merits = {trait: _merit(failing, len(left), passing.of(trait)) for trait, failing in counts.items()}
+    telling = {trait: counts[trait] / (counts[trait] + passing.of(trait)) for trait in counts}
     if any(share >= LEAST_TELLING and counts[trait] >= LEAST_PART * len(left) for trait, share in telling.items()):
         merits = {trait: merit for trait, merit in merits.items() if telling[trait] >= LEAST_TELLING}
     best = max(merits, key=lambda trait: (merits[trait], -KINDS.index(trait[0]), trait[1]))
@@ -242,12 +253,16 @@ def _home(lines: Sequence[Line], found: Sequence[_Group]) -> _Group | None:
 
 
 def _traits(line: Line) -> dict[Trait, None]:
-    """Return the traits of a case in a fixed order: of its calls, its clauses, its test and its file."""
+    """Return the traits of a case that went wrong, in a fixed order: of its calls, and its places."""
     called = (name for name in line.get("traits", ()) if not name.startswith(_HARNESS))
+    return dict.fromkeys(("call", name) for name in called) | _places(line)
+
+
+def _places(line: Line) -> dict[Trait, None]:
+    """Return the clauses, the test and the file of a case."""
     chapter, _, rest = line["case"].partition("/")
     parts = rest.split("/")
-    found: dict[Trait, None] = dict.fromkeys(("call", name) for name in called)
-    found |= dict.fromkeys(("clause", name) for name in line["clauses"])
+    found: dict[Trait, None] = dict.fromkeys(("clause", name) for name in line["clauses"])
     return found | {("test", "/".join([chapter, *parts[:2]])): None, ("file", "/".join([chapter, *parts[:1]])): None}
 
 

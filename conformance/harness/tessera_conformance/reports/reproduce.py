@@ -85,7 +85,7 @@ def _unseen(case: Case) -> str:
     if any("Profiler" in exchange.method for exchange in case.exchanges):
         return "what was written to a file is not looked at"
     if given_twice(case.exchanges):
-        return "one address was given out twice"
+        return "a handle or an address was given out twice"
     if any(isinstance(value, int) and value >= LEAST_HANDLE for actual in left for value in _scalars(actual)):
         return "where memory lies is another matter in every run"
     return ""
@@ -167,7 +167,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
     """The last place in the answers before the check where the judged value stood.
 
-    A plain value must stand in one place only, or in one of the last answer; a small number in the last answer.
+    A plain value must stand in one place only, or in one of the last answer; a small number in both.
     """
     places = [
         (number, ["returned", *path])
@@ -195,9 +195,9 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
 def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bool = False) -> tuple[int, Place] | None:
     """The only one of these places, or the only one in the answer before the check; None where it could be another."""
     last = [place for place in places if place[0] == (after or 0) - 1]
-    if len(last) == 1:
+    if len(last) == 1 and not last_alone:
         return last[0]
-    return places[0] if len(places) == 1 and not (last_alone and after is not None) else None
+    return places[0] if len(places) == 1 and (not last_alone or after is None or last) else None
 
 
 def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:

@@ -2,13 +2,16 @@
 
 Of two cases that call one function, one may pass and one fail: the values of their arguments tell them apart. Handles
 and addresses tell nothing. A number is told by its value where it is small, else by the thresholds that it reaches, a
-program by its operations and dtypes, a tensor by its dtype and the number of its elements.
+program by its operations and dtypes, a tensor by its dtype and the number of its elements. A report keeps them in words
+of the cases that went wrong, and as digests of those that pass, which are only counted.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -70,6 +73,24 @@ def _of_size(path: str, size: int) -> Iterator[str]:
             yield f"{path}>={threshold}"
             if size % WORD:
                 yield f"{path}>={threshold}, no multiple of {WORD}"
+
+
+@cache
+def digest(trait: str) -> str:
+    """Return the four characters that stand for a trait of a case that passes: 24 bits, of some thousand traits."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(trait.encode(), digest_size=3).digest()).decode()
+
+
+def digests(names: Sequence[str]) -> str:
+    """Return the digests of traits, one behind the other."""
+    return "".join(map(digest, names))
+
+
+def digests_of(kept: str | Sequence[str]) -> list[str]:
+    """Return the digests of the traits in the line of a case, which are written as digests or in words."""
+    if isinstance(kept, str):
+        return [kept[start : start + 4] for start in range(0, len(kept), 4)]
+    return [*map(digest, kept)]
 
 
 @cache
