@@ -32,10 +32,13 @@ Run = Callable[..., CompletedRun]
 
 @pytest.fixture(scope="module")
 def twelve(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout with a suite of twelve cases, of which one fails until the file `mended` is there."""
+    """A checkout with a suite of twelve cases, of which one fails until the file `mended` is there.
+
+    It lies in a folder whose name has words that `-k` is asked about.
+    """
     from .conftest import copy_harness
 
-    directory = tmp_path_factory.mktemp("twelve")
+    directory = tmp_path_factory.mktemp("10-and-11")
     copy_harness(directory)
     (directory / "conformance" / "ir").mkdir(exist_ok=True)
     (directory / "conformance" / "ir" / "test_twelve.py").write_text(TWELVE)
@@ -50,11 +53,7 @@ def run(twelve: Checkout, tmp_path: Path) -> Run:
         done = subprocess.run(
             [sys.executable, "-m", "tessera_conformance", "run", f"--impl={impl}", *options],
             cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(twelve.directory / "conformance/harness"), str(FAKES)]),
-                "XDG_CACHE_HOME": str(twelve.directory / "cache"),
-            },
+            env=environment(twelve),
             capture_output=True,
             text=True,
             timeout=120,
@@ -64,6 +63,15 @@ def run(twelve: Checkout, tmp_path: Path) -> Run:
         return CompletedRun(done.returncode, done.stdout + done.stderr, read(path) if path.exists() else None, path)
 
     return run
+
+
+def environment(twelve: Checkout) -> dict[str, str]:
+    """The variables with which Python finds the checkout's harness and the implementations of these tests."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(twelve.directory / "conformance/harness"), str(FAKES)]),
+        "XDG_CACHE_HOME": str(twelve.directory / "cache"),
+    }
 
 
 def cases(done: CompletedRun) -> list[str]:
@@ -110,6 +118,25 @@ def test_a_list_runs_nothing(run: Run, options: list[str]) -> None:
     numbers = [line.rpartition("/")[2] for line in done.output.splitlines() if line.startswith("ir/twelve/number/")]
     assert numbers == [*map(str, range(10))]
     assert (done.exit_code, done.report) == (0, None)
+
+
+@pytest.mark.slow
+def test_a_list_that_nobody_reads_to_its_end_ends_quietly(twelve: Checkout, tmp_path: Path) -> None:
+    unread, output = os.pipe()
+    os.close(unread)
+    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=py:echo:Echo", "--list"]
+    with os.fdopen(output, "wb") as closed:
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment(twelve),
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.slow

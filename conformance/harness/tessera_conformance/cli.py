@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Container, Sequence
 from importlib import import_module
@@ -11,7 +10,7 @@ from pathlib import Path
 from textwrap import fill
 
 from tessera_conformance import __version__
-from tessera_conformance.terminal.errors import CommandParser, error_text, print_error
+from tessera_conformance.terminal.errors import UNREAD, CommandParser, error_text, forget_output, print_error
 from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
 
 TASKS = {
@@ -64,10 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = int(parsed.handler(parsed))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        _forget_output()
-        return 141
+        forget_output()
+        return UNREAD
     except OSError as error:
-        _forget_output()
+        forget_output()
         print_error(error_text(str(error.filename or "standard output"), str(error.strerror)))
         return 2
     except Interrupted as signal_:
@@ -143,8 +142,3 @@ def _commands_by_task() -> str:
         listed.extend(f"  {name:<13}{help_text}" for name, (_, help_text) in commands.items())
         listed.append("")
     return "\n".join([*listed, "`tessera-conformance COMMAND --help` shows what a command takes."])
-
-
-def _forget_output() -> None:
-    """What is still buffered cannot be written, and must not be tried again when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,16 +14,26 @@ _CHECKOUT = _PACKAGE.parents[2]
 
 CHAPTERS = ("abi", "ir", "runtime", "collectives")
 """The top folders of the suite."""
-CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
-UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
+_CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
+_UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
 """Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
-PLUGINS = ["--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in UNUSED)]
+_PLUGINS = ("--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in _UNUSED))
 """The options of the suite are known whatever paths are given; no other plugin need be imported."""
 
 
 def suite_directory() -> Path:
     """The folder that holds the chapters of tests: `abi`, `ir`, `runtime`, `collectives`."""
     return _PACKAGED_SUITE if _PACKAGED_SUITE.is_dir() else _CHECKOUT / "conformance"
+
+
+def pytest_options(scratch: Path) -> list[str]:
+    """The options with which pytest runs the suite by itself; its configuration is written into a folder.
+
+    Its cases lie in the suite's folder, so that `-k` is not asked about the folders above.
+    """
+    configuration, suite = scratch / "pytest.ini", suite_directory()
+    configuration.write_text(_CONFIGURATION, encoding="utf-8")
+    return ["-c", str(configuration), f"--rootdir={suite}", f"--confcutdir={suite}", *_PLUGINS]
 
 
 def clauses_directory() -> Path:

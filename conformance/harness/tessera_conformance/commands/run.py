@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tessera_conformance.locations import CONFIGURATION, PLUGINS, suite_directory
-from tessera_conformance.terminal.errors import error_text, print_error
+from tessera_conformance.locations import pytest_options
+from tessera_conformance.terminal.errors import UNREAD, error_text, print_error
 from tessera_conformance.terminal.interruptions import Interrupted
 from tessera_conformance.transports.process_family import ProcessFamily
 
@@ -103,9 +103,7 @@ def run_suite(options: list[str]) -> int:
         print_error(error_text("tessera-conformance run", "no implementation is named", f"--impl and one of {FORMS}"))
         return USAGE_EXIT
     with tempfile.TemporaryDirectory(prefix="tessera-run-") as scratch:
-        configuration, seal = Path(scratch) / "pytest.ini", Path(scratch) / "sealed"
-        configuration.write_text(CONFIGURATION, encoding="utf-8")
-        place = ["-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
+        seal, place = Path(scratch) / "sealed", pytest_options(Path(scratch))
         command = [sys.executable, "-m", PROCESS, "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
         try:
             code = _run(command, {SEAL: str(seal)})
@@ -118,7 +116,7 @@ def run_suite(options: list[str]) -> int:
         own = 'run it in a process of its own, --impl=rpc:"tessera-conformance serve IMPL"'
         print_error(error_text("--impl", what, do=own))
         return USAGE_EXIT
-    return code if code in (PASSED, FAILED) else USAGE_EXIT
+    return code if code in (PASSED, FAILED, UNREAD) else USAGE_EXIT
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> int:

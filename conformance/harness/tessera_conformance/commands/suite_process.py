@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from tessera_conformance.commands.sharing import processes
-from tessera_conformance.terminal.errors import UNANSWERABLE, of_argparse, print_error
+from tessera_conformance.terminal.errors import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error
 
 PROGRAM = "tessera-conformance run"
 _KNOWN = (
@@ -35,7 +35,11 @@ class SuiteProcess:
         self._processes = processes(config)
         if self._processes:
             config.option.numprocesses, config.option.dist = self._processes, "worksteal"
-        return (yield)
+        try:
+            return (yield)
+        except BrokenPipeError:
+            forget_output()
+            return UNREAD
 
     def pytest_sessionstart(self) -> None:
         """Say that the run is shared out, once nothing forbids it."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
-from tessera_conformance.locations import CONFIGURATION, PLUGINS, suite_directory
+from tessera_conformance.locations import pytest_options
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.report_plugin import ReportKeeper
@@ -32,13 +32,12 @@ def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWrit
     if not nodes:
         _greet(settings, answers)
         return
-    configuration, deviations = answers.folder / "pytest.ini", answers.folder / "deviations.toml"
-    configuration.write_text(CONFIGURATION, encoding="utf-8")
+    deviations = answers.folder / "deviations.toml"
     given = {name: value for name, value in settings.items() if value is not None}
     if "deviations" in given:
         deviations.write_text(given["deviations"], encoding="utf-8")
         given["deviations"] = deviations
-    place = ["-q", "-c", str(configuration), "--rootdir", str(suite_directory()), *PLUGINS]
+    place = ["-q", *pytest_options(answers.folder)]
     kept = [f"--basetemp={answers.folder / 'files'}", f"--report-dir={answers.folder / 'report'}"]
     options = [f"--{name}={value}" for name, value in given.items()]
     code = pytest.main([*place, *kept, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -20,6 +21,8 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 UNANSWERABLE = 2
 """The exit code of a question that cannot be answered."""
+UNREAD = 141
+"""The exit code of a command whose reader, such as `head`, has seen enough: that of a process ended by SIGPIPE."""
 _OF_ARGPARSE = re.compile(r"(?:[^\n]*: error: )?(?:argument (?P<where>[^:]+): )?(?P<what>.*)")
 _CHOICE = re.compile(r"invalid choice: '?(?P<value>.*?)'? \((?:choose from )?(?P<known>.*)\)")
 _VALUE = re.compile(r"invalid \w+ value: (?P<value>.*)")
@@ -34,6 +37,11 @@ def error_text(where: str, what: str, expected: str = "", do: str = "") -> str:
 def print_error(message: object) -> None:
     """Print a message in the form of all, on standard error."""
     print(f"error: {visible(str(message))}", file=sys.stderr)
+
+
+def forget_output() -> None:
+    """What is still buffered cannot be written, and must not be tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
