@@ -19,7 +19,7 @@ from tessera_reference.collectives.recurrence import recurrence
 from tessera_reference.collectives.travel import travel
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
-from tessera_reference.mesh.uniform import uniform
+from tessera_reference.mesh.topology import uniform
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
-from tessera_reference.host_io.conversion import request_of
 from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.frames import request_of
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "host_io.schema.json"
 REQUESTS = 1000

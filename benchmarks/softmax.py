@@ -7,7 +7,7 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.softmax import softmax
+from tessera_reference.numerics.reductions import softmax
 
 SIZE = 1024
 

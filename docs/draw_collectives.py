@@ -8,13 +8,11 @@ from functools import cache
 from math import log2, log10
 from pathlib import Path
 
-from tessera_reference.collectives.durations import collective_duration
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.operations import messages
-from tessera_reference.collectives.orders import orders
-from tessera_reference.collectives.pipelines import INFLIGHT, data_parallel, in_sequence
-from tessera_reference.collectives.queues import Run, idle, simulate
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.operations import messages, orders
+from tessera_reference.collectives.queues import INFLIGHT, Run, data_parallel, idle, in_sequence, simulate
 from tessera_reference.collectives.schedules import ALGORITHMS
+from tessera_reference.collectives.travel import collective_duration
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "collectives.md"

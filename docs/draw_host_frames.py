@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.runtime.bridged_programs import run_example
+from tessera_reference.runtime.bridged import run_example
 
 PAGE = Path(__file__).with_name("host_io.md")
 BEGIN, END = "<!-- attention as messages -->\n", "<!-- end -->"

@@ -92,10 +92,7 @@ def class_name(node: Mapping[str, Any]) -> str:
 
 def module(messages: Messages) -> str:
     """The text of `messages.py`."""
-    classes = messages.classes()
-    names = sorted(map(class_name, classes.values()))
-    listed = "".join(f'    "{name}",\n' for name in names)
-    return HEAD + f"__all__ = [\n{listed}]\n" + "".join(dataclass_text(messages, each) for each in classes.values())
+    return HEAD + "".join(dataclass_text(messages, each) for each in messages.classes().values())
 
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:

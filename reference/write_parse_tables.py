@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tessera_reference.language import parse_tables, tree
+from tessera_reference.language import grammar
 
 if __name__ == "__main__":
-    file = Path(parse_tables.__file__).with_name(parse_tables.FILE)
-    file.write_bytes(parse_tables.written(parse_tables.new_parser(tree.TreeBuilder())))
+    file = Path(grammar.__file__).with_name(grammar.FILE)
+    file.write_bytes(grammar.written(grammar.new_parser(grammar.TreeBuilder())))
     print(f"{file.name}: {file.stat().st_size} bytes")

@@ -4,9 +4,8 @@ On the way back a layer's gradients are scattered while the layers before it com
 layer's weights are gathered while the layer before runs (collectives specification, 7.1).
 """
 
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.pipelines import INFLIGHT, data_parallel, in_sequence
-from tessera_reference.collectives.queues import idle, simulate
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.queues import INFLIGHT, data_parallel, idle, in_sequence, simulate
 
 LAYERS, BYTES, LAYER = 4, 64 << 20, 300_000_000
 """Layers of 64 MiB that take 300 microseconds forward, and twice that backward."""

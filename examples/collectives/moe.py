@@ -6,10 +6,8 @@ others travel (collectives specification, 7.2).
 
 import numpy as np
 
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.moe import dispatch
-from tessera_reference.collectives.pipelines import in_sequence, moe
-from tessera_reference.collectives.queues import simulate
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.queues import dispatch, in_sequence, moe, simulate
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -7,10 +7,9 @@ queue has in flight (collectives specification, 6 and 8). `step.trace.json` besi
 import sys
 from pathlib import Path
 
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.pipelines import data_parallel
-from tessera_reference.collectives.queues import simulate
-from tessera_reference.runtime.queue_trace import queue_trace
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.queues import data_parallel, simulate
+from tessera_reference.runtime.traces import queue_trace
 
 
 def trace() -> str:

@@ -5,9 +5,8 @@ The gather of W[k+1] starts when layer k begins, and is awaited right before lay
 
 from dataclasses import replace
 
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.pipelines import prefetch
-from tessera_reference.collectives.queues import Run, simulate
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.queues import Run, prefetch, simulate
 
 LAYERS, BYTES, LAYER = 5, 32 << 20, 250_000_000
 

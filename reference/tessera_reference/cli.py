@@ -18,14 +18,12 @@ from typing import NoReturn
 
 from .abi.status import Failure
 from .commands import register_all
-from .commands.array_files import BadInput
-from .commands.program import show
-from .graph.execution import InputMismatch, UnknownFunction
-from .ir.diagnostics import Rejection, UnsupportedConstruct
-from .ir.missing_tool import MissingTool
-from .ir.spelling import did_you_mean
-from .levels.emission import OtherVendor
-from .numerics.errors import NumericsFailure
+from .commands.program import BadInput, show
+from .graph.execution import UnknownFunction
+from .graph.interpreter import InputMismatch
+from .ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct, did_you_mean
+from .numerics.formats import NumericsFailure
+from .target_ir.emission.machine_code import OtherVendor
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 _CHOICE = re.compile(r"argument (?P<where>[^:]+): invalid choice: '?(?P<value>.*?)'? \(choose from (?P<known>.*)\)")

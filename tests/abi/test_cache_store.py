@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi import Failure, NumericsPolicy, Status, cache_store
-from tessera_reference.abi.cache_store import CacheEntry, CacheKey, CacheStore, CacheTags
+from tessera_reference.abi import Failure, NumericsPolicy, Status, cache
+from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
 
 KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 TAGS = CacheTags("driver 1", "abc", NumericsPolicy())
@@ -269,7 +269,7 @@ def test_an_entry_replaced_since_it_was_found_outdated_stays(
 
     newer = replace(TAGS, driver="driver 2")
     store.put("binary", KEY, TAGS, b"old")
-    monkeypatch.setattr(cache_store, "alone", somebody_was_quicker)
+    monkeypatch.setattr(cache, "alone", somebody_was_quicker)
     assert store.get("binary", KEY, newer, same_policy=True) is None
     assert store.get("binary", KEY, newer, same_policy=True) == b"new"
 
@@ -278,7 +278,7 @@ PROLOGUE = """
 import os, signal, sys
 from pathlib import Path
 from tessera_reference.abi import NumericsPolicy
-from tessera_reference.abi.cache_store import CacheKey, CacheStore, CacheTags
+from tessera_reference.abi.cache import CacheKey, CacheStore, CacheTags
 key = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 tags = CacheTags("driver 1", "abc", NumericsPolicy())
 store = CacheStore(Path(sys.argv[1]))

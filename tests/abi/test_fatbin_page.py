@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry, KernelParameter, Metadata, Section, read, write
-from tessera_reference.abi.fatbin.model import KINDS
+from tessera_reference.abi.fatbin.image import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

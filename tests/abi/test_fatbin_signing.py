@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.abi.fatbin import Fatbin, Section, public_key, read, signing, verify, write
+from tessera_reference.abi.fatbin import Fatbin, Section, public_key, read, verify, write
+from tessera_reference.abi.fatbin import image as signing
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
-from tessera_reference.abi.enumerations import constants
 from tessera_reference.abi.header import header
+from tessera_reference.abi.status import constants
 
 SIZES = {
     "tessStatus_t": 4,

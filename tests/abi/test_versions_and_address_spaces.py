@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi import ABI_VERSION, ADDRESS_SPACES, RUNTIME_VERSION
-from tessera_reference.abi.version import is_compatible
+from tessera_reference.abi.status import is_compatible
 
 
 def test_the_address_spaces_of_the_specification() -> None:

@@ -38,7 +38,7 @@ def test_without_ml_dtypes_narrow_floats_are_their_codes(pair: ts.Mesh, monkeypa
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr("tessera_reference.binding.element_types.importlib.import_module", missing)
+    monkeypatch.setattr("tessera_reference.binding.meshes.importlib.import_module", missing)
     array = ts.DeviceArray(pair, 2, "bf16").put(np.array([0x3F80, 0xC000], np.uint16))
     assert array.get().dtype == np.uint16
     assert array.get().tolist() == [0x3F80, 0xC000]

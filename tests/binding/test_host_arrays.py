@@ -11,8 +11,7 @@ import pytest
 
 import tessera_reference as ts
 from tessera_reference.abi import Status
-from tessera_reference.binding.element_types import NUMPY_NAMES, abi_dtype, dtype_of, numpy_dtype
-from tessera_reference.binding.host_arrays import host_array, is_array
+from tessera_reference.binding.meshes import NUMPY_NAMES, abi_dtype, dtype_of, host_array, is_array, numpy_dtype
 
 
 def address(values: np.ndarray) -> int:

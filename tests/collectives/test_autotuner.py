@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure
-from tessera_reference.collectives.autotuner import WINDOW, Autotuner, Knobs, Limits, Measurement, percentile, tune
+from tessera_reference.collectives.selection import WINDOW, Autotuner, Knobs, Limits, Measurement, percentile, tune
 
 MEASUREMENTS = st.lists(
     st.tuples(st.integers(1, 1 << 30), st.integers(0, 10**9), st.integers(1, 10**12)).map(

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives.chunk_sizes import MOST, ChunkSize, read_chunk_size
-from tessera_reference.collectives.chunks import MOST_CHUNKS, Chunk, chunks_of
+from tessera_reference.collectives.chunks import MOST, MOST_CHUNKS, Chunk, ChunkSize, chunks_of, read_chunk_size
 from tessera_reference.numerics.errors import ShapeMismatch, TooLarge
 from tessera_reference.numerics.formats import DTYPES, DType
 

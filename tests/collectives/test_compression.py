@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives.compression import DEFAULT_BLOCK, WIRES, Compression, compress, read_compression
-from tessera_reference.collectives.error_feedback import feed_back
+from tessera_reference.collectives.compression import (
+    DEFAULT_BLOCK,
+    WIRES,
+    Compression,
+    compress,
+    feed_back,
+    read_compression,
+)
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import NonFinite
 from tessera_reference.numerics.formats import DTYPES

@@ -8,7 +8,7 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.collectives.cost_model import estimate, overlap_score
+from tessera_reference.collectives.selection import estimate, overlap_score
 
 INTERVAL = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted)
 QUEUE = st.lists(INTERVAL, max_size=5)

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives import schedules, transports
+from tessera_reference.collectives import links, schedules
 from tessera_reference.collectives.programs import find_function, run_program
-from tessera_reference.graph.collective_hints import ALGORITHMS, PATHS, WIRES, loses
-from tessera_reference.graph.execution import InputMismatch, UnknownFunction, execute_on_mesh
-from tessera_reference.ir.attributes import attribute_text
-from tessera_reference.ir.byte_count import ByteCount
+from tessera_reference.graph.execution import UnknownFunction, execute_on_mesh
+from tessera_reference.graph.futures import ALGORITHMS, PATHS, WIRES, loses
+from tessera_reference.graph.interpreter import InputMismatch
+from tessera_reference.ir.attributes import ByteCount, attribute_text
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
@@ -237,4 +237,4 @@ def numbers(name: str) -> frozenset[Fraction | float]:
 def test_the_dialect_knows_the_algorithms_and_paths_of_the_schedules() -> None:
     """One list of each, though the dialect stands below them."""
     assert ("auto", *schedules.ALGORITHMS) == ALGORITHMS
-    assert ("auto", *transports.PATHS) == PATHS
+    assert ("auto", *links.PATHS) == PATHS

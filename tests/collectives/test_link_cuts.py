@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.operations import Sent, messages
+from tessera_reference.collectives.delivery import Sent
+from tessera_reference.collectives.links import FIXED, way_between
+from tessera_reference.collectives.operations import messages
 from tessera_reference.collectives.schedules import ALGORITHMS
 from tessera_reference.collectives.travel import Cut, Progress, travel
-from tessera_reference.collectives.ways import FIXED, way_between
 from tessera_reference.mesh.topology import named
 
 TOPOLOGY = named("two-nodes")

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives import durations
-from tessera_reference.collectives.message_times import MessageTimes, message_times
+from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.operations import messages
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.travel import travel
-from tessera_reference.mesh.topology import Topology
-from tessera_reference.mesh.uniform import uniform
+from tessera_reference.collectives.travel import MessageTimes, message_times, travel
+from tessera_reference.mesh.topology import Topology, uniform
 
 Row = tuple[int, ...]
 

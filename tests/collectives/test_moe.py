@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.moe import dispatch
+from tessera_reference.collectives.queues import dispatch
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives.planning import Options, plan_function
-from tessera_reference.collectives.planning.slicing import ranges
+from tessera_reference.collectives.planning.planner import ranges
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at

@@ -11,12 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.graph import topology_of
-from tessera_reference.collectives.operations import Sent, messages
-from tessera_reference.collectives.pipelines import PIPELINES, chunk_bytes, in_sequence
-from tessera_reference.collectives.queues import MOST_MESSAGES, Run, idle, simulate
+from tessera_reference.collectives.delivery import Sent
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.operations import messages
+from tessera_reference.collectives.queues import (
+    MOST_MESSAGES,
+    MOST_UNITS,
+    PIPELINES,
+    Collective,
+    Compute,
+    Run,
+    Unit,
+    chunk_bytes,
+    idle,
+    in_sequence,
+    simulate,
+)
 from tessera_reference.collectives.travel import Progress, travel
-from tessera_reference.collectives.work import MOST_UNITS, Collective, Compute, Unit
 
 EIGHT = topology_of("eight-sm90")
 TWO_NODES = topology_of("two-nodes")

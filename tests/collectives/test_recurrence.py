@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.operations import Sent, messages, run
+from tessera_reference.collectives.delivery import Sent
+from tessera_reference.collectives.operations import messages, run
 from tessera_reference.collectives.rank_vectors import combined
 from tessera_reference.collectives.recurrence import Irregular, recurrence
 from tessera_reference.collectives.schedules import ALGORITHMS
 from tessera_reference.collectives.travel import Transfer, travel
-from tessera_reference.mesh.routes import End
-from tessera_reference.mesh.topology import Topology
-from tessera_reference.mesh.uniform import uniform
+from tessera_reference.mesh.topology import End, Topology, uniform
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

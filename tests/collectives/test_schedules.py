@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives.groups import share_of
-from tessera_reference.collectives.operations import run
-from tessera_reference.collectives.orders import order_of, orders
+from tessera_reference.collectives.operations import order_of, orders, run
 from tessera_reference.collectives.schedules import ALGORITHMS, algorithm, steps
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

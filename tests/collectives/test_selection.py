@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.durations import COLLECTIVES
-from tessera_reference.collectives.selection import ALGORITHM_VARIABLE, select
-from tessera_reference.collectives.thresholds import ALGORITHMS, Row, parse_table, row_of, tables
+from tessera_reference.collectives.links import ALGORITHM_VARIABLE
+from tessera_reference.collectives.selection import ALGORITHMS, Row, parse_table, row_of, select, tables
+from tessera_reference.collectives.travel import COLLECTIVES
 from tessera_reference.mesh.topology import named
 
 NAMES = st.sampled_from(ALGORITHMS)

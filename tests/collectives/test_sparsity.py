@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives.sparsity import densify, sparsify
+from tessera_reference.collectives.compression import densify, sparsify
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import NonFinite, TooLarge
 from tessera_reference.numerics.formats import DTYPES

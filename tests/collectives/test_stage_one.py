@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.orders import orders
-from tessera_reference.collectives.stage_one import require_stage_one, through_devices
+from tessera_reference.collectives.groups import require_stage_one, through_devices
+from tessera_reference.collectives.operations import orders
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 

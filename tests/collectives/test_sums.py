@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.collectives.groups import share_of
-from tessera_reference.collectives.operations import run
-from tessera_reference.collectives.orders import orders
+from tessera_reference.collectives.groups import BLOCK, add_over, is_addable, share_of
+from tessera_reference.collectives.operations import orders, run
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.sums import BLOCK, add_over, is_addable
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import LeafCount

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.transports import BETWEEN_NODES, PATHS, WITHIN_A_NODE, route
-from tessera_reference.mesh.routes import End
-from tessera_reference.mesh.topology import NAMES, named
+from tessera_reference.collectives.links import BETWEEN_NODES, PATHS, WITHIN_A_NODE, route
+from tessera_reference.mesh.topology import NAMES, End, named
 
 KINDS = {"nvlink": {"nvlink"}, "pcie": {"pcie"}, "rdma": {"pcie", "rdma"}, "network": {"pcie", "network"}}
 ENDS = st.integers(0, 7)

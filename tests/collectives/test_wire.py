@@ -9,12 +9,10 @@ import pytest
 
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives.compression import WIRES
-from tessera_reference.collectives.operations import run
-from tessera_reference.collectives.orders import order_of
+from tessera_reference.collectives.operations import order_of, run
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.graph.collective_hints import holds
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode, encode
+from tessera_reference.graph.futures import holds
+from tessera_reference.numerics.array import Array, code_dtype, decode, encode
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
 

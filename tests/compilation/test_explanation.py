@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_reference.abi.fatbin import CollectivePlan, FusionGroup, TileShape
 from tessera_reference.compilation.executables import explain_launch
-from tessera_reference.compilation.explanation import explanation_json, explanation_text, explanation_value
+from tessera_reference.compilation.images import explanation_json, explanation_text, explanation_value
 
 SOURCE = """module m {
   func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }

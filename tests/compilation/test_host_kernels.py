@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.compilation.host_kernels import as_kernel
+from tessera_reference.compilation.extents import as_kernel
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Function, Module

@@ -16,8 +16,7 @@ from tessera_reference.abi.status import Failure, Status
 from tessera_reference.compilation import images
 from tessera_reference.compilation.executables import executables_of
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.ir.missing_tool import MissingTool
+from tessera_reference.ir.diagnostics import MissingTool, Rejection
 from tessera_reference.levels.execution import Options
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"

@@ -10,7 +10,7 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation import programs
+from tessera_reference.compilation import executables
 from tessera_reference.compilation.executables import executable_from, executables_of, specialise
 from tessera_reference.compilation.images import compile_module
 from tessera_reference.graph.execution import execute
@@ -192,13 +192,16 @@ def test_what_is_kept_of_launches_is_bounded(build: Any, monkeypatch: pytest.Mon
     fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = X + X; } }")
     made = executables_of(fatbin, "k", "sm_90")
     runs = []
-    monkeypatch.setattr(programs, "execute", lambda *given, **named: runs.append(given) or execute(*given, **named))
+    monkeypatch.setattr(executables, "execute", lambda *given, **named: runs.append(given) or execute(*given, **named))
 
     def doubled(number: float) -> float:
         given = {"X": build.array("fp32", [number, 0.0]), "Y": build.array("fp32", [0, 0])}
         return float(made.run(given)["Y"].values[0])
 
-    assert [doubled(each) for each in (*range(programs.MOST_KEPT), 0)] == [*range(0, 2 * programs.MOST_KEPT, 2), 0]
-    assert len(runs) == programs.MOST_KEPT
-    assert [doubled(programs.MOST_KEPT), doubled(0)] == [2 * programs.MOST_KEPT, 0]
-    assert len(runs) == programs.MOST_KEPT + 2  # the oldest made room
+    assert [doubled(each) for each in (*range(executables.MOST_KEPT), 0)] == [
+        *range(0, 2 * executables.MOST_KEPT, 2),
+        0,
+    ]
+    assert len(runs) == executables.MOST_KEPT
+    assert [doubled(executables.MOST_KEPT), doubled(0)] == [2 * executables.MOST_KEPT, 0]
+    assert len(runs) == executables.MOST_KEPT + 2  # the oldest made room

@@ -9,9 +9,8 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.compilation.executables import executable_from, executables_of, specialise
+from tessera_reference.compilation.executables import as_bytes, configured, executable_from, executables_of, specialise
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.compilation.tile_kernels import as_bytes, configured
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode
+from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.formats import dtype
 
 ROOT = Path(__file__).resolve().parents[2]

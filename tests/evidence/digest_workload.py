@@ -24,8 +24,8 @@ from tessera_reference.numerics import activations, arithmetic, elementary, four
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.reductions import softmax
 from tessera_reference.numerics.rounding import cast, round_to
-from tessera_reference.numerics.softmax import softmax
 from tessera_reference.numerics.trees import Tree
 
 FLOATS = [dtype for dtype in DTYPES.values() if dtype.kind == "float"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.philox import words
+from tessera_reference.numerics.random import words
 
 INSTALL = "JAX is missing: pip install 'tessera-conformance[evidence]'"
 jax = pytest.importorskip("jax", reason=INSTALL)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode, encode, nan_code
+from tessera_reference.numerics.array import Array, decode, encode, nan_code
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 

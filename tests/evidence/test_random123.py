@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.philox import philox4x32, words
+from tessera_reference.numerics.random import philox4x32, words
 
 KNOWN_ANSWERS = """
 00000000 00000000 00000000 00000000 00000000 00000000   6627e8d5 e169c58d bc57ac4c 9b00dbd8

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics import arithmetic, elementary
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import nan_code
+from tessera_reference.numerics.array import Array, nan_code
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast

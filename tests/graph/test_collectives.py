@@ -20,9 +20,9 @@ from tessera_reference.graph.collectives import (
     ReduceScatter,
     RootBroadcast,
     RootSum,
+    resolve_axis,
 )
 from tessera_reference.graph.execution import execute_on_mesh
-from tessera_reference.graph.mesh_axes import resolve_axis
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Layout, Mesh, Numeric, Scalar, Tensor, Type

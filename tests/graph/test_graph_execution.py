@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import InputMismatch, UnknownFunction, execute
+from tessera_reference.graph.execution import UnknownFunction, execute
+from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.module import Block, Instruction, Module, Value
+from tessera_reference.ir.module import Block, Instruction, Module
 from tessera_reference.ir.operation import OPERATIONS, Operation, Role
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module
-from tessera_reference.ir.types import Scalar
+from tessera_reference.ir.types import Scalar, Value
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

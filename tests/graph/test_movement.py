@@ -11,9 +11,8 @@ from tessera_reference.ir.types import Tensor
 from tessera_reference.language import compile_source
 from tessera_reference.numerics import movement
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import DTypeMismatch, ShapeMismatch, TooLarge
+from tessera_reference.numerics.errors import MOST_ELEMENTS, DTypeMismatch, ShapeMismatch, TooLarge
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.limits import MOST_ELEMENTS
 
 ROWS = [[1, 2, 3], [4, 5, 6]]
 SIGNATURE = (

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.graph.binding import InputMismatch
-from tessera_reference.graph.execution import UnknownFunction, execute, execute_on_mesh
-from tessera_reference.graph.ranks import Choice, Group
+from tessera_reference.graph.execution import Choice, Group, UnknownFunction, execute, execute_on_mesh
+from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.types import Mesh

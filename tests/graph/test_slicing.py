@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.graph.slicing import Slice, Update
+from tessera_reference.graph.movement import Slice, Update
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Layout, Scalar, Tensor

@@ -21,10 +21,17 @@ from tessera_reference.host_io.messages import Pattern
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.runtime.bridged import NOT_EXPRESSED, BridgedRuntime
-from tessera_reference.runtime.bridged_programs import ATTENTION, EXAMPLES, Comparison, run_example, run_kernel
-from tessera_reference.runtime.entries import FUNCTIONS
+from tessera_reference.runtime.bridged import (
+    ATTENTION,
+    EXAMPLES,
+    NOT_EXPRESSED,
+    BridgedRuntime,
+    Comparison,
+    run_example,
+    run_kernel,
+)
 from tessera_reference.runtime.launches import LaunchConfig
+from tessera_reference.runtime.state import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import MachineSize, Place
-from tessera_reference.mesh.choice_policies import Seeded
+from tessera_reference.mesh.engine import Seeded
 
 Message: TypeAlias = dict[str, Any]
 Build: TypeAlias = Callable[..., Message]

@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 
 from jsonschema import Draft202012Validator
 
-from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.latency import Trace, components, traced
-from tessera_reference.host_io.machine import Place
-from tessera_reference.host_io.timeline import timeline
-from tessera_reference.mesh.choice_policies import Seeded
+from tessera_reference.host_io.endpoint import Endpoint, timeline
+from tessera_reference.host_io.machine import Place, Trace, components, traced
+from tessera_reference.mesh.engine import Seeded
 
 Message: TypeAlias = dict[str, Any]
 Build: TypeAlias = Callable[..., Message]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.host_io.memory import PAGE, SparseMemory
+from tessera_reference.host_io.machine import PAGE, SparseMemory
 
 SIZE = 4 * PAGE
 STEPS = st.tuples(

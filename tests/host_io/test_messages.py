@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.host_io.conversion import request_of, value_of
 from tessera_reference.host_io.errors import RequestFailed
-from tessera_reference.host_io.frames import read_frame, write_frame
+from tessera_reference.host_io.frames import read_frame, request_of, value_of, write_frame
 
 Message: TypeAlias = dict[str, Any]
 Build: TypeAlias = Callable[..., Message]

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.host_io.messages import Pattern
-from tessera_reference.host_io.numbers import bytes_of, overflows, rounded
-from tessera_reference.host_io.patterns import element_bytes
+from tessera_reference.host_io.patterns import bytes_of, element_bytes, overflows, rounded
 
 FORMATS = {"fp16": ("<e", np.float16), "fp32": ("<f", np.float32)}
 

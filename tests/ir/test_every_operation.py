@@ -12,11 +12,11 @@ import pytest
 
 import tessera_reference.graph  # noqa: F401  # declares the operations
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
+from tessera_reference.ir.module import Block, Function, Instruction, Module
 from tessera_reference.ir.operation import OPERATIONS, AttributeValue
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module, read_modules
-from tessera_reference.ir.types import Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.types import Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type, Value
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.formats import DTYPES, dtype

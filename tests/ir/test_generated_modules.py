@@ -12,22 +12,18 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.graph.call import Call
 from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.graph.constant import Constant
-from tessera_reference.graph.control import Assert, Barrier, For, If, While
-from tessera_reference.graph.directive import Directive
+from tessera_reference.graph.control import Assert, Barrier, Call, Directive, For, If, While
 from tessera_reference.graph.elementwise import Add, Equal, Negate
-from tessera_reference.graph.reductions import Sum
-from tessera_reference.graph.softmax import Softmax
-from tessera_reference.graph.transpose import Transpose
+from tessera_reference.graph.movement import Transpose
+from tessera_reference.graph.reductions import Softmax, Sum
 from tessera_reference.ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct
-from tessera_reference.ir.dimensions import fits, marked
-from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
+from tessera_reference.ir.module import Block, Function, Instruction, Module
 from tessera_reference.ir.operation import Operation, Refusal
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module, read_modules
-from tessera_reference.ir.types import Layout, Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.types import Layout, Mesh, Scalar, Tensor, Type, Value, fits, marked
 from tessera_reference.ir.verifier import verify
 from tessera_reference.numerics.formats import dtype
 

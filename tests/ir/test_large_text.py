@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.ir.diagnostics import Diagnostic, UnsupportedConstruct
+from tessera_reference.ir.module import Walk, trampoline
 from tessera_reference.ir.text_reader import read_modules
-from tessera_reference.ir.trampoline import Walk, trampoline
 
 Reject = Callable[[str], list[Diagnostic]]
 

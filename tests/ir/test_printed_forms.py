@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-import tessera_reference.target.operations
-import tessera_reference.tile.copies
-import tessera_reference.tile.memory  # noqa: F401
+import tessera_reference.target_ir.operations
+import tessera_reference.tile.operations  # noqa: F401
 from tessera_reference.ir.diagnostics import Diagnostic
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module

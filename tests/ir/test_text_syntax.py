@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
-from tessera_reference.ir.text_parser import MOST_NESTED, MOST_REGIONS, parse_text
-from tessera_reference.ir.text_tree import Signature, TextOperation
+from tessera_reference.ir.text_parser import MOST_NESTED, MOST_REGIONS, Signature, TextOperation, parse_text
 from tessera_reference.ir.types import FunctionType, Scalar, Tensor
 from tessera_reference.numerics.formats import dtype
 

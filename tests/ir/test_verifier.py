@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.call import Call
 from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.graph.constant import Constant
-from tessera_reference.graph.control import For, If, While
+from tessera_reference.graph.control import Call, For, If, While
 from tessera_reference.graph.elementwise import Negate
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
-from tessera_reference.ir.module import Block, Exit, Function, Instruction, Module, Value
+from tessera_reference.ir.module import Block, Exit, Function, Instruction, Module
 from tessera_reference.ir.operation import Operation
-from tessera_reference.ir.types import Mesh, Scalar, Tensor, Type
+from tessera_reference.ir.types import Mesh, Scalar, Tensor, Type, Value
 from tessera_reference.ir.verifier import verify
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessera_reference.language import parse
-from tessera_reference.language.dump import print_tree
+from tessera_reference.language.syntax import print_tree
 
 SOURCE = """module m {
   func f(a: int32 = -1) -> tensor<4x?xfp32; layout=blocked(bm=2)> {

@@ -10,8 +10,7 @@ import pytest
 
 from tessera_reference.language import Rejection, parse
 from tessera_reference.language.formatter import format_program
-from tessera_reference.language.lexer import Lexer
-from tessera_reference.language.tree import Token
+from tessera_reference.language.grammar import Lexer, Token
 
 Bare = Callable[[object], object]
 

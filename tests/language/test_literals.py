@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.language.literals import exact, floating, integer
+from tessera_reference.language.values import exact, floating, integer
 from tessera_reference.numerics.formats import dtype
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
-from tessera_reference.language import lexer, parse_tables, tree
+from tessera_reference.language import grammar as lexer
+from tessera_reference.language import grammar as parse_tables
+from tessera_reference.language import grammar as tree
 
 PROGRAM = (Path(__file__).parents[2] / "examples" / "transformer.tsr").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ from lark import Lark
 from tessera_reference.ir.diagnostics import Rejection, Span
 from tessera_reference.language import parse
 from tessera_reference.language import syntax as s
-from tessera_reference.language.lexer import RESERVED, spellings
+from tessera_reference.language.grammar import RESERVED, spellings
 
 
 def expression(text: str) -> s.Expr:

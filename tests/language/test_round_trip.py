@@ -15,8 +15,7 @@ from tessera_reference.ir.diagnostics import Span
 from tessera_reference.language import parse
 from tessera_reference.language import syntax as s
 from tessera_reference.language.formatter import format_program
-from tessera_reference.language.lexer import RESERVED
-from tessera_reference.language.tree import TreeBuilder
+from tessera_reference.language.grammar import RESERVED, TreeBuilder
 
 HERE = Span(1, 1, 1, 1)
 Strategy = st.SearchStrategy[Any]

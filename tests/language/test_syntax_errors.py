@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.language import Diagnostic
-from tessera_reference.language.lexer import RESERVED
+from tessera_reference.language.grammar import RESERVED
 
 Rejects = Callable[[str], Diagnostic]
 

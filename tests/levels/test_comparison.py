@@ -20,8 +20,8 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule import execution
 from tessera_reference.schedule.nests import Nest
-from tessera_reference.target.emission import host
-from tessera_reference.tile import launch
+from tessera_reference.target_ir.emission import host
+from tessera_reference.tile import interpreter
 
 PROGRAM = """module m {
   func f(A: tensor<MxKxfp32>, B: tensor<KxNxfp32>, n: int32) -> tensor<MxNxfp32> {
@@ -91,7 +91,7 @@ def changed(results: Sequence[Array], place: int) -> tuple[Array, ...]:
 
 def wrong_kernels(level: str, kernel: str, run: int, place: int) -> Callable[..., tuple[Array, ...]]:
     """`run_kernel`, which does one run of one kernel of a level wrong."""
-    right, runs = launch.run_kernel, [0]
+    right, runs = interpreter.run_kernel, [0]
 
     def run_kernel(function: Function, *arguments: Any, **settings: Any) -> tuple[Array, ...]:
         results = right(function, *arguments, **settings)
@@ -112,7 +112,7 @@ def test_a_wrong_kernel_is_named_with_its_element(monkeypatch: pytest.MonkeyPatc
     """The loop's third turn doubles S for the third time; its element [1, 0] gets the wrong sign."""
     expected = compared_values()
     (adds,) = (name for name in kernels() if name.endswith("_2"))
-    monkeypatch.setattr(launch, "run_kernel", wrong_kernels(level, adds, run=2, place=2))
+    monkeypatch.setattr(interpreter, "run_kernel", wrong_kernels(level, adds, run=2, place=2))
     found = compared(Options(fuse=False))
     assert found.levels == LEVELS[: LEVELS.index(level)]
     difference = found.difference
@@ -134,13 +134,13 @@ def test_a_wrong_kernel_may_change_how_often_others_run(monkeypatch: pytest.Monk
       return s;
     } }"""
     (module,) = compile_source(source).modules
-    right = launch.run_kernel
+    right = interpreter.run_kernel
 
     def run_kernel(*arguments: Any) -> tuple[Array, ...]:
         results = right(*arguments)
         return (*results[:-1], *changed(results[-1:], 1)) if results[-1].values.tolist() == [4, 8] else results
 
-    monkeypatch.setattr(launch, "run_kernel", run_kernel)
+    monkeypatch.setattr(interpreter, "run_kernel", run_kernel)
     found = compare_levels(module, "g", {"x": array("fp32", [1, 2])}, SM_90)
     assert found.difference is not None
     assert (found.difference.operation, found.difference.index) == ("add in @tss_kernel_g_1", (1,))
@@ -182,7 +182,7 @@ def test_a_level_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_kernel(*arguments: Any, **settings: Any) -> tuple[Array, ...]:
         raise Rejection([told])
 
-    monkeypatch.setattr(launch, "run_kernel", run_kernel)
+    monkeypatch.setattr(interpreter, "run_kernel", run_kernel)
     found = compared()
     assert found.levels == ("graph", "schedule")
     assert not found.agree

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import InputMismatch, UnknownFunction
+from tessera_reference.graph.execution import UnknownFunction
+from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import target_of
@@ -27,7 +28,7 @@ from tessera_reference.levels.execution import (
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule.execution import Event
-from tessera_reference.target.emission.host import NativeLaunch
+from tessera_reference.target_ir.emission.host import NativeLaunch
 
 SM_90, GFX942 = target_of("sm_90"), target_of("gfx942")
 PROGRAM = """module m {

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.durations import COLLECTIVES, algorithms, collective_duration
-from tessera_reference.collectives.operations import Sent, messages
+from tessera_reference.collectives.delivery import Sent
+from tessera_reference.collectives.links import FIXED
+from tessera_reference.collectives.operations import messages
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.travel import Transfer, travel
-from tessera_reference.collectives.ways import FIXED
+from tessera_reference.collectives.travel import COLLECTIVES, Transfer, algorithms, collective_duration, travel
 from tessera_reference.mesh.topology import Topology, default, named, read
 
 ALL = tuple(ALGORITHMS)

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.ways import FIXED
-from tessera_reference.mesh.costs import COPY, LAUNCH, QUICK_LAUNCH, WAVE, copy_duration, kernel_duration, occupancy
-from tessera_reference.mesh.topology import Topology, default, named
+from tessera_reference.collectives.links import FIXED
+from tessera_reference.mesh.topology import (
+    COPY,
+    LAUNCH,
+    QUICK_LAUNCH,
+    WAVE,
+    Topology,
+    copy_duration,
+    default,
+    kernel_duration,
+    named,
+    occupancy,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,18 @@ from itertools import permutations
 
 import pytest
 
-from tessera_reference.mesh.choice_policies import Choices, FirstCome, Replayed, Seeded
-from tessera_reference.mesh.engine import Deadlock, Engine, Mailbox, Process, Resource, Signal
+from tessera_reference.mesh.engine import (
+    Choices,
+    Deadlock,
+    Engine,
+    FirstCome,
+    Mailbox,
+    Process,
+    Replayed,
+    Resource,
+    Seeded,
+    Signal,
+)
 
 
 def three(choices: Choices | None = None) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.mesh.intervals import Intervals
+from tessera_reference.mesh.memory import Intervals
 
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 30))
 

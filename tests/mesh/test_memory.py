@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.allocations import Region
-from tessera_reference.mesh.memory import AddressSpaceMemory
+from tessera_reference.mesh.memory import AddressSpaceMemory, Region
 from tessera_reference.mesh.topology import Topology, default
 
 

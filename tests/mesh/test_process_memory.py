@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.abi.status import Failure
-from tessera_reference.mesh.memory import AddressSpaceMemory
-from tessera_reference.mesh.process_memory import ADDRESSES
+from tessera_reference.mesh.memory import ADDRESSES, AddressSpaceMemory
 from tessera_reference.mesh.topology import default
 
 PROGRAM = range(0x5000, 0x6000)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.mesh.routes import Link, Routes
+from tessera_reference.mesh.topology import Link, Routes
 
 ENDS = ("a", "b", "c", "d", "e", "f")
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.routes import End
-from tessera_reference.mesh.topology import Topology, default, named, read
+from tessera_reference.mesh.topology import End, Topology, default, named, read
 
 
 def way(topology: Topology, a: End, b: End, *down: str) -> list[str] | None:

@@ -12,8 +12,7 @@ import pytest
 
 from tessera_reference.abi import Failure
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.mesh.json_documents import InvalidDocument
-from tessera_reference.mesh.topology import NAMES, load, named, read
+from tessera_reference.mesh.topology import NAMES, InvalidDocument, load, named, read
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "schemas" / "topology.schema.json").read_text(encoding="utf-8"))

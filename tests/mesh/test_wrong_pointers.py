@@ -7,10 +7,8 @@ from functools import partial
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh import address_ranges
-from tessera_reference.mesh.findings import Finding, Findings
-from tessera_reference.mesh.memory import AddressSpaceMemory
-from tessera_reference.mesh.pointer_diagnosis import Wanted
+from tessera_reference.mesh import memory as address_ranges
+from tessera_reference.mesh.memory import AddressSpaceMemory, Finding, Findings, Wanted
 from tessera_reference.mesh.topology import default
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics import activations
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode
-from tessera_reference.numerics.errors import InvalidArgument, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import InvalidArgument
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 INF, NAN = math.inf, math.nan

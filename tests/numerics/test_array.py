@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode, encode
+from tessera_reference.numerics.array import Array, decode, encode
 from tessera_reference.numerics.errors import MalformedStorage, NotRepresentable, WrongCarrier
 from tessera_reference.numerics.formats import DTYPES, dtype
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import InvalidArgument, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.errors import InvalidArgument
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.rounding import cast, round_exact, round_to
 
 TWO = Fraction(2)

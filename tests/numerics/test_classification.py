@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.classification import Category, classify
-from tessera_reference.numerics.errors import UnsupportedDType
-from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.array import Array, Category, classify
+from tessera_reference.numerics.formats import UnsupportedDType, dtype
 
 FIELDS = {"fp8_e4m3": (4, 3), "fp8_e5m2": (5, 2), "fp16": (5, 10), "bf16": (8, 7), "tf32": (8, 23)} | {
     "fp32": (8, 23),

@@ -9,10 +9,10 @@ import pytest
 
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.compensated import kahan
 from tessera_reference.numerics.errors import InvalidArgument
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.reductions import kahan
 from tessera_reference.numerics.trees import FOLD
 
 

@@ -10,7 +10,7 @@ import gmpy2
 import pytest
 
 from tessera_reference.numerics import libmp
-from tessera_reference.numerics.elementary.constants import BITS, LN2, PI
+from tessera_reference.numerics.elementary.tables import BITS, LN2, PI
 
 
 @pytest.mark.parametrize(("constant", "computed"), [(LN2, gmpy2.const_log2), (PI, gmpy2.const_pi)], ids=["LN2", "PI"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics import ziv
+from tessera_reference.numerics.array import code_dtype, decode
 from tessera_reference.numerics.elementary import FUNCTIONS
-from tessera_reference.numerics.encoding import code_dtype, decode
 from tessera_reference.numerics.formats import dtype
 
 UNARY = [name for name in FUNCTIONS if name != "pow"]

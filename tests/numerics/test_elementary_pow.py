@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tessera_reference.numerics.array import code_dtype, decode
 from tessera_reference.numerics.elementary import pow
-from tessera_reference.numerics.encoding import code_dtype, decode
 from tessera_reference.numerics.errors import WrongCarrier
 from tessera_reference.numerics.formats import DTYPES, dtype
 

@@ -9,14 +9,8 @@ import pytest
 
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import FUNCTIONS, apply
-from tessera_reference.numerics.errors import (
-    DTypeMismatch,
-    InvalidArgument,
-    ShapeMismatch,
-    UnsupportedDType,
-    WrongCarrier,
-)
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.errors import DTypeMismatch, InvalidArgument, ShapeMismatch, WrongCarrier
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 UNARY = [name for name in FUNCTIONS if name != "pow"]

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics import arithmetic
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode
-from tessera_reference.numerics.errors import DivisionByZero, DTypeMismatch, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, decode
+from tessera_reference.numerics.errors import DivisionByZero, DTypeMismatch, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 OPERATORS = ["add", "subtract", "multiply", "divide"]
 COMPARISONS = ["equal", "not_equal", "less", "greater", "less_equal", "greater_equal"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.elementary import exp
-from tessera_reference.numerics.elementary.exponential import _EXP
-from tessera_reference.numerics.elementary.exponential_single import exp_single
+from tessera_reference.numerics.elementary.exponential import _EXP, exp_single
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.ordering import larger, largest
 from tessera_reference.numerics.trees import fold, pairwise
 from tessera_reference.numerics.ziv import correctly_rounded
 

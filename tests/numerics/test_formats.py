@@ -3,8 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.errors import UnknownDType, UnknownDTypeId, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype, dtype_of_abi_id
+from tessera_reference.numerics.formats import (
+    DTYPES,
+    UnknownDType,
+    UnknownDTypeId,
+    UnsupportedDType,
+    dtype,
+    dtype_of_abi_id,
+)
 
 TABLE = """
 name        abi  bytes  carrier     accumulator

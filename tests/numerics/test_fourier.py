@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode
-from tessera_reference.numerics.errors import AxisOutOfRange, EmptyAxis, InvalidArgument, UnsupportedDType
-from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import AxisOutOfRange, EmptyAxis, InvalidArgument
+from tessera_reference.numerics.formats import UnsupportedDType, dtype
 from tessera_reference.numerics.fourier import fft, ifft, twiddles
 
 COMPLEX = ["complex64", "complex128"]

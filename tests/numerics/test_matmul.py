@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode
-from tessera_reference.numerics.errors import DTypeMismatch, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, decode
+from tessera_reference.numerics.errors import DTypeMismatch, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.matmul import matmul
 
 ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32

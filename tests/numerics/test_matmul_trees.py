@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode
-from tessera_reference.numerics.errors import DTypeMismatch, LeafCount, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import DTypeMismatch, LeafCount, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree

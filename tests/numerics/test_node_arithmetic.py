@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics import reductions
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode
-from tessera_reference.numerics.errors import InvalidArgument, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import InvalidArgument
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.matmul import matmul
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
-from tessera_reference.numerics.rounding_modes import ROUNDINGS
+from tessera_reference.numerics.node_arithmetic import ROUNDINGS, NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.errors import InvalidArgument
-from tessera_reference.numerics.philox import philox4x32, words, words_at
+from tessera_reference.numerics.random import philox4x32, words, words_at
 
 
 def plain_block(counter: list[int], key: tuple[int, int]) -> list[int]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import InvalidArgument, NonFinite, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.errors import InvalidArgument, NonFinite, ShapeMismatch
+from tessera_reference.numerics.formats import UnsupportedDType, dtype
 from tessera_reference.numerics.quantization import dequantize, error_feedback, quantize, top_k
 
 WIRES = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]

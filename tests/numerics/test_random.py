@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import InvalidArgument, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
-from tessera_reference.numerics.philox import words
-from tessera_reference.numerics.random import dropout, dropout_mask, normal, shard_indices, uniform
+from tessera_reference.numerics.errors import InvalidArgument, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
+from tessera_reference.numerics.random import dropout, dropout_mask, normal, shard_indices, uniform, words
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 SIGNIFICAND = {"fp8_e4m3": 4, "fp8_e5m2": 3, "fp16": 11, "bf16": 8, "fp32": 24, "tf32": 24, "fp64": 53}

@@ -15,17 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.numerics import reductions
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import code_dtype, decode
-from tessera_reference.numerics.errors import (
-    AxisOutOfRange,
-    EmptyAxis,
-    InvalidArgument,
-    LeafCount,
-    ShapeMismatch,
-    UnsupportedDType,
-)
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import AxisOutOfRange, EmptyAxis, InvalidArgument, LeafCount, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.rounding import round_to
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 

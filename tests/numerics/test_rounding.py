@@ -6,10 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.encoding import decode
-from tessera_reference.numerics.errors import UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.array import Array, decode
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.rounding import cast, round_exact, round_operand, round_to
 
 NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]

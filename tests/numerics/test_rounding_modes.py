@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.formats import DTYPES, dtype
-from tessera_reference.numerics.rounding_modes import ROUNDINGS, round_in_mode, round_multiple, sum_to_odd
+from tessera_reference.numerics.node_arithmetic import ROUNDINGS, round_in_mode, round_multiple, sum_to_odd
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 NARROW = [name for name in FLOATS if name != "fp64"]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import LeafCount, ShapeMismatch, UnsupportedDType
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.errors import LeafCount, ShapeMismatch
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
+from tessera_reference.numerics.reductions import softmax
 from tessera_reference.numerics.rounding import round_to
-from tessera_reference.numerics.softmax import softmax
 from tessera_reference.numerics.trees import FOLD, Tree
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]

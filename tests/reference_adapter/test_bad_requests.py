@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.numerics.limits import MOST_AXES
+from tessera_reference.numerics.errors import MOST_AXES
 
 DEADLINE = 10.0
 """Seconds that no answer takes; those that would never come are what these tests are about."""

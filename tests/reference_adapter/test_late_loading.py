@@ -83,11 +83,11 @@ SUBSTITUTED = """
 import sys
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
-from tessera_reference.schedule import rewriting
-REWRITTEN = rewriting.rewritten
+from tessera_reference.schedule import nests
+REWRITTEN = nests.rewritten
 def substitute(*given, **named):
     return REWRITTEN(*given, **named)
-with replaced("RT-04.1-01", "a test", make, (rewriting, "rewritten", substitute)).broken() as adapter:
+with replaced("RT-04.1-01", "a test", make, (nests, "rewritten", substitute)).broken() as adapter:
     adapter.language_lower(source={program!r}, to="tile")
 modules = [module for name, module in sys.modules.items() if name.startswith("tessera_reference.")]
 print(*(module.__name__ for module in modules if substitute in vars(module).values()))

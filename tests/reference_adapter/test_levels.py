@@ -16,8 +16,8 @@ from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import Tensor, to_wire
 from tessera_reference import adapter
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.target.emission import host, machine_code
-from tessera_reference.target.emission.machine_code import MissingTool
+from tessera_reference.ir.diagnostics import MissingTool
+from tessera_reference.target_ir.emission import host, machine_code
 
 PRODUCT = """module m {
   func f(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>) -> tensor<20x18xbf16> { return op.relu(A @ B); }

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.status import Status
-from tessera_reference.collectives.durations import collective_duration
+from tessera_reference.collectives.travel import collective_duration
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.mesh.topology import named
-from tessera_reference.runtime.algorithms import Plan
+from tessera_reference.runtime.collectives import Plan
 
 Maker = Callable[..., Any]
 DEFAULT = Plan("direct", "default")

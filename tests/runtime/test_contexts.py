@@ -8,8 +8,7 @@ import pytest
 
 from tessera_reference.abi import Failure, NumericsPolicy, Status
 from tessera_reference.runtime.api import Runtime
-from tessera_reference.runtime.contexts import Context, ModulePolicy
-from tessera_reference.runtime.environment import Environment
+from tessera_reference.runtime.contexts import Context, Environment, ModulePolicy
 
 LOOSE = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 1}
 

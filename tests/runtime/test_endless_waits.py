@@ -10,9 +10,7 @@ import pytest
 
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.mesh.axes import MeshAxes
-from tessera_reference.mesh.choice_policies import Seeded
-from tessera_reference.mesh.deadlocks import Deadlock
-from tessera_reference.mesh.engine import Signal
+from tessera_reference.mesh.engine import Deadlock, Seeded, Signal
 from tessera_reference.mesh.topology import named
 from tessera_reference.runtime.machine import HOST_CALL, Machine, Pending
 

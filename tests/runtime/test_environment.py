@@ -6,7 +6,7 @@ import pytest
 
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.runtime.api import Runtime
-from tessera_reference.runtime.environment import Environment, read_environment
+from tessera_reference.runtime.contexts import Environment, read_environment
 
 
 def test_nothing_set_says_nothing() -> None:

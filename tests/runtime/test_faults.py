@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.runtime.faults import Fault, read_faults
+from tessera_reference.runtime.contexts import Fault, read_faults
 
 
 def test_a_plan_is_read() -> None:

@@ -10,7 +10,7 @@ import pytest
 from conftest import Used
 
 from tessera_reference.adapter import make
-from tessera_reference.c_library.session import Session
+from tessera_reference.c_library.serving import Session
 from tessera_reference.mesh.axes import MeshAxes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.runtime.handles import Handles
+from tessera_reference.runtime.arguments import Handles
 
 
 def status_of(handles: Handles, kind: str, handle: Any) -> Status:

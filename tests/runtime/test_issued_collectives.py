@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi.descriptor import Descriptor
-from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.policy import Descriptor, NumericsPolicy
 from tessera_reference.abi.status import Status
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.numerics.attributes import tree

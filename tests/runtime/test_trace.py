@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from tessera_conformance.schemas import first_problem
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.profiler import Profiler, Record
-from tessera_reference.mesh.trace import chrome_trace, trace_text, write_trace
-from tessera_reference.mesh.trace_tracks import Names
+from tessera_reference.mesh.trace import Names, Profiler, Record, chrome_trace, trace_text, write_trace
 
 HOST, LINKS = 1_000_000, 1_000_001
 

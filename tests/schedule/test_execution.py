@@ -15,9 +15,10 @@ from tessera_reference.ir.targets import Target
 from tessera_reference.ir.text_reader import read_module
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.schedule import staging
+from tessera_reference.schedule import execution
 from tessera_reference.schedule.execution import Event, execute, execute_on_mesh
-from tessera_reference.schedule.lowering import Options, to_schedule
+from tessera_reference.schedule.lowering import to_schedule
+from tessera_reference.schedule.options import Options
 
 PROGRAMS = {
     "product": ("A: tensor<5x7xfp32>, B: tensor<7x3xfp32>", "A @ B"),
@@ -190,7 +191,7 @@ def test_without_staging_the_result_is_wrong(
 ) -> None:
     module = schedules.program(*PROGRAMS[which])
     inputs = schedules.numbers(module)
-    monkeypatch.setattr(staging.Ring, "fill", lambda *_: None)
+    monkeypatch.setattr(execution.Ring, "fill", lambda *_: None)
     found = execute(to_schedule(module, target, Options(tile=(2, 2, 2))), "f", inputs, target)
     assert schedules.told(found) != schedules.of_graph(module, inputs)
 
@@ -200,8 +201,8 @@ def test_a_stage_too_early_in_the_wrong_slot_shows(
 ) -> None:
     module = schedules.program(*PROGRAMS["product"])
     inputs = schedules.numbers(module)
-    fill = staging.Ring.fill
-    monkeypatch.setattr(staging.Ring, "fill", lambda self, step, *rest: fill(self, step + 1, *rest))
+    fill = execution.Ring.fill
+    monkeypatch.setattr(execution.Ring, "fill", lambda self, step, *rest: fill(self, step + 1, *rest))
     found = execute(to_schedule(module, target, Options(tile=(5, 3, 2), depth=2)), "f", inputs, target)
     assert schedules.told(found) != schedules.of_graph(module, inputs)
 

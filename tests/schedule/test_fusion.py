@@ -10,7 +10,8 @@ import pytest
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import target_of
-from tessera_reference.schedule.lowering import Options, to_schedule
+from tessera_reference.schedule.lowering import to_schedule
+from tessera_reference.schedule.options import Options
 
 T = "tensor<4x4xfp32>"
 CALLEE = f"func g(x: {T}) -> {T} {{ assert(1 < 2); return x + x; }}"

@@ -12,7 +12,8 @@ from tessera_reference.ir.targets import TARGETS, Target, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module
 from tessera_reference.ir.verifier import verify
-from tessera_reference.schedule.lowering import Options, to_schedule
+from tessera_reference.schedule.lowering import to_schedule
+from tessera_reference.schedule.options import Options
 from tessera_reference.schedule.verifier import verify_schedule
 
 AB = "A: tensor<256x256xbf16>, B: tensor<256x256xbf16>"

@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, Function, Module, Value
+from tessera_reference.ir.module import Block, BlockBuilder, Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
-from tessera_reference.ir.types import Pointer, Scalar, Type
+from tessera_reference.ir.types import Pointer, Scalar, Type, Value
 from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.emission.machine_code import amdgcn, amdgcn_object, ptx
-from tessera_reference.target.operations.arithmetic import Constant
-from tessera_reference.target.operations.pointers import GetElementPtr, Load, Store
-from tessera_reference.target.operations.registers import REGISTERS
-from tessera_reference.target.verifier import verify_target_kernel
+from tessera_reference.target_ir.emission.machine_code import amdgcn, amdgcn_object, ptx
+from tessera_reference.target_ir.operations.llvm import Constant
+from tessera_reference.target_ir.operations.memory import GetElementPtr, Load, Store
+from tessera_reference.target_ir.operations.vendors import REGISTERS
+from tessera_reference.target_ir.verifier import verify_target_kernel
 from tessera_reference.tile.interpreter import run_kernel
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))

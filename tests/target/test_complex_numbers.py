@@ -20,9 +20,9 @@ from tessera_reference.levels.emission import emit
 from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.emission.host import native
-from tessera_reference.target.lowering import to_target
-from tessera_reference.target.operations.vectors import ExtractElement
+from tessera_reference.target_ir.emission.host import native
+from tessera_reference.target_ir.lowering import to_target
+from tessera_reference.target_ir.operations.memory import ExtractElement
 from tessera_reference.tile.interpreter import Uninitialised, run_kernel
 
 TARGETS = ["sm_90", "gfx942"]

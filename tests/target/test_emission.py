@@ -11,14 +11,17 @@ import pytest
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target import layouts
-from tessera_reference.target.emission.entry import llvm_text
-from tessera_reference.target.emission.machine_code import NotAccepted, OtherVendor, checked, ptx
-from tessera_reference.target.emission.strictness import permissions
-from tessera_reference.target.operations import arithmetic, calls, comparisons, conversions, nvvm, rocdl, vectors
-from tessera_reference.target.operations.nvvm_matrix import SHAPES, LoadMatrix, MmaSync
-from tessera_reference.target.operations.pointers import AddressOf
-from tessera_reference.target.operations.rocdl_matrix import KINDS, MFMA
+from tessera_reference.target_ir.emission.machine_code import (
+    NotAccepted,
+    OtherVendor,
+    checked,
+    llvm_text,
+    permissions,
+    ptx,
+)
+from tessera_reference.target_ir.operations import llvm, memory, vendors
+from tessera_reference.target_ir.operations.memory import AddressOf
+from tessera_reference.target_ir.operations.vendors import KINDS, MFMA, SHAPES, LoadMatrix, MmaSync
 
 TARGETS = ("sm_80", "sm_90", "gfx90a", "gfx942")
 
@@ -30,24 +33,24 @@ def scalar(name: str) -> Scalar:
 def every_scalar_operation(build: Any, x: Any, y: Any) -> None:
     """Each operation on lanes, for each dtype that it takes."""
     lane = build.thread()
-    values = {name: build.load(x, lane, scalar(name)) for name in ("fp32", "fp64", "fp16", "bf16", *arithmetic.LOGICAL)}
-    families = (arithmetic.Binary, arithmetic.IntegerBinary, arithmetic.Extremum)
+    values = {name: build.load(x, lane, scalar(name)) for name in ("fp32", "fp64", "fp16", "bf16", *llvm.LOGICAL)}
+    families = (llvm.Binary, llvm.IntegerBinary, llvm.Extremum)
     binary = [kind for family in families for kind in family.__subclasses__()]
     made = []
     for name, value in values.items():
         for kind in binary:
             if name in getattr(kind, "dtypes", ()):
                 made.append(build(kind, value, value))
-        if name in arithmetic.FLOATS:
-            made += [build(kind, value) for kind in (arithmetic.FNeg, arithmetic.FAbs, arithmetic.Sqrt)]
-            made.append(build(comparisons.FCmp, value, value, predicate="une"))
-        elif name in comparisons.LOGICAL:
-            made.append(build(comparisons.ICmp, value, value, predicate="eq"))
-        for kind in conversions.Cast.__subclasses__():
+        if name in llvm.FLOATS:
+            made += [build(kind, value) for kind in (llvm.FNeg, llvm.FAbs, llvm.Sqrt)]
+            made.append(build(llvm.FCmp, value, value, predicate="une"))
+        elif name in llvm.LOGICAL:
+            made.append(build(llvm.ICmp, value, value, predicate="eq"))
+        for kind in llvm.Cast.__subclasses__():
             for to in ("fp64", "fp32", "bf16", "fp16", "int64", "int8"):
                 with suppress(Refusal):
                     made.append(build(kind, value, to=DTYPES[to]))
-    chosen = build(comparisons.Select, values["bool"], values["fp32"], values["fp32"])
+    chosen = build(llvm.Select, values["bool"], values["fp32"], values["fp32"])
     for value in [*made, chosen]:
         build.store(value, y, lane)
 
@@ -64,9 +67,9 @@ def test_calls_of_the_library_stay_calls(kernels: Any, tools: Any, target: str, 
 
     def body(build: Any, x: Any) -> None:
         lane = build.thread()
-        for name, callee in calls.CALLEES.items():
+        for name, callee in llvm.CALLEES.items():
             operands = [build.load(x, lane, Scalar(held)) for held in callee.operands]
-            build.store(build(calls.Call, *operands, callee=name, returns=callee.result), x, lane)
+            build.store(build(llvm.Call, *operands, callee=name, returns=callee.result), x, lane)
 
     made = kernels.kernel({"x": kernels.buffer}, body, target=target)
     text = llvm_text(made, kernels.target_of(made))
@@ -97,7 +100,7 @@ def test_every_mma_sync_is_accepted(kernels: Any, tools: Any, target: str, tmp_p
             def product(build: Any, *shares: Any, m: int = m, n: int = n, k: int = k) -> Any:
                 return build(MmaSync, *shares, m=m, n=n, k=k)
 
-            made = matrix_kernel(kernels, target, held, (m, n, k), layouts.nvidia, product)
+            made = matrix_kernel(kernels, target, held, (m, n, k), vendors.nvidia, product)
             text = llvm_text(made, kernels.target_of(made))
             assert f"mma.sync.aligned.m{m}n{n}k{k}.row.col" in tools.assembly(text, kernels.target_of(made))
             tools.assemble(text, kernels.target_of(made), tmp_path)
@@ -112,7 +115,7 @@ def test_every_mfma_is_accepted(kernels: Any, tools: Any, target: str, tmp_path:
         def product(build: Any, *shares: Any, name: str = kind.intrinsic) -> Any:
             return build(MFMA[name], *shares)
 
-        made = matrix_kernel(kernels, target, kind.dtype.name, kind.shape, layouts.amd, product)
+        made = matrix_kernel(kernels, target, kind.dtype.name, kind.shape, vendors.amd, product)
         text = llvm_text(made, kernels.target_of(made))
         assert "v_mfma_" in tools.assembly(text, kernels.target_of(made))
         tools.assemble(text, kernels.target_of(made), tmp_path)
@@ -123,17 +126,17 @@ def test_nvidia_instructions_of_a_block(kernels: Any, tools: Any, tmp_path: Path
 
     def body(build: Any, x: Any, y: Any) -> None:
         shared = build(AddressOf, global_name="tile", elements=512, elem_type=DTYPES["bf16"])
-        build.all(nvvm.CopyAsync, shared, x, size=16)
-        build.all(nvvm.CopyCommit)
-        build.all(nvvm.CopyWait, n=0)
-        build.all(nvvm.Barrier)
+        build.all(vendors.CopyAsync, shared, x, size=16)
+        build.all(vendors.CopyCommit)
+        build.all(vendors.CopyWait, n=0)
+        build.all(vendors.Barrier)
         for num, layout in ((1, "row"), (2, "col"), (4, "row")):
             held = Vector(2 * num, DTYPES["bf16"])
             made = build(LoadMatrix, shared, returns=held, num=num, layout=layout)
-            build.store(build(vectors.ExtractElement, made, position=0), y, build.thread())
+            build.store(build(memory.ExtractElement, made, position=0), y, build.thread())
         for name in ("fp32", "fp64", "bf16", "int8", "bool", "int64"):
             value = build.load(x, build.thread(), scalar(name))
-            build.store(build(nvvm.ShuffleDown, value, delta=3), y, build.thread())
+            build.store(build(vendors.ShuffleDown, value, delta=3), y, build.thread())
 
     made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, smem=1024)
     target = kernels.target_of(made)
@@ -153,13 +156,13 @@ def test_amd_instructions_of_a_block(kernels: Any, tools: Any, target: str, tmp_
         shared = build(AddressOf, global_name="tile", elements=512, elem_type=DTYPES["fp32"])
         lane = build.thread()
         held = Vector(4, DTYPES["fp32"])
-        address = build(arithmetic.Mul, lane, build.constant(4))
-        build.all(rocdl.DsWrite, build.load(x, address, held), shared)
-        build.all(rocdl.Barrier)
-        build.store(build(rocdl.DsRead, shared, returns=held), y, address)
+        address = build(llvm.Mul, lane, build.constant(4))
+        build.all(vendors.DsWrite, build.load(x, address, held), shared)
+        build.all(vendors.RocdlBarrier)
+        build.store(build(vendors.DsRead, shared, returns=held), y, address)
         for name in ("fp32", "fp64", "fp16", "bool"):
             value = build.load(x, lane, scalar(name))
-            build.store(build(rocdl.BPermute, lane, value), y, lane)
+            build.store(build(vendors.BPermute, lane, value), y, lane)
 
     made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, (128, 1, 1), target=target, smem=2048)
     text = llvm_text(made, kernels.target_of(made))
@@ -188,7 +191,7 @@ def test_a_product_and_a_sum_stay_two_instructions(kernels: Any, tools: Any) -> 
 
     def body(build: Any, x: Any) -> None:
         value = build.load(x, build.thread(), kernels.fp32)
-        build.store(build(arithmetic.FAdd, build(arithmetic.FMul, value, value), value), x, build.thread())
+        build.store(build(llvm.FAdd, build(llvm.FMul, value, value), value), x, build.thread())
 
     for target, wanted in (("sm_90", ("mul.rn.f32", "add.rn.f32")), ("gfx90a", ("v_mul_f32", "v_add_f32"))):
         made = kernels.kernel({"x": kernels.buffer}, body, target=target)

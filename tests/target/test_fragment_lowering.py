@@ -9,23 +9,29 @@ import pytest
 
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
-from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, Function, Instruction, Module, Value
+from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction, Module
 from tessera_reference.ir.targets import TARGETS, MmaShape, target_of
-from tessera_reference.ir.types import Fragment, Memref
+from tessera_reference.ir.types import Fragment, Memref, Value
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.emission.entry import llvm_text
-from tessera_reference.target.lowering import to_target
-from tessera_reference.target.verifier import verify_target_kernel
-from tessera_reference.tile.control import If
-from tessera_reference.tile.copies import CopyAsync, CopyCommit, CopyWait
+from tessera_reference.target_ir.emission.machine_code import llvm_text
+from tessera_reference.target_ir.lowering import to_target
+from tessera_reference.target_ir.verifier import verify_target_kernel
 from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
-from tessera_reference.tile.indices import ThreadId
 from tessera_reference.tile.interpreter import run_kernel
-from tessera_reference.tile.memory import Load, SharedAlloc, Store
-from tessera_reference.tile.synchronization import Barrier, ShuffleSync
+from tessera_reference.tile.operations import (
+    Barrier,
+    CopyAsync,
+    CopyCommit,
+    CopyWait,
+    If,
+    Load,
+    SharedAlloc,
+    ShuffleSync,
+    Store,
+    ThreadId,
+)
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
 CASES = [(name, shape) for name, target in TARGETS.items() for shape in target.mma]

@@ -12,13 +12,10 @@ from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.types import Pointer, Scalar, Vector
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.operations.nvvm import Barrier
-from tessera_reference.target.operations.nvvm_matrix import MmaSync
-from tessera_reference.target.operations.pointers import AddressOf
-from tessera_reference.target.operations.rocdl import Barrier as AmdBarrier
-from tessera_reference.target.operations.rocdl_matrix import MFMA
-from tessera_reference.target.operations.vectors import Zero
-from tessera_reference.target.verifier import verify_target_kernel
+from tessera_reference.target_ir.operations.memory import AddressOf, Zero
+from tessera_reference.target_ir.operations.vendors import MFMA, Barrier, MmaSync
+from tessera_reference.target_ir.operations.vendors import RocdlBarrier as AmdBarrier
+from tessera_reference.target_ir.verifier import verify_target_kernel
 
 
 def refused(made: Any, target: str = "sm_90") -> Any:

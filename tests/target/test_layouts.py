@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target import layouts
+from tessera_reference.target_ir.operations import vendors
 
 Place = Callable[[int, int], tuple[int, int]]
 
@@ -63,7 +63,7 @@ AMD: dict[tuple[str, int, int, int, str], Place] = {
 @pytest.mark.parametrize("shape", PTX, ids=lambda shape: "-".join(map(str, shape)))
 def test_nvidia_lanes_hold_what_the_ptx_isa_says(shape: tuple[str, int, int, int, str]) -> None:
     name, m, n, k, role = shape
-    spread = layouts.nvidia(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
+    spread = vendors.nvidia(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
     count = {"a": m * k, "b": k * n, "c": m * n}[role] // 32
     assert spread.held == count
     for lane in range(32):
@@ -74,7 +74,7 @@ def test_nvidia_lanes_hold_what_the_ptx_isa_says(shape: tuple[str, int, int, int
 @pytest.mark.parametrize("shape", AMD, ids=lambda shape: "-".join(map(str, shape)))
 def test_amd_lanes_hold_what_the_calculator_says(shape: tuple[str, int, int, int, str]) -> None:
     name, m, n, k, role = shape
-    spread = layouts.amd(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
+    spread = vendors.amd(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
     rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[role]
     assert spread.held * 64 == rows * columns
     for row in range(rows):
@@ -85,7 +85,7 @@ def test_amd_lanes_hold_what_the_calculator_says(shape: tuple[str, int, int, int
 
 def test_single_entries_of_the_figures() -> None:
     """Lane 5 of m16n8k16: a2 and a3 are row 9, columns 2 and 3; b2 is row 10 of column 1; c3 is row 9, column 3."""
-    a, b, c = (layouts.nvidia(role, 16, 8, 16, DTYPES["fp16"]) for role in ("a", "b", "c"))
+    a, b, c = (vendors.nvidia(role, 16, 8, 16, DTYPES["fp16"]) for role in ("a", "b", "c"))
     assert [(int(a.rows[5, i]), int(a.columns[5, i])) for i in (2, 3)] == [(9, 2), (9, 3)]
     assert (int(b.rows[5, 2]), int(b.columns[5, 2])) == (10, 1)
     assert (int(c.rows[5, 3]), int(c.columns[5, 3])) == (9, 3)
@@ -93,7 +93,7 @@ def test_single_entries_of_the_figures() -> None:
 
 def test_ldmatrix_gives_each_lane_two_neighbours() -> None:
     """Lane 6 receives elements 4 and 5 of row 1 of each matrix; transposed, element 1 of rows 4 and 5."""
-    lanes, places = layouts.ldmatrix(2, transpose=False)
+    lanes, places = vendors.ldmatrix(2, transpose=False)
     assert (lanes[6].tolist(), places[6].tolist()) == ([1, 1, 9, 9], [4, 5, 4, 5])
-    lanes, places = layouts.ldmatrix(2, transpose=True)
+    lanes, places = vendors.ldmatrix(2, transpose=True)
     assert (lanes[6].tolist(), places[6].tolist()) == ([4, 5, 12, 13], [1, 1, 1, 1])

@@ -17,7 +17,7 @@ from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import round_to
-from tessera_reference.target.emission.host import native
+from tessera_reference.target_ir.emission.host import native
 
 PROGRAMS = {
     "matmul-bf16": ("A: tensor<32x48xbf16>, B: tensor<48x40xbf16>", "op.matmul(A, B)"),

@@ -9,9 +9,8 @@ import pytest
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Vector
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.operations.arithmetic import Mul
-from tessera_reference.target.operations.nvvm_matrix import MmaSync
-from tessera_reference.target.operations.rocdl_matrix import MFMA
+from tessera_reference.target_ir.operations.llvm import Mul
+from tessera_reference.target_ir.operations.vendors import MFMA, MmaSync
 
 
 def small(rows: int, columns: int, salt: int) -> list[list[int]]:

@@ -7,15 +7,20 @@ from typing import Any
 import pytest
 
 from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.ir.module import Block, Instruction, Value
-from tessera_reference.ir.types import Vector
+from tessera_reference.ir.module import Block, Instruction
+from tessera_reference.ir.types import Value, Vector
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.operations import control
-from tessera_reference.target.operations.arithmetic import Add, Mul, SDiv
-from tessera_reference.target.operations.comparisons import ICmp, Select
-from tessera_reference.target.operations.nvvm import Barrier, CopyAsync, CopyCommit, CopyWait, ShuffleDown
-from tessera_reference.target.operations.pointers import AddressOf, GetElementPtr
-from tessera_reference.target.operations.rocdl import BPermute
+from tessera_reference.target_ir.operations import memory
+from tessera_reference.target_ir.operations.llvm import Add, ICmp, Mul, SDiv, Select
+from tessera_reference.target_ir.operations.memory import AddressOf, GetElementPtr
+from tessera_reference.target_ir.operations.vendors import (
+    Barrier,
+    BPermute,
+    CopyAsync,
+    CopyCommit,
+    CopyWait,
+    ShuffleDown,
+)
 
 
 def failure(kernels: Any, made: Any, *arguments: Any) -> str:
@@ -126,7 +131,7 @@ def looped(kernels: Any, build: Any, lane: Any, n: Any, even: Any) -> Any:
     more = add(Add, total, index)
     chosen = inside.value(kernels.int32)
     branch = Instruction(
-        control.If(below.type, (kernels.int32,)),
+        memory.If(below.type, (kernels.int32,)),
         (below,),
         (chosen,),
         build.location,
@@ -134,7 +139,7 @@ def looped(kernels: Any, build: Any, lane: Any, n: Any, even: Any) -> Any:
     )
     region = Block((index, total), (*inside.instructions, branch), (chosen,), "yield")
     made = build.value(kernels.int32)
-    loop = control.For(start=n.type, stop=n.type, step=n.type, carried=(kernels.int32,))
+    loop = memory.For(start=n.type, stop=n.type, step=n.type, carried=(kernels.int32,))
     build.instructions.append(Instruction(loop, (zero, n, one, zero), (made,), build.location, (region,)))
     return build(Select, even, made, build.constant(-1))
 

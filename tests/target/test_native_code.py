@@ -11,10 +11,9 @@ from tessera_reference.ir.types import Scalar
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import DivisionByZero
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target.emission.host import NotNative, run_native
-from tessera_reference.target.operations.arithmetic import Add, FMul, Maximum, Mul, SDiv
-from tessera_reference.target.operations.conversions import FPExt, FPToSISat, FPTrunc
-from tessera_reference.target.operations.nvvm import Barrier
+from tessera_reference.target_ir.emission.host import NotNative, run_native
+from tessera_reference.target_ir.operations.llvm import Add, FMul, FPExt, FPToSISat, FPTrunc, Maximum, Mul, SDiv
+from tessera_reference.target_ir.operations.vendors import Barrier
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 5e-324, 2.0**-149, 2.0**-133 * 1.5, 2.0**-134, 65520.0, 65519.99]
 TIES = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-50, 1 + 2.0**-8 - 2.0**-50, 1 + 2.0**-11, 1 + 3 * 2.0**-11]

@@ -12,18 +12,15 @@ import pytest
 import tessera_reference.graph  # noqa: F401  # declares its operations
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Equal, Less, Multiply, Subtract
-from tessera_reference.ir.builder import BlockBuilder
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
-from tessera_reference.ir.module import Block, Function, Instruction, Value
+from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.types import Fragment, Memref, Scalar, Type
+from tessera_reference.ir.types import Fragment, Memref, Scalar, Type, Value
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.tile.control import For, If
-from tessera_reference.tile.indices import BlockId, ThreadId
 from tessera_reference.tile.interpreter import run_kernel
-from tessera_reference.tile.memory import Load, SharedAlloc, Store
+from tessera_reference.tile.operations import BlockId, For, If, Load, SharedAlloc, Store, ThreadId
 from tessera_reference.tile.verifier import shared_bound, verify_kernel
 
 

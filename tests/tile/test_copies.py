@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.tile.copies import CopyAsync, CopyCommit, CopyWait
-from tessera_reference.tile.synchronization import Barrier
+from tessera_reference.tile.operations import Barrier, CopyAsync, CopyCommit, CopyWait
 
 NUMBERS = [3 * i for i in range(128)]
 

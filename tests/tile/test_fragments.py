@@ -9,8 +9,7 @@ from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.targets import target_of
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
-from tessera_reference.tile.indices import WarpId
-from tessera_reference.tile.synchronization import Barrier
+from tessera_reference.tile.operations import Barrier, WarpId
 
 
 def fill(k, memory, tile, rows, columns, threads):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_reference.tile.indices import BlockDim, GridDim, LaneId, WarpId
+from tessera_reference.tile.operations import BlockDim, GridDim, LaneId, WarpId
 
 
 def test_a_thread_has_a_place_in_its_block_and_the_block_one_in_the_grid(kernel):

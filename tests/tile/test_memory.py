@@ -6,7 +6,7 @@ import pytest
 
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics.errors import TooLarge
-from tessera_reference.tile.synchronization import Barrier
+from tessera_reference.tile.operations import Barrier
 
 
 def test_a_kernel_computes_from_buffers_and_scalars(kernel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.tile.synchronization import Barrier, ShuffleSync
+from tessera_reference.tile.operations import Barrier, ShuffleSync
 
 WIDTHS = pytest.mark.parametrize(("target", "width"), [("sm_90", 32), ("gfx90a", 64)])
 

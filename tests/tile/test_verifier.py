@@ -11,8 +11,8 @@ from tessera_reference.graph.reductions import Sum
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.types import Tensor
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.tile.copies import CopyAsync
 from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
+from tessera_reference.tile.operations import CopyAsync
 from tessera_reference.tile.verifier import shared_bound, verify_kernel
 
 

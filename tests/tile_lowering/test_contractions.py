@@ -9,19 +9,16 @@ import pytest
 
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Value
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.types import Memref, Tensor
+from tessera_reference.ir.types import Memref, Tensor, Value
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import round_operand
 from tessera_reference.tile.interpreter import run_kernel
-from tessera_reference.tile.lowering.contractions import require_accumulator
+from tessera_reference.tile.lowering.contractions import Share, require_accumulator, rounded_to_tf32
 from tessera_reference.tile.lowering.kernel import KernelBuilder
-from tessera_reference.tile.lowering.lane_products import rounded_to_tf32
-from tessera_reference.tile.lowering.matrix_units import Share
 
 DTYPE_NAMES = [name for name in DTYPES if name != "bool"]
 SCHEDULES: list[dict[str, Any]] = [
@@ -144,7 +141,7 @@ def test_more_matrices_than_a_grid_has_along_z_are_counted_along_x(programs: Any
 
 
 def test_counting_along_x_finds_every_tile(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessera_reference.tile.lowering.grid.MOST_BLOCKS", (100, 3, 3))
+    monkeypatch.setattr("tessera_reference.tile.lowering.maps.MOST_BLOCKS", (100, 3, 3))
     lowered = programs.same("op.matmul(a, b)", options={"tile": (2, 2, 2)}, a=("fp32", 4, 5, 3), b=("fp32", 4, 3, 4))
     assert lowered.kernel.attributes["grid"] == (24, 1, 1)
 

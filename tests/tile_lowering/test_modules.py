@@ -15,7 +15,7 @@ from tessera_reference.ir.text_reader import read_module
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source
 from tessera_reference.schedule.lowering import to_schedule
-from tessera_reference.tile.launch import Launch
+from tessera_reference.tile.interpreter import Launch
 from tessera_reference.tile.lowering import to_tile
 
 SM_90 = target_of("sm_90")

@@ -137,7 +137,7 @@ def test_parts_are_scaled_one_by_one(programs: Any, norm: str) -> None:
 
 
 def test_turns_in_64_bits_are_those_in_32(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessera_reference.tile.lowering.fourier.MOST", 10)
+    monkeypatch.setattr("tessera_reference.tile.lowering.rows.MOST", 10)
     programs.same("op.fft(x)", x=("complex64", 2, 9))
 
 

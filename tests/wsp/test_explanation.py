@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tessera_reference.cli import main
-from tessera_reference.wsp.deadlock_drawing import drawing
+from tessera_reference.wsp.deadlock import MOST_SHOWN, drawing, explanation
 from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.explanation import MOST_SHOWN, explanation
 from tessera_reference.wsp.reading import load
 
 from .deadlocks import DEADLOCKS

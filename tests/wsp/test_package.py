@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator
 
 from tessera_conformance.schemas import schemas
 from tessera_reference.wsp.builder import Program, TaskWindow
-from tessera_reference.wsp.canonical import canonical_bytes, content_hash
 from tessera_reference.wsp.compiler import compile_program
 from tessera_reference.wsp.errors import (
     ArgumentRefused,
@@ -26,7 +25,7 @@ from tessera_reference.wsp.errors import (
     WspFailure,
 )
 from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import package_bytes
+from tessera_reference.wsp.package import canonical_bytes, content_hash, package_bytes
 from tessera_reference.wsp.reading import load
 from tessera_reference.wsp.targets import target
 

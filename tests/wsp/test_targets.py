@@ -11,10 +11,9 @@ import pytest
 
 from tessera_conformance.schemas import validator
 from tessera_reference.wsp.builder import Program, TaskWindow
-from tessera_reference.wsp.canonical import canonical_bytes, content_hash
 from tessera_reference.wsp.compiler import compile_program
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused, UnsupportedDirective
-from tessera_reference.wsp.package import document
+from tessera_reference.wsp.package import canonical_bytes, content_hash, document
 from tessera_reference.wsp.reading import load
 from tessera_reference.wsp.targets import NAMES, Target, target
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tessera_conformance.strength import altered
-from tessera_reference.abi import parameter_types
-from tessera_reference.abi.float_codes import code_of_float
+from tessera_reference.abi import parameters
+from tessera_reference.abi.parameters import code_of_float
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.numerics.encoding import nan_code
+from tessera_reference.numerics.array import nan_code
 from tessera_reference.numerics.formats import DType
 
 ENDS = {"fp8_e4m3": 464.0, "fp8_e5m2": 61440.0}
@@ -23,6 +23,6 @@ OVERFLOW = altered(
     "stores what is too large for fp8 as NaN",
     ("abi/parameter-values/*", "abi/parameter-layout/*"),
     ReferenceAdapter,
-    (parameter_types, "code_of_float", beyond_the_end),
+    (parameters, "code_of_float", beyond_the_end),
     name="overflow_to_nan",
 )

@@ -8,8 +8,8 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.fatbin import reader
-from tessera_reference.abi.version import AbiVersion
+from tessera_reference.abi.fatbin import image
+from tessera_reference.abi.status import AbiVersion
 from tessera_reference.adapter import ReferenceAdapter
 
 from ...runtime.kit.parameter_readings import NARROW, parameters_of
@@ -80,6 +80,6 @@ NEWER_MINORS = altered(
     "loads modules of newer minors",
     ("abi/loaded-images/*", "abi/module-images/*", "runtime/module-versions/*"),
     ReferenceAdapter,
-    (reader, "is_compatible", same_major),
+    (image, "is_compatible", same_major),
     name="newer_minors",
 )

@@ -9,9 +9,10 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
-from tessera_reference.abi import Parameter, ParameterLayout, parameter_types, parameters, signatures
-from tessera_reference.abi.float_codes import code_of_float
-from tessera_reference.abi.parameter_types import PARAMETER_TYPES, ParameterType
+from tessera_reference.abi import Parameter, ParameterLayout, parameters
+from tessera_reference.abi import parameters as parameter_types
+from tessera_reference.abi import parameters as signatures
+from tessera_reference.abi.parameters import PARAMETER_TYPES, ParameterType, code_of_float
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import abi as methods
 

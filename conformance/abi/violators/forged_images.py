@@ -7,13 +7,15 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import entries, metadata_json, model, reader
+from tessera_reference.abi.fatbin import image as model
+from tessera_reference.abi.fatbin import image as reader
+from tessera_reference.abi.fatbin import metadata
 from tessera_reference.abi.status import Failure
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 
 from ...runtime.violators.changes import ARCH_MISMATCH, BuildsOnce, Call, Given, answering
 
-READ = modules.read
+READ = calls.read
 
 # Fields
 
@@ -35,8 +37,8 @@ FIELDS = [
     lenient("any_size", "does not compare the size in the header", reader, "the size in the header"),
     lenient("any_container", "reads containers of any version", reader, "the container version", "the field after"),
     lenient("any_offset", "believes the offsets of sections", reader, "the offset of a section", "the end of the sect"),
-    lenient("any_layout", "believes the offsets and sizes of arguments", metadata_json, "the metadata"),
-    lenient("any_number", "believes extents and sizes of kernels", entries, "shape", "block", "shared_bytes"),
+    lenient("any_layout", "believes the offsets and sizes of arguments", metadata, "the metadata"),
+    lenient("any_number", "believes extents and sizes of kernels", metadata, "shape", "block", "shared_bytes"),
     lenient("kinds_twice", "takes a section twice for one target", model, "sections"),
     lenient("targets_twice", "takes a target that is named twice", model, "targets"),
 ]
@@ -62,11 +64,11 @@ def matching(clause: str, name: str, description: str, same: Callable[[str, str]
                 object.__setattr__(fatbin, "targets", tuple(dict.fromkeys((*fatbin.targets, *known))))
             return fatbin
 
-        right, modules.read = modules.read, read  # type: ignore[assignment]
+        right, calls.read = calls.read, read  # type: ignore[assignment]
         try:
             return call(**given)
         finally:
-            modules.read = right
+            calls.read = right
 
     return answering(clause, name, description, "tessModuleLoad", answer)
 

@@ -9,11 +9,11 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 
 from ...runtime.violators.changes import BuildsOnce
 
-SCALARS, ARGUMENTS = modules.scalars_of, modules.argument_bytes
+SCALARS, ARGUMENTS = calls.scalars_of, calls.argument_bytes
 Found = tuple[Mapping[str, int], Mapping[str, Array]]
 LONGEST = 4096
 
@@ -78,7 +78,7 @@ def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
             right[offset : offset + size] = wide[at : at + size]
         return SCALARS(entry, bytes(right))
 
-    return replaced(clause, description, BuildsOnce, (modules, "scalars_of", scalars_of), name=name)
+    return replaced(clause, description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
 
 
 def most_significant_first(entry: KernelEntry, buffer: bytes) -> Found:
@@ -105,7 +105,7 @@ def sized(clause: str, name: str, description: str, legal: Callable[[int, int], 
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"argSize is {size}")
         return ARGUMENTS(kernel, buffer, size, stream)
 
-    return replaced(clause, description, BuildsOnce, (modules, "argument_bytes", argument_bytes), name=name)
+    return replaced(clause, description, BuildsOnce, (calls, "argument_bytes", argument_bytes), name=name)
 
 
 def short_buffers(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
@@ -166,7 +166,7 @@ BYTES = [
         "RT-10.1-02",
         "reads the highest byte of a scalar first",
         BuildsOnce,
-        (modules, "scalars_of", most_significant_first),
+        (calls, "scalars_of", most_significant_first),
         name="read_big_endian",
     ),
     sized("RT-10.1-04", "launched_unrounded", "takes no byte behind the last argument", lambda size, end: size == end),
@@ -183,7 +183,7 @@ BYTES = [
         "RT-10.1-04",
         "launches with a buffer that ends too early",
         BuildsOnce,
-        (modules, "argument_bytes", short_buffers),
+        (calls, "argument_bytes", short_buffers),
         name="launched_short",
     ),
 ]

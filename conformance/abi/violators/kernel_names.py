@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime.modules import LoadedModule
+from tessera_reference.runtime.launches import LoadedModule
 
 from ...runtime.violators.changes import BuildsOnce
 from .kernels import renamed

@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.tile.block import BlockState
+from tessera_reference.kernel_machine.block import BlockState
 
 from ...ir.violators.changes import changed
 

@@ -12,18 +12,18 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 
 from ...runtime.violators.changes import BuildsOnce
 
-SCALARS, ARGUMENTS, ARRAY = modules.scalars_of, LaunchWork._arguments, Array.from_bits
+SCALARS, ARGUMENTS, ARRAY = calls.scalars_of, LaunchWork._arguments, Array.from_bits
 Found = tuple[Mapping[str, int], Mapping[str, Array]]
 
 
 def reading(name: str, description: str, scalars_of: Callable[[KernelEntry, bytes], Found]) -> Violation:
     """Arguments that are read in another way."""
-    return replaced("RT-10.1-12", description, BuildsOnce, (modules, "scalars_of", scalars_of), name=name)
+    return replaced("RT-10.1-12", description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
 
 
 def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], Found]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi.enumerations import constants
+from tessera_reference.abi.status import constants
 from tessera_reference.adapter import ReferenceAdapter
 
 from ...ir.violators.changes import changed

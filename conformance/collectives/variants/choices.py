@@ -8,9 +8,11 @@ from typing import Any
 
 from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import ReferenceAdapter, collective_choices
-from tessera_reference.collectives import cost_model, selection, thresholds
-from tessera_reference.collectives.thresholds import Row
+from tessera_reference.adapter import ReferenceAdapter, collectives
+from tessera_reference.collectives import selection
+from tessera_reference.collectives import selection as cost_model
+from tessera_reference.collectives import selection as thresholds
+from tessera_reference.collectives.selection import Row
 
 COLLECTIVES = ("collectives/*", "runtime/algorithm*", "runtime/collective*")
 TABLES, SCORE = thresholds.tables, cost_model.overlap_score
@@ -43,7 +45,7 @@ SCORES = altered(
     "scores overlap by another formula",
     COLLECTIVES,
     ReferenceAdapter,
-    (collective_choices, "overlap_score", squared),
+    (collectives, "overlap_score", squared),
     name="other_score",
 )
 

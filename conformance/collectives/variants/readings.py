@@ -10,12 +10,12 @@ import numpy as np
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_conformance.tensors import Tensor
-from tessera_reference.adapter import ReferenceAdapter, collectives, payloads
+from tessera_reference.adapter import ReferenceAdapter, collectives
+from tessera_reference.adapter import collectives as payloads
 from tessera_reference.collectives import all_reduce, groups
-from tessera_reference.collectives.chunk_sizes import ChunkSize, read_chunk_size
+from tessera_reference.collectives.chunks import ChunkSize, read_chunk_size
 from tessera_reference.graph import futures
-from tessera_reference.graph.collective_hints import require_chunk
-from tessera_reference.graph.futures import FutureCollective
+from tessera_reference.graph.futures import FutureCollective, require_chunk
 from tessera_reference.numerics.array import Array
 
 RUNS = (

@@ -11,8 +11,9 @@ import numpy as np
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Failure
 from tessera_reference.adapter import collectives
-from tessera_reference.collectives import operations, orders, schedules
-from tessera_reference.collectives.operations import Sent
+from tessera_reference.collectives import operations, schedules
+from tessera_reference.collectives import operations as orders
+from tessera_reference.collectives.delivery import Sent
 from tessera_reference.collectives.schedules import Algorithm, Message, Step
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_choices as adapter
-from tessera_reference.collectives import autotuner
-from tessera_reference.collectives.autotuner import Autotuner, Knobs, Limits, Measurement, Step, percentile, tune
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import selection
+from tessera_reference.collectives.selection import Autotuner, Knobs, Limits, Measurement, Step, percentile, tune
 
 from ...ir.violators.changes import changed
 from .answers import Answer, answered, lenient, refusing, silent
@@ -119,12 +119,12 @@ def newest(values: Sequence[int], percent: int) -> int:
 
 def percentiles(clause: str, name: str, description: str, instead: Callable[[Sequence[int], int], int]) -> Violation:
     """Something else than percentiles."""
-    return changed(clause, name, description, (autotuner, "percentile", instead))
+    return changed(clause, name, description, (selection, "percentile", instead))
 
 
 def window(clause: str, name: str) -> Violation:
     """Every measurement counts, for ever; knobs are never pinned by them."""
-    return changed(clause, name, "forgets no measurement", (autotuner, "WINDOW", 10**6))
+    return changed(clause, name, "forgets no measurement", (selection, "WINDOW", 10**6))
 
 
 ADAPTATION = [
@@ -163,7 +163,7 @@ FIXED = [
         replace(tuner.knobs, max_inflight=tuner.limits.max_inflight[1] + 1)
     )),
     changed("COLL-05.1-02", "one_step_below", "goes below the least",
-            (autotuner, "_step", lambda value, target, limits: (
+            (selection, "_step", lambda value, target, limits: (
         max(limits[0] - 1, min(target, limits[1]))
     ))),
 ]  # fmt: skip
@@ -201,12 +201,12 @@ PINNING = [
     pinning("COLL-05.3-03", "lets_go", "pins for one measurement", lets_go),
     pinning("COLL-05.3-03", "moves_pinned", "moves knobs that are pinned", moving),
     changed("COLL-05.3-03", "always_stable", "takes all measurements for stable",
-            (Autotuner, "_stable", lambda self: len(self._window) == autotuner.WINDOW)),
+            (Autotuner, "_stable", lambda self: len(self._window) == selection.WINDOW)),
     changed("COLL-05.3-03", "latency_alone", "looks at latency alone", (Autotuner, "_stable", lambda self: (
-        len(self._window) == autotuner.WINDOW and len({each.latency for each in self._window}) == 1
+        len(self._window) == selection.WINDOW and len({each.latency for each in self._window}) == 1
     ))),
     changed("COLL-05.3-03", "equal_alone", "pins after equal measurements alone", (Autotuner, "_stable", lambda self: (
-        len(self._window) == autotuner.WINDOW and len(set(self._window)) == 1
+        len(self._window) == selection.WINDOW and len(set(self._window)) == 1
     ))),
     changed("COLL-05.3-03", "never_stable", "takes no measurements for stable", (Autotuner, "_stable",
             lambda self: False)),

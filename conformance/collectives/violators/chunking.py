@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.adapter import payloads as adapter
-from tessera_reference.collectives import chunk_sizes, chunks
-from tessera_reference.collectives.chunk_sizes import ChunkSize, read_chunk_size
-from tessera_reference.collectives.chunks import Chunk, chunks_of
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import chunks
+from tessera_reference.collectives import chunks as chunk_sizes
+from tessera_reference.collectives.chunks import Chunk, ChunkSize, chunks_of, read_chunk_size
 
 from ...ir.violators.changes import changed
 

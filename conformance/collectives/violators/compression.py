@@ -10,7 +10,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.adapter import payloads as adapter
+from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compressed, Compression, compress, read_compression
 from tessera_reference.numerics import quantization

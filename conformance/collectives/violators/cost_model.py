@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_choices as adapter
-from tessera_reference.collectives import cost_model
-from tessera_reference.collectives.cost_model import estimate, overlap_score
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import selection
+from tessera_reference.collectives.selection import estimate, overlap_score
 
 from ...ir.violators.changes import changed
 from .answers import asked, lenient
@@ -57,8 +57,8 @@ def scoring(
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
         usual = overlap_score(compute, communication)
-        busy = [cost_model._busy("", each) for each in (compute, communication, [*compute, *communication])]
-        return Fraction(score(usual, *(cost_model._length(each) for each in busy)))
+        busy = [selection._busy("", each) for each in (compute, communication, [*compute, *communication])]
+        return Fraction(score(usual, *(selection._length(each) for each in busy)))
 
     return changed(clause, name, description, (adapter, "overlap_score", instead))
 
@@ -69,7 +69,7 @@ def touching(clause: str, name: str, description: str) -> Violation:
     def instead(compute: Queue, communication: Queue) -> Fraction:
         overlap_score(compute, communication)
         times = sum(end - start for queue in (compute, communication) for start, end in queue)
-        either = cost_model._length(cost_model._busy("", [*compute, *communication]))
+        either = selection._length(selection._busy("", [*compute, *communication]))
         return Fraction(times - either, either) if either else Fraction(1)
 
     return changed(clause, name, description, (adapter, "overlap_score", instead))

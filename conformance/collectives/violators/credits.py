@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_travel as adapter
-from tessera_reference.collectives.credits import CreditLimiter, ReadyChunk
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives.links import CreditLimiter, ReadyChunk
 
 from ...ir.violators.changes import changed
 

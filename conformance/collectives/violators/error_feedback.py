@@ -8,10 +8,9 @@ from typing import TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import payloads as adapter
-from tessera_reference.collectives import error_feedback
-from tessera_reference.collectives.compression import Compressed, Compression, compress
-from tessera_reference.collectives.error_feedback import Step, feed_back
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import compression
+from tessera_reference.collectives.compression import Compressed, Compression, Step, compress, feed_back
 from tessera_reference.numerics.arithmetic import add, negate, subtract
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
@@ -143,7 +142,7 @@ STEPS = [
     stepping("COLL-02.5-04", "sent_uncompressed", "sends sums uncompressed", uncompressed),
     reported("COLL-02.5-04", "first_step_repeated", "sends the first step every time", first_repeated),
     reported("COLL-02.5-04", "last_step_lost", "leaves the last step out", lambda found: found[:-1] or found),
-    changed("COLL-02.5-04", "block_ignored", "scales the tensor as one block", (error_feedback, "compress", by_tensor)),
-    changed("COLL-02.5-04", "not_finite_kept", "keeps what is not finite", (error_feedback, "require_finite", nothing)),
-    changed("COLL-02.5-04", "any_data", "takes data of other dtypes", (error_feedback, "require_fp32", nothing)),
+    changed("COLL-02.5-04", "block_ignored", "scales the tensor as one block", (compression, "compress", by_tensor)),
+    changed("COLL-02.5-04", "not_finite_kept", "keeps what is not finite", (compression, "require_finite", nothing)),
+    changed("COLL-02.5-04", "any_data", "takes data of other dtypes", (compression, "require_fp32", nothing)),
 ]  # fmt: skip

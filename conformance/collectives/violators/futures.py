@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_programs as adapter
-from tessera_reference.graph import collective_hints as hints
-from tessera_reference.graph import differentiability, futures
-from tessera_reference.graph.call import Call
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.graph import futures, grad
+from tessera_reference.graph import futures as hints
+from tessera_reference.graph.control import Call
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueReduceScatter
-from tessera_reference.ir import byte_count
-from tessera_reference.ir.module import Module, Value
+from tessera_reference.ir import attributes
+from tessera_reference.ir.module import Module
 from tessera_reference.ir.operation import Operation, Refusal
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.types import Future, Shard, dtype_of
+from tessera_reference.ir.types import Future, Shard, Value, dtype_of
 
 from ...ir.violators.changes import changed, nothing
 
@@ -113,7 +113,7 @@ VALUES = [
     without("COLL-08-05", "dtype", "bf16"),
     changed("COLL-08-01", "any_chunk", "takes chunks of no bytes, and two chunks", (futures, "require_chunk", nothing)),
     *(
-        changed(clause, f"kib_of_a_thousand_{clause[5:]}", "KiB is 1000 bytes", (byte_count, "UNITS", units))
+        changed(clause, f"kib_of_a_thousand_{clause[5:]}", "KiB is 1000 bytes", (attributes, "UNITS", units))
         for clause, units in (
             ("COLL-08-01", {"KiB": 1000, "MiB": 10**6, "GiB": 10**9}),
             ("COLL-02.3-07", {"KiB": 1000, "MiB": 1 << 20, "GiB": 1 << 30}),
@@ -199,7 +199,7 @@ TYPES = [
         "LANG-05.5-02",
         "gradients_lost_in_futures",
         "takes what a future holds for no part of a gradient",
-        (differentiability, "_is_float", is_float_tensor),
+        (grad, "_is_float", is_float_tensor),
     ),
     changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
     changed("COLL-02.1-01", "futures_as_tensors", "takes a future for its value", (Operation, "results", of_values)),

@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_travel
+from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.travel import Cut, Progress, Transfer
 
@@ -17,7 +17,7 @@ from ...ir.violators.changes import changed, nothing
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 from .travel import travelling
 
-TRAVEL, WAY = collective_travel.travel, progress.way_between
+TRAVEL, WAY = collectives.travel, progress.way_between
 CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 
 
@@ -150,7 +150,7 @@ def lost_arrive(answer: Answer) -> None:
 
 def travels(clause: str, name: str, description: str, instead: Any) -> Violation:
     """Other transfers of the same question."""
-    return changed(clause, name, description, (collective_travel, "travel", instead))
+    return changed(clause, name, description, (collectives, "travel", instead))
 
 
 MESSAGES = [

@@ -8,13 +8,13 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.planning import folding, planner
-from tessera_reference.graph import ranks
-from tessera_reference.graph.futures import FutureCollective
-from tessera_reference.graph.messages import PointToPoint, Send
-from tessera_reference.graph.ranks import Group, Ranks
+from tessera_reference.collectives.planning import planner
+from tessera_reference.collectives.planning import planner as folding
+from tessera_reference.graph import execution
+from tessera_reference.graph.execution import Group, Ranks
+from tessera_reference.graph.futures import FutureCollective, PointToPoint, Send
 from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.stepwise import Arrival
+from tessera_reference.ir.module import Arrival
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
@@ -22,7 +22,7 @@ from .waiting import sends_the_number, waits_at_issue
 
 Sent = Mapping[int, tuple[Array, ...]]
 ARRIVE, AWAIT, RESULTS, ENDS = Ranks._arrive, Ranks._await, Ranks.results, PointToPoint.ends
-BROUGHT, CHUNKS, DEADLOCK = ranks.brought, planner.chunk_elements, ranks.deadlock
+BROUGHT, CHUNKS, DEADLOCK = execution.brought, planner.chunk_elements, execution.deadlock
 
 
 # When
@@ -139,7 +139,7 @@ VIOLATIONS = [
     between("COLL-02.1-02", "waits_at_issue", "waits where a message is issued", *WAITS),
     between("COLL-02.1-02", "is_gone", "takes a send for complete when it is issued", (Ranks, "_await", is_gone)),
     between("COLL-02.1-02", "unnoticed", "drops what nobody receives", (Ranks, "results", unnoticed)),
-    between("COLL-02.1-02", "unnamed", "names no ranks that wait for each other", (ranks, "deadlock", unnamed)),
+    between("COLL-02.1-02", "unnamed", "names no ranks that wait for each other", (execution, "deadlock", unnamed)),
     between("COLL-02.1-03", "every_rank", "waits for all ranks of the mesh", (Ranks, "_arrive", with_every_rank)),
     between("COLL-02.1-03", "as_a_collective", "counts messages as collectives", (Group, "channel", as_a_collective)),
     between("COLL-02.1-01", "no_tags", "ignores tags", (Group, "channel", without_tags)),
@@ -149,9 +149,9 @@ VIOLATIONS = [
     between("COLL-02.1-01", "to_itself", "lets a rank wait for itself", (PointToPoint, "ends", to_itself)),
     between("COLL-02.1-05", "kept_buffer", "leaves the buffer as it was", (PointToPoint, "combine", keeps_the_buffer)),
     between("COLL-02.1-05", "exchanged", "gives the sender the buffer", (PointToPoint, "combine", exchanges)),
-    between("COLL-02.1-01", "any_count", "takes any shape at the other end", (ranks, "brought", alike("shape"))),
-    between("COLL-02.1-01", "any_dtype", "takes any dtype at the other end", (ranks, "brought", alike("dtype"))),
-    between("COLL-02.1-01", "any_chunk", "takes any chunk at the other end", (ranks, "brought", alike("chunk"))),
+    between("COLL-02.1-01", "any_count", "takes any shape at the other end", (execution, "brought", alike("shape"))),
+    between("COLL-02.1-01", "any_dtype", "takes any dtype at the other end", (execution, "brought", alike("dtype"))),
+    between("COLL-02.1-01", "any_chunk", "takes any chunk at the other end", (execution, "brought", alike("chunk"))),
     between("COLL-02.1-01", "any_peer", "takes any peer and tag", (PointToPoint, "infer", FutureCollective.infer)),
     between("COLL-02.3-01", "in_one_piece", "sends in one piece", (planner, "chunk_elements", in_one_piece)),
     between("COLL-02.4-02", "folded", "folds scalings into a message", (folding, "PointToPoint", ())),

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import payloads as adapter
-from tessera_reference.collectives import packing
-from tessera_reference.collectives.compression import Compression
-from tessera_reference.collectives.packing import TensorType, pack, unpack
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import compression as packing
+from tessera_reference.collectives.compression import Compression, TensorType, pack, unpack
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_queues
-from tessera_reference.collectives import moe, pipelines
-from tessera_reference.collectives.work import Collective, Compute, Unit
+from tessera_reference.adapter import collectives
+from tessera_reference.collectives import queues
+from tessera_reference.collectives.queues import Collective, Compute, Unit
 from tessera_reference.numerics.formats import dtype
 
 from ...ir.violators.changes import changed
 
-PIPELINES, DISPATCH, CAST = dict(collective_queues.PIPELINES), moe.dispatch, moe.cast
+PIPELINES, DISPATCH, CAST = dict(collectives.PIPELINES), queues.dispatch, queues.cast
 
 Change = Callable[[Unit, Mapping[str, Unit]], Unit | Sequence[Unit]]
 """What becomes of a unit, beside all units by id."""
@@ -38,7 +38,7 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
         return units
 
     other = {kind: changing(kind) for kind in PIPELINES}
-    return changed(clause, name, description, (collective_queues, "PIPELINES", other))
+    return changed(clause, name, description, (collectives, "PIPELINES", other))
 
 
 def place(unit: Unit) -> tuple[str, int]:
@@ -120,7 +120,7 @@ def never_cast(unit: Unit, units: Mapping[str, Unit]) -> Unit:
 
 def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
     """Another dispatch of tokens."""
-    return changed(clause, name, description, (collective_queues, "dispatch", dispatch))
+    return changed(clause, name, description, (collectives, "dispatch", dispatch))
 
 
 def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
@@ -155,13 +155,13 @@ VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.1-01", "scatter_before_the_next", "computes no layer before gradients are scattered",
         after_that_of_the_next_layer("backward", "scatter")),
     pipeline("COLL-07.1-01", "one_scatter", "scatters the gradients of all layers together", last_layer_alone),
-    changed("COLL-07.1-02", "one_chunk_in_flight", "has one chunk in flight", (collective_queues, "INFLIGHT", 1)),
-    changed("COLL-07.1-02", "three_chunks", "has three chunks in flight", (collective_queues, "INFLIGHT", 3)),
-    changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", (collective_queues, "INFLIGHT", 9)),
+    changed("COLL-07.1-02", "one_chunk_in_flight", "has one chunk in flight", (collectives, "INFLIGHT", 1)),
+    changed("COLL-07.1-02", "three_chunks", "has three chunks in flight", (collectives, "INFLIGHT", 3)),
+    changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", (collectives, "INFLIGHT", 9)),
     pipeline("COLL-07.1-03", "weights_all_first", "gathers all weights at the beginning", gathered_first),
     pipeline("COLL-07.1-03", "weights_at_first_need", "gathers weights at first need", a_layer_late),
-    changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", (pipelines, "LEAST_CHUNK", 1 << 18)),
-    changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", (pipelines, "MOST_CHUNK", 1 << 22)),
+    changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", (queues, "LEAST_CHUNK", 1 << 18)),
+    changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", (queues, "MOST_CHUNK", 1 << 22)),
     pipeline("COLL-07.3-01", "prefetch_one_layer_late", "gathers weights when the layer before has ended",
         a_layer_late),
     pipeline("COLL-07.3-01", "prefetch_too_early", "gathers all weights at the beginning", gathered_first),
@@ -177,5 +177,5 @@ VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.2-04", "cast_after_the_send", "sends fp32 and casts what arrives", cast_after),
     pipeline("COLL-07.2-04", "never_cast", "does not cast as it sends", never_cast),
     dispatching("COLL-07.2-04", "wire_of_inputs", "sends the dtype of the inputs", not_cast),
-    changed("COLL-07.2-04", "cast_twice", "rounds tokens twice", (moe, "cast", twice_rounded)),
+    changed("COLL-07.2-04", "cast_twice", "rounds tokens twice", (queues, "cast", twice_rounded)),
 ]  # fmt: skip

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_programs
+from tessera_reference.adapter import collectives
 from tessera_reference.collectives.planning import execution, timeline
-from tessera_reference.collectives.planning.exchange import Exchange
+from tessera_reference.collectives.planning.execution import Exchange
 from tessera_reference.collectives.planning.execution import _Run as Run
 from tessera_reference.numerics.array import Array
 
@@ -19,7 +19,7 @@ from .plans import Emitter, more_buffers, with_options
 RELEASE, START, EXCHANGE, COMPUTE = Run._release, Run._start, Run._exchange, Run._compute
 SLOT, FOLDED, CHUNK = execution._slot, execution._folded, execution._chunk
 BRING, MOVED, UNITS = Exchange.bring, Exchange._moved, Emitter.units
-GROUPS, SIMULATE = collective_programs.groups_of, timeline.simulate
+GROUPS, SIMULATE = collectives.groups_of, timeline.simulate
 
 
 def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
@@ -178,9 +178,9 @@ CHUNKS = [
     changed("COLL-08-09", "another_order", "adds ranks in another order from the second chunk on",
             (Exchange, "bring", as_they_come)),
     changed("COLL-02.2-03", "run_every_rank", "lets all ranks meet for a collective of groups",
-            (collective_programs, "groups_of", every_rank)),
+            (collectives, "groups_of", every_rank)),
     changed("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
-            (collective_programs, "groups_of", sorted_ranks)),
+            (collectives, "groups_of", sorted_ranks)),
 ]  # fmt: skip
 
 

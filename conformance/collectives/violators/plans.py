@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives.planning import Part, Unit, folding, fusion, planner
+from tessera_reference.collectives.planning import Part, Unit, planner
+from tessera_reference.collectives.planning import planner as folding
+from tessera_reference.collectives.planning import planner as fusion
+from tessera_reference.collectives.planning.planner import Compute, Issue, Program
 from tessera_reference.collectives.planning.planner import _Emitter as Emitter
-from tessera_reference.collectives.planning.steps import Compute, Issue, Program
 from tessera_reference.graph.futures import FutureCollective
-from tessera_reference.ir.module import Value
+from tessera_reference.ir.types import Value
 
 from ...ir.violators.changes import changed, nothing
 

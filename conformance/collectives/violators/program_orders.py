@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import program_orders, programs
-from tessera_reference.collectives.planning import exchange
+from tessera_reference.collectives import programs
+from tessera_reference.collectives import programs as program_orders
+from tessera_reference.collectives.planning import execution
 from tessera_reference.numerics.trees import FOLD, PAIRWISE
 
 from ...ir.violators.changes import changed
@@ -102,7 +103,7 @@ VIOLATIONS: list[Violation] = [
         programs, "combine_at", lambda level: program_orders.canonically
     )),
     changed("RT-06-04", "canonical_plans", "combines canonically in plans, by algorithms in programs", (
-        exchange, "reduced", canonical_plans
+        execution, "reduced", canonical_plans
     )),
     changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict", (
         programs, "combine_at", lambda level: BY_ALGORITHM
@@ -119,9 +120,9 @@ VIOLATIONS: list[Violation] = [
     orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "reduced", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
     changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
-        exchange, "reduced", in_chunks
+        execution, "reduced", in_chunks
     )),
     changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
-        exchange, "joined_order", as_one
+        execution, "joined_order", as_one
     )),
 ]  # fmt: skip

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_queues
-from tessera_reference.collectives import queues, work
-from tessera_reference.collectives.queues import Run, Slot
+from tessera_reference.adapter import collectives
+from tessera_reference.collectives import queues
+from tessera_reference.collectives import queues as work
+from tessera_reference.collectives.queues import Collective, Run, Slot, Unit
 from tessera_reference.collectives.travel import Progress
-from tessera_reference.collectives.work import Collective, Unit
 
 from ...ir.violators.changes import changed, nothing
 
@@ -41,7 +41,7 @@ def simulating(
         usual = SIMULATE([units(each) for each in given], topology, devices, most(max_inflight))
         return replace(usual, slots=tuple(slots(usual.slots)))
 
-    return changed(clause, name, description, (collective_queues, "simulate", simulate))
+    return changed(clause, name, description, (collectives, "simulate", simulate))
 
 
 def queueing(clause: str, name: str, description: str, method: str, other: Callable[..., Any]) -> Violation:
@@ -123,7 +123,7 @@ VIOLATIONS: list[Violation] = [
         work, "_require_order", nothing
     )),
     changed("COLL-04.1-01", "idle_of_one", "counts the idle time of one device", (
-        collective_queues, "idle", of_first_device
+        collectives, "idle", of_first_device
     )),
     simulating("COLL-04.1-02", "in_one_piece", "puts a collective into the queue in one piece", units=whole),
     simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [

@@ -8,14 +8,15 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import selection, thresholds, variables
-from tessera_reference.collectives.thresholds import Row, parse_table
+from tessera_reference.collectives import links, selection
+from tessera_reference.collectives import selection as thresholds
+from tessera_reference.collectives.selection import Row, parse_table
 from tessera_reference.mesh.topology import Topology
 
 from ...ir.violators.changes import changed
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 
-ALGO, TABLE = variables.ALGORITHM_VARIABLE, variables.TABLE_VARIABLE
+ALGO, TABLE = links.ALGORITHM_VARIABLE, links.TABLE_VARIABLE
 
 USUAL = thresholds.tables()
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import payloads as adapter
-from tessera_reference.collectives.sparsity import Sparse, densify, sparsify
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives.compression import Sparse, densify, sparsify
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 

@@ -10,14 +10,15 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
-from tessera_reference.collectives import operations, orders, stage_one
+from tessera_reference.collectives import groups, operations
+from tessera_reference.collectives import operations as orders
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 from ...ir.violators.changes import changed
 
-PARTIAL, THROUGH, ORDERS = operations.partial_values, stage_one.through_devices, orders.orders
+PARTIAL, THROUGH, ORDERS = operations.partial_values, groups.through_devices, orders.orders
 RUN, AFTERWARDS, REQUIRE = collectives.run, operations._afterwards, operations.require_stage_one
 Partials = Sequence[int]
 

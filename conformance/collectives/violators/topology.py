@@ -9,9 +9,9 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
-from tessera_reference.adapter import collective_choices as adapter
-from tessera_reference.collectives import chunk_limits
-from tessera_reference.collectives.chunk_limits import ChunkLimits
+from tessera_reference.adapter import collectives as adapter
+from tessera_reference.collectives import chunks
+from tessera_reference.collectives.chunks import ChunkLimits
 from tessera_reference.mesh.topology import Topology, load, named
 
 from ...ir.violators.changes import changed, nothing
@@ -116,7 +116,7 @@ def checking(
     """Other bounds."""
 
     def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-        require = chunk_limits.require_within
+        require = chunks.require_within
         most = inflight(topology)
         require("check_chunks", "max_inflight", max_inflight, least, most)
         limit = largest(topology, max(max_inflight, 1))
@@ -135,7 +135,7 @@ OF_CHUNKS = partial(checking, "COLL-03.3-04")
 OF_INFLIGHT = partial(checking, "COLL-03.3-05")
 
 CHUNKS = [
-    changed("COLL-03.3-04", "any_chunk", "accepts every chunk size", (chunk_limits, "require_within", nothing)),
+    changed("COLL-03.3-04", "any_chunk", "accepts every chunk size", (chunks, "require_within", nothing)),
     OF_CHUNKS("one_byte_more", "accepts a byte too much", largest=lambda t, n: min(memory(t)) // n + 1),
     OF_CHUNKS("one_byte_less", "refuses the largest chunk", largest=lambda t, n: min(memory(t)) // n - 1),
     OF_CHUNKS("one_chunk_fits", "forgets that several are in flight", largest=lambda t, n: min(memory(t))),
@@ -146,7 +146,7 @@ CHUNKS = [
     refusing("COLL-03.3-04", "range_not_told", "does not tell the allowed range", "check_chunks", "chunk_bytes",
              silent),
     changed("COLL-03.3-05", "any_inflight", "accepts every number in flight",
-            (chunk_limits, "require_within", nothing)),
+            (chunks, "require_within", nothing)),
     OF_INFLIGHT("most_credits", "takes the link of most credits", inflight=lambda t: (
         max((link.credits for link in t.links), default=1)
     )),

@@ -8,19 +8,18 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.observations import Rejected
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import transports
-from tessera_reference.mesh.routes import Link
-from tessera_reference.mesh.topology import Topology
+from tessera_reference.collectives import links
+from tessera_reference.mesh.topology import Link, Topology
 
 from ...ir.violators.changes import changed, nothing
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 
-VARIABLE = transports.PATH_VARIABLE
+VARIABLE = links.PATH_VARIABLE
 
 
 def preferring(clause: str, name: str, description: str, list_: str, *order: str) -> Violation:
     """Another order of transports."""
-    return changed(clause, name, description, (transports, list_, order))
+    return changed(clause, name, description, (links, list_, order))
 
 
 def by_latency(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
@@ -69,17 +68,17 @@ def unsupported(rejected: Rejected) -> Refusal:
     return Refusal("TESS_ERR_UNSUPPORTED", rejected.phase, rejected.message)
 
 
-WAY, WANTED = transports._way, transports._wanted
+WAY, WANTED = links._way, links._wanted
 
 POLICY = [
     preferring("COLL-01-06", "rdma_everywhere", "takes RDMA within a node", "WITHIN_A_NODE", "rdma", "nvlink", "pcie"),
     preferring("COLL-01-06", "network_everywhere", "takes the network between nodes", "BETWEEN_NODES", "network"),
-    changed("COLL-01-06", "cut_links_used", "uses links that are cut", (transports, "_way", whole_machine)),
-    changed("COLL-01-06", "cut_off_connected", "connects what is cut off", (transports, "_mixed", over_any)),
+    changed("COLL-01-06", "cut_links_used", "uses links that are cut", (links, "_way", whole_machine)),
+    changed("COLL-01-06", "cut_off_connected", "connects what is cut off", (links, "_mixed", over_any)),
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
              unsupported),
     preferring("COLL-03.2-01", "pcie_before_nvlink", "prefers PCIe", "WITHIN_A_NODE", "pcie", "nvlink", "rdma"),
-    changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (transports, "_way", by_latency)),
+    changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (links, "_way", by_latency)),
     asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
           lambda given: given | {"down": [each for each in given.get("down", []) if not each.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
@@ -90,8 +89,8 @@ POLICY = [
              lambda answer: answer | {"fallback": False}),
     preferring("COLL-03.2-03", "network_before_rdma", "prefers the network", "BETWEEN_NODES", "network", "rdma"),
     preferring("COLL-03.2-03", "no_network", "knows no network", "BETWEEN_NODES", "rdma", "nvlink"),
-    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (transports, "_carrying", past_hosts)),
-    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (transports, "_way", first_cut_alone)),
+    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (links, "_carrying", past_hosts)),
+    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (links, "_way", first_cut_alone)),
     answered("COLL-03.2-03", "first_link_lost", "leaves out the first link", "route",
              lambda answer: answer | {"links": answer["links"][1:]}),
 ]  # fmt: skip
@@ -101,28 +100,28 @@ ATTRIBUTE = [
     lenient("COLL-03.2-05", "unknown_path_ignored", "takes an unknown path for auto", "route", "path ",
             left_out("path")),
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
-            (transports, "_require_present", nothing)),
+            (links, "_require_present", nothing)),
     refusing("COLL-03.2-05", "what_is_there_not_told", "does not tell which paths are there", "route", "path ", silent),
     refusing("COLL-03.2-05", "unknown_path_unsupported", "tells an unknown path as unsupported", "route", "path ",
              unsupported),
     changed("COLL-03.2-05", "asked_for_is_a_fallback", "tells the path asked for as a fallback",
-            (transports, "_wanted", lambda path, environment: WANTED("auto", environment))),
+            (links, "_wanted", lambda path, environment: WANTED("auto", environment))),
     lenient("COLL-03.2-05", "unknown_link_ignored", "ignores an unknown link that is down", "route", "link ",
             left_out("down")),
-    changed("COLL-03.2-05", "auto_unknown", "does not know auto", (transports, "PATHS", ("nvlink", "pcie"))),
+    changed("COLL-03.2-05", "auto_unknown", "does not know auto", (links, "PATHS", ("nvlink", "pcie"))),
 ]  # fmt: skip
 
 ENVIRONMENT = [
     asked("COLL-03.2-07", "environment_ignored", "ignores the environment", "route", left_out("environment")),
     changed("COLL-03.2-07", "environment_first", "lets the environment win over the attribute",
-            (transports, "_wanted", environment_first)),
+            (links, "_wanted", environment_first)),
     changed("COLL-03.2-07", "another_variable", "reads a variable of another name",
-            (transports, "PATH_VARIABLE", "COLL_PATH")),
+            (links, "PATH_VARIABLE", "COLL_PATH")),
     asked("COLL-03.2-07", "absent_override_refused", "refuses an override that is not there", "route", lowered),
     lenient("COLL-03.2-07", "unknown_override_ignored", "ignores an unknown override", "route", VARIABLE,
             left_out("environment")),
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
-            (transports, "require_variables", lambda *given: None)),
+            (links, "require_variables", lambda *given: None)),
     refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),

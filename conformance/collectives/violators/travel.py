@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collective_travel
+from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
-from tessera_reference.collectives.operations import Sent
+from tessera_reference.collectives.delivery import Sent
+from tessera_reference.collectives.links import FIXED
 from tessera_reference.collectives.travel import Transfer
-from tessera_reference.collectives.ways import FIXED
 
 from ...ir.violators.changes import changed
 
 TRAVEL, TRACE, WAY, LANE = (
-    collective_travel.travel,
-    collective_travel.chunk_trace,
+    collectives.travel,
+    collectives.chunk_trace,
     progress.way_between,
     progress._Lane,
 )
@@ -35,7 +35,7 @@ def travelling(
     def others(*given: Any, **options: Any) -> list[Transfer]:
         return change(TRAVEL(*given, **options))
 
-    return changed(clause, name, description, (collective_travel, "travel", others))
+    return changed(clause, name, description, (collectives, "travel", others))
 
 
 def credits(clause: str, name: str, description: str, of: Callable[[int], int]) -> Violation:
@@ -158,18 +158,18 @@ VIOLATIONS: list[Violation] = [
         progress.Progress, "_let_go", in_order
     )),
     changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
-        collective_travel, "travel", all_at_once
+        collectives, "travel", all_at_once
     )),
     travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message", lambda found: [
         *found[:-1], replace(found[-1], end=found[-1].start)
     ]),
     changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there", (
-        collective_travel, "travel", whole_buffer
+        collectives, "travel", whole_buffer
     )),
     changed("COLL-03.3-06", "no_latency", "has links without latency", (progress, "way_between", without_latency)),
     changed("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", (progress, "way_between", wide)),
     changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (
-        collective_travel, "travel", ignoring_down
+        collectives, "travel", ignoring_down
     )),
     changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "way_between", by_host)),
     changed("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", (
@@ -177,7 +177,7 @@ VIOLATIONS: list[Violation] = [
     )),
     changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "way_between", by_host)),
     *(
-        changed(clause, name, description, (collective_travel, "chunk_trace", traced(change)))
+        changed(clause, name, description, (collectives, "chunk_trace", traced(change)))
         for clause, name, description, change in [
             ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
             ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),

@@ -12,6 +12,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import programs
 from tessera_reference.graph import collectives, futures
+from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import (
     FutureCollective,
     GroupCollective,
@@ -19,8 +20,7 @@ from tessera_reference.graph.futures import (
     IssueBroadcast,
     IssueReduceScatter,
 )
-from tessera_reference.graph.ranks import Group, Ranks
-from tessera_reference.ir.stepwise import Arrival
+from tessera_reference.ir.module import Arrival
 from tessera_reference.ir.types import Mesh, Shard
 from tessera_reference.numerics.array import Array
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives import compression, operations, wire
+from tessera_reference.collectives import compression, operations
+from tessera_reference.collectives import operations as wire
 from tessera_reference.collectives.compression import Compression, compress
-from tessera_reference.collectives.wire import over_wire, read_wire
-from tessera_reference.graph.collective_hints import holds
+from tessera_reference.collectives.operations import over_wire, read_wire
+from tessera_reference.graph.futures import holds
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import cast

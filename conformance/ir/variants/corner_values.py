@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import varies
-from tessera_reference.graph import cast as casts
+from tessera_reference.graph import elementwise as casts
 from tessera_reference.graph import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType

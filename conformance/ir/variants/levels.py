@@ -21,7 +21,7 @@ from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 from tessera_reference.runtime import collectives as runtime_collectives
-from tessera_reference.runtime.code_cache import CodeCache
+from tessera_reference.runtime.launches import CodeCache
 
 from .own_runtime import own_collectives, own_executables
 from .substitutes import (

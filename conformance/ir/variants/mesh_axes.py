@@ -6,8 +6,8 @@ from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.ir.operation import require
 from tessera_reference.ir.types import Mesh
-from tessera_reference.language import annotations as types_of_texts
 from tessera_reference.language import modules, syntax
+from tessera_reference.language import values as types_of_texts
 
 REACH = ("ir/mesh*", "ir/annotations/*", "ir/collectives/*", "ir/declarations/*", "ir/grammar/*", "ir/ranks/*")
 AXES = ("tp", "pp", "dp", "ep")

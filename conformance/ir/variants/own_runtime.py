@@ -14,14 +14,11 @@ from typing import Any, Protocol
 from tessera_reference.abi import NumericsPolicy
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry
 from tessera_reference.collectives.groups import combine
-from tessera_reference.compilation.executable import Arguments, Executable, Extents
-from tessera_reference.compilation.executables import _special
-from tessera_reference.compilation.programs import ProgramExecutable
-from tessera_reference.graph.execution import FROM_ZERO, RandomSource
+from tessera_reference.compilation.executables import Arguments, Executable, Extents, ProgramExecutable, _special
+from tessera_reference.graph.interpreter import FROM_ZERO, RandomSource
 from tessera_reference.ir.targets import target_of
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime.code_cache import CodeCache
-from tessera_reference.runtime.modules import LoadedModule
+from tessera_reference.runtime.launches import CodeCache, LoadedModule
 
 MADE = CodeCache.executable
 

@@ -13,7 +13,7 @@ from tessera_reference.adapter import language as adapter_language
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection
 from tessera_reference.language import parse, syntax
 
-COMPILER: Any = sys.modules["tessera_reference.language.compiler"]
+COMPILER: Any = sys.modules["tessera_reference.language.modules"]
 
 
 def keyword_arguments(node: Any) -> Iterator[syntax.Keyword]:

@@ -20,7 +20,8 @@ from tessera_reference.graph.grad import Grad
 from tessera_reference.graph.matmul import MatMul
 from tessera_reference.ir.operation import Operation, require
 from tessera_reference.ir.types import Tensor
-from tessera_reference.language import calls, expressions, lexer, values
+from tessera_reference.language import expressions, grammar, values
+from tessera_reference.language import expressions as calls
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
@@ -70,12 +71,12 @@ DROPPED = altered(
     "reserves no word that the text uses in names",
     (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
-    (lexer, "RESERVED", lexer.RESERVED - IN_USE),
+    (grammar, "RESERVED", grammar.RESERVED - IN_USE),
     name="dropped_words",
 )
 
 GRAMMAR_WORDS = {"assert", "fn", "tensor", "memref", "fragment", "axes", "shape", "addrspace"}
-TYPES = lexer._types
+TYPES = grammar._types
 
 
 def with_words() -> Mapping[str, str]:
@@ -88,8 +89,8 @@ MORE_WORDS = altered(
     "reserves every word of the grammar",
     (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
-    (lexer, "RESERVED", lexer.RESERVED | GRAMMAR_WORDS),
-    (lexer, "_types", with_words),
+    (grammar, "RESERVED", grammar.RESERVED | GRAMMAR_WORDS),
+    (grammar, "_types", with_words),
     name="more_words",
 )
 

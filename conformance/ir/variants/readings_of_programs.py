@@ -12,15 +12,17 @@ import numpy as np
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.graph import control, slicing
+from tessera_reference.graph import control, movement
 from tessera_reference.graph.collectives import Reducing
-from tessera_reference.ir import common_attributes, function_verifier, type_text
+from tessera_reference.ir import attributes, type_text, verifier
 from tessera_reference.ir.diagnostics import Span
-from tessera_reference.ir.module import Value
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.operation import require as required
-from tessera_reference.ir.types import Scalar, Tensor
-from tessera_reference.language import expressions, literals, statements, syntax
+from tessera_reference.ir.types import Scalar, Tensor, Value
+from tessera_reference.kernel_machine import block as pending_copies
+from tessera_reference.kernel_machine.block import BlockState, exchanged
+from tessera_reference.language import expressions, statements, syntax
+from tessera_reference.language import values as literals
 from tessera_reference.language.scope import Scope
 from tessera_reference.levels import texts
 from tessera_reference.numerics.formats import DTYPES
@@ -28,15 +30,12 @@ from tessera_reference.numerics.rounding import round_exact
 from tessera_reference.schedule import operations as schedule_operations
 from tessera_reference.schedule.operations import Tile
 from tessera_reference.schedule.verifier import Legality
-from tessera_reference.target import verifier as target_verifier
-from tessera_reference.tile import pending_copies
-from tessera_reference.tile.block import BlockState
-from tessera_reference.tile.exchange import exchanged
+from tessera_reference.target_ir import verifier as target_verifier
 
 from .substitutes import Substitution
 
-ANNOTATIONS: Any = sys.modules["tessera_reference.language.annotations"]
-COMPILER: Any = sys.modules["tessera_reference.language.compiler"]
+ANNOTATIONS: Any = sys.modules["tessera_reference.language.values"]
+COMPILER: Any = sys.modules["tessera_reference.language.modules"]
 SCOPES: Any = sys.modules["tessera_reference.language.scope"]
 STATEMENTS: Any = sys.modules["tessera_reference.language.statements"]
 VALUES: Any = sys.modules["tessera_reference.language.values"]
@@ -93,7 +92,7 @@ DEFAULTS = reading(
     "takes a default on any parameter",
     PROGRAMS,
     unreported("AMB-LANG-74"),
-    lenient(function_verifier, "the default of"),
+    lenient(verifier, "the default of"),
 )
 
 DECLARE = Scope.declare
@@ -200,7 +199,7 @@ TURNS = reading(
     (STATEMENTS, "lower_for", as_a_while),
 )
 
-ENTRIES = slicing.read_entries
+ENTRIES = movement.read_entries
 
 
 def as_many_as_dimensions(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -> Any:
@@ -210,7 +209,11 @@ def as_many_as_dimensions(spec: tuple[str, ...], x: Tensor, bounds: tuple[object
 
 
 INDICES = reading(
-    "every_index", 180, "wants an index for every dimension", PROGRAMS, (slicing, "read_entries", as_many_as_dimensions)
+    "every_index",
+    180,
+    "wants an index for every dimension",
+    PROGRAMS,
+    (movement, "read_entries", as_many_as_dimensions),
 )
 
 STATED = reading(
@@ -218,7 +221,7 @@ STATED = reading(
     182,
     "passes over what an attribute says of the result",
     (*PROGRAMS, "ir/annotations/*", "ir/ir-text/*", "ir/layouts/*"),
-    lenient(common_attributes, "is stated, the result is"),
+    lenient(attributes, "is stated, the result is"),
 )
 
 # Section 9

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_reference.graph import collectives, elementwise, functions
-from tessera_reference.graph.cast import Cast
-from tessera_reference.graph.reductions import ArgMax
-from tessera_reference.graph.softmax import Softmax
+from tessera_reference.graph.elementwise import Cast
+from tessera_reference.graph.reductions import ArgMax, Softmax
 from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import activations, catalogue, elementary, reductions, rounding
 from tessera_reference.numerics.array import Array
@@ -26,8 +25,8 @@ Substitution: TypeAlias = tuple[Any, str, Any]
 """Whose attribute, its name, and what takes its place."""
 
 GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
-GRAPH_CAST = sys.modules["tessera_reference.graph.cast"]
-NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.softmax"]
+GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
+NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.reductions"]
 MATMUL, OVER_TREE, MODEL = GRAPH_MATMUL.matmul, reductions._over_tree, reductions._model
 REDUCED = collectives._reduced
 

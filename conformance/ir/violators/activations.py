@@ -9,10 +9,10 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.numerics import activations
+from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import erf, exp, tanh
 from tessera_reference.numerics.formats import DType
-from tessera_reference.numerics.ordering import larger
 from tessera_reference.numerics.rounding import Overflow, round_to
 
 from .changes import changed

@@ -7,23 +7,27 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import elementwise, functions, reductions, selection, term
-from tessera_reference.graph.adjoints import terms
-from tessera_reference.graph.attention import FlashAttention
-from tessera_reference.graph.cast import Cast
-from tessera_reference.graph.gathering import Gather, ScatterAdd
-from tessera_reference.graph.layouts import LayoutCast
+from tessera_reference.graph import elementwise, functions, reductions, term
+from tessera_reference.graph import elementwise as selection
+from tessera_reference.graph.composites import AdamW, BatchNorm, Dropout, FlashAttention, LayerNorm, RmsNorm, Sgd
+from tessera_reference.graph.constant import LayoutCast
+from tessera_reference.graph.elementwise import Cast
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.movement import Concat, Pad
-from tessera_reference.graph.normalization import LayerNorm, RmsNorm
-from tessera_reference.graph.optimizers import AdamW, Sgd
-from tessera_reference.graph.random import Dropout
-from tessera_reference.graph.shaping import Broadcast, Reshape
-from tessera_reference.graph.slicing import Slice, StridedSlice, Update, put_back
-from tessera_reference.graph.softmax import Softmax
-from tessera_reference.graph.stateful import BatchNorm
-from tessera_reference.graph.term import Term
-from tessera_reference.graph.transpose import Transpose
+from tessera_reference.graph.movement import (
+    Broadcast,
+    Concat,
+    Gather,
+    Pad,
+    Reshape,
+    ScatterAdd,
+    Slice,
+    StridedSlice,
+    Transpose,
+    Update,
+    put_back,
+)
+from tessera_reference.graph.reductions import Softmax
+from tessera_reference.graph.term import Term, terms
 from tessera_reference.ir.operation import Applied, Builder, Operation
 
 from .changes import changed

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import cast as graph
+from tessera_reference.graph import elementwise as graph
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, cast, round_to

@@ -14,7 +14,8 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
-from tessera_reference.language import annotations, constants, expressions, function_calls, syntax
+from tessera_reference.language import expressions, modules, syntax, values
+from tessera_reference.language import expressions as constants
 from tessera_reference.language.expressions import Expressions
 from tessera_reference.language.modules import ModuleLowering
 from tessera_reference.numerics.array import Array
@@ -45,7 +46,7 @@ def _crashing(module: Any, expressions: Any, call: Any, name: str) -> bool:
     return _callable(module, expressions, call, name)
 
 
-_twice, _callable = ModuleLowering._twice, function_calls._callable
+_twice, _callable = ModuleLowering._twice, modules._callable
 
 DECLARATIONS = [
     refuses("no_constants", "LANG-02.3-03", "has no constants in modules", r"(?m)^  let "),
@@ -61,10 +62,10 @@ DECLARATIONS = [
         "LANG-02.3-03",
         "drops calls of funcs that are declared later",
         make,
-        (function_calls, "_callable", _declared_before),
+        (modules, "_callable", _declared_before),
         name="declared_before",
     ),
-    replaced("LANG-02.3-03", "crashes on recursion", make, (function_calls, "_callable", _crashing), name="crashing"),
+    replaced("LANG-02.3-03", "crashes on recursion", make, (modules, "_callable", _crashing), name="crashing"),
     replaced(
         "LANG-02.3-04",
         "lets declarations of two kinds share a name",
@@ -83,7 +84,7 @@ def _without_layout(name: str, aliases: Any) -> Any:
     return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
 
 
-_resolve_name = annotations._resolve_name
+_resolve_name = values._resolve_name
 
 TYPES = [
     refuses(
@@ -108,7 +109,7 @@ TYPES = [
         "LANG-02.3-04",
         "loses the layout of an alias",
         make,
-        (annotations, "_resolve_name", _without_layout),
+        (values, "_resolve_name", _without_layout),
         name="alias_without_layout",
     ),
     refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
@@ -117,7 +118,7 @@ TYPES = [
         "LANG-02.2-19",
         "takes local for an address space of a memref",
         make,
-        (annotations, "ADDRESS_SPACES", ("shared", "global", "local")),
+        (values, "ADDRESS_SPACES", ("shared", "global", "local")),
         name="local_memref",
     ),
     refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
@@ -128,11 +129,11 @@ TYPES = [
         "LANG-02.3-51",
         "does not tell parameters of fn types by their order",
         make,
-        (annotations, "FunctionType", lambda given, result: _function_type(tuple(sorted(given, key=str)), result)),
+        (values, "FunctionType", lambda given, result: _function_type(tuple(sorted(given, key=str)), result)),
         name="unordered_fn",
     ),
 ]
-_function_type = annotations.FunctionType
+_function_type = values.FunctionType
 
 
 # Constants

@@ -8,7 +8,7 @@ from unittest import mock
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.language import calls, directives, function_calls, functions
+from tessera_reference.language import expressions, modules, statements
 from tessera_reference.numerics.array import Array
 
 from .language_syntax import refuses, rewrites
@@ -36,7 +36,7 @@ STATEMENTS = [
 
 def emitting(name: str, description: str, emit: Any) -> Violation:
     """A front end that leaves other metadata."""
-    return replaced("LANG-02.3-79", description, make, (directives, "_emit", emit), name=name)
+    return replaced("LANG-02.3-79", description, make, (statements, "_emit", emit), name=name)
 
 
 def _without_settings(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
@@ -54,7 +54,7 @@ def _blocks_apart(findings: Any, call: Any) -> Any:
     return settings[::-1] if settings and call.attributes else settings
 
 
-_emit, _read_settings = directives._emit, directives.read_settings
+_emit, _read_settings = statements._emit, statements.read_settings
 
 METADATA = [
     emitting("dropped", "drops schedule statements", lambda *ignored: None),
@@ -63,7 +63,7 @@ METADATA = [
         "LANG-02.3-79",
         "tells settings in an attribute block from keywords",
         make,
-        (directives, "read_settings", _blocks_apart),
+        (statements, "read_settings", _blocks_apart),
         name="blocks_apart",
     ),
     emitting("of_the_first", "takes every schedule statement for one about the first name", _of_the_first),
@@ -108,7 +108,7 @@ def _settings_lost(findings: Any, annotations: Any) -> Any:
     return ()
 
 
-_read_annotations = functions.read_annotations
+_read_annotations = modules.read_annotations
 
 ANNOTATIONS = [
     refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
@@ -117,7 +117,7 @@ ANNOTATIONS = [
         "LANG-02-06",
         "drops the settings of schedule annotations",
         make,
-        (functions, "read_annotations", _settings_lost),
+        (modules, "read_annotations", _settings_lost),
         name="settings_lost",
     ),
     refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
@@ -139,11 +139,11 @@ def ignoring(name: str, clause: str, attribute: str) -> Violation:
     def read(given: Any, span: Any) -> Any:
         return {key: value for key, value in _read_common(given, span).items() if key != attribute}
 
-    owners = [(owner, "read_common", read) for owner in (calls, functions, function_calls)]
+    owners = [(owner, "read_common", read) for owner in (expressions, modules, modules)]
     return replaced(clause, f"does not look at the attribute {attribute}", make, *owners, name=name)
 
 
-_read_common = calls.read_common
+_read_common = expressions.read_common
 
 ATTRIBUTES = [
     ignoring("no_shape", "LANG-05.3-01", "shape"),

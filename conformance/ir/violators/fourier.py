@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph.fft import FourierTransform
+from tessera_reference.graph.reductions import FourierTransform
 from tessera_reference.ir.operation import require
-from tessera_reference.numerics import complex_numbers, fourier
+from tessera_reference.numerics import arithmetic, fourier
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.fourier import Norm
@@ -54,7 +54,7 @@ def by_recurrence(n: int, component: DType) -> Parts:
     real, imaginary = TWIDDLES(n, component)
     turned = [(component.carrier.type(1), component.carrier.type(0))]
     for _ in range(1, n):
-        turned.append(complex_numbers.product(turned[-1], (real[1], imaginary[1])))
+        turned.append(arithmetic.product(turned[-1], (real[1], imaginary[1])))
     return np.array([c for c, _ in turned]), np.array([s for _, s in turned])
 
 
@@ -140,10 +140,8 @@ ALGORITHMS = [
         "radix_2", "halves even lengths", (fourier, "fft", by_radix_2("fft")), (fourier, "ifft", by_radix_2("ifft"))
     ),
     transform("folded_transform", "adds the products from left to right", (fourier, "pairwise", fold)),
-    transform("fused_product", "does not round one of two products", (complex_numbers, "product", fused_product)),
-    transform(
-        "product_of_three", "multiplies three times instead of four", (complex_numbers, "product", product_of_three)
-    ),
+    transform("fused_product", "does not round one of two products", (arithmetic, "product", fused_product)),
+    transform("product_of_three", "multiplies three times instead of four", (arithmetic, "product", product_of_three)),
     transform("first_axis", "transforms along the first axis", (fourier, "fft", along_first_axis)),
     transform("no_conjugate", "answers the inverse with the transform", (fourier, "ifft", FFT)),
     transform("always_conjugate", "answers the transform with the inverse", (fourier, "fft", IFFT)),
@@ -171,15 +169,15 @@ def of_float(compute: Callable[[Array, Norm], Array]) -> Callable[..., Array]:
 def narrowed(x: Array, norm: Norm) -> Array:
     """Every part of the result in the dtype of the operand."""
     wide = FFT(x, norm)
-    parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in complex_numbers.parts(wide.values))
+    parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in arithmetic.parts(wide.values))
     real, imaginary = (cast(part, wide.dtype.component).values for part in parts)
-    return Array(wide.dtype, complex_numbers.join(real, imaginary))
+    return Array(wide.dtype, arithmetic.join(real, imaginary))
 
 
 def with_real_parts_twice(x: Array, norm: Norm) -> Array:
     """The real parts stand for the imaginary ones as well."""
     values = cast(x, fourier.result_dtype(x.dtype)).values
-    return FFT(Array(fourier.result_dtype(x.dtype), complex_numbers.join(values.real, values.real)), norm)
+    return FFT(Array(fourier.result_dtype(x.dtype), arithmetic.join(values.real, values.real)), norm)
 
 
 def half(x: Array, norm: Norm) -> Array:
@@ -223,7 +221,7 @@ def divided(x: Array, norm: Norm = "ortho") -> Array:
     size = x.values.real.dtype.type(x.shape[-1])
     divisor = np.sqrt(size) if norm == "ortho" else size
     with np.errstate(all="ignore"):
-        return Array(x.dtype, complex_numbers.join(plain.real / divisor, plain.imag / divisor))
+        return Array(x.dtype, arithmetic.join(plain.real / divisor, plain.imag / divisor))
 
 
 def scaled_first(x: Array, norm: Norm = "ortho") -> Array:
@@ -232,7 +230,7 @@ def scaled_first(x: Array, norm: Norm = "ortho") -> Array:
         return FFT(x, norm)
     factor = SCALE(x.shape[-1], norm, x.dtype.component)
     with np.errstate(all="ignore"):
-        scaled_ = Array(x.dtype, complex_numbers.join(x.values.real * factor, x.values.imag * factor))
+        scaled_ = Array(x.dtype, arithmetic.join(x.values.real * factor, x.values.imag * factor))
     return FFT(scaled_, "backward")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph import interpreter
-from tessera_reference.graph.function_values import CallValue
-from tessera_reference.ir.stepwise import StepEnvironment, Steps
-from tessera_reference.language.functions import FunctionLowering
+from tessera_reference.graph.control import CallValue
+from tessera_reference.ir.module import StepEnvironment, Steps
+from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.numerics.array import Array
 
 from .changes import nothing

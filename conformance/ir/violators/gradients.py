@@ -9,10 +9,10 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import call, control, differentiation, interpreter
+from tessera_reference.graph import control, grad, interpreter
+from tessera_reference.graph import control as call
 from tessera_reference.graph import grad as grad_module
-from tessera_reference.graph.grad import Grad
-from tessera_reference.graph.tape import Executed, Tape
+from tessera_reference.graph.grad import Executed, Grad, Tape
 from tessera_reference.levels import texts
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -22,7 +22,7 @@ from .changes import changed
 from .language_syntax import refuses
 
 GRADIENTS, DECLARED = "LANG-05.5-01", "LANG-05.2-06"
-USUAL, TOTAL, FILLED = differentiation.gradients, differentiation._total, differentiation._filled
+USUAL, TOTAL, FILLED = grad.gradients, grad._total, grad._filled
 
 
 def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
@@ -78,8 +78,8 @@ SEEDS = [
     differentiates("first_operand_only", "differentiates by the first operand only", first_only, DECLARED),
     differentiates("ones_for_independent", "has ones where nothing depends", ones_for_independent),
     changed(GRADIENTS, "seed_of_the_mean", "differentiates the mean of the elements",
-            (differentiation, "_filled", averaging), only=["grad"]),
-    changed(GRADIENTS, "seed_of_two", "starts from 2", (differentiation, "_filled", lambda like, number:
+            (grad, "_filled", averaging), only=["grad"]),
+    changed(GRADIENTS, "seed_of_two", "starts from 2", (grad, "_filled", lambda like, number:
             FILLED(like, 2 * number)), only=["grad"]),
     differentiates("gradients_in_bf16", "rounds gradients to bf16", rounded(lambda values:
                    round_to(np.asarray(values), dtype("bf16")))),
@@ -103,7 +103,7 @@ def totals(name: str, description: str, choose: Callable[[list[Array]], list[Arr
         contributions[id(x)] = [result]
         return result
 
-    return changed(GRADIENTS, name, description, (differentiation, "_total", total), only=["grad"])
+    return changed(GRADIENTS, name, description, (grad, "_total", total), only=["grad"])
 
 
 CONTRIBUTIONS = [

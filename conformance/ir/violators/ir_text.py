@@ -12,8 +12,8 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir import verifier
 from tessera_reference.ir.diagnostics import Diagnostic
 from tessera_reference.ir.module import Module
-from tessera_reference.ir.profiles import looser_calls
-from tessera_reference.ir.text_function import FunctionReader
+from tessera_reference.ir.text_reader import FunctionReader
+from tessera_reference.ir.verifier import looser_calls
 
 from .verifiers_of_text import misreads, overlooks, turns_down
 

@@ -9,7 +9,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.adapter import language as adapter
 from tessera_reference.language import syntax
-from tessera_reference.language.functions import FunctionLowering
+from tessera_reference.language.modules import FunctionLowering
 
 from .language_syntax import refuses
 

@@ -10,19 +10,15 @@ from unittest import mock
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, levels, make, outcomes
+from tessera_reference.adapter import ReferenceAdapter, make, outcomes, requests
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.softmax import Softmax
-from tessera_reference.ir import common_attributes as ir_attributes
-from tessera_reference.ir import profiles as ir_profiles
+from tessera_reference.graph.reductions import Softmax
+from tessera_reference.ir import attributes as ir_attributes
 from tessera_reference.ir import verifier
-from tessera_reference.language import (
-    common_attributes,
-    modules,
-    scope,
-)
+from tessera_reference.ir import verifier as ir_profiles
+from tessera_reference.language import modules, scope, values
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
@@ -32,8 +28,8 @@ from tessera_reference.numerics.trees import pairwise
 
 def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
     """A lowering whose operations are shown changed."""
-    show = levels._operation
-    return replaced(clause, description, make, (levels, "_operation", lambda each: change(show(each))), name=name)
+    show = requests._operation
+    return replaced(clause, description, make, (requests, "_operation", lambda each: change(show(each))), name=name)
 
 
 def _renamed(operation: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +101,7 @@ def profiles(name: str, clause: str, description: str, *known: str) -> Violation
         clause,
         description,
         make,
-        *((owner, "PROFILES", known) for owner in (ir_attributes, common_attributes, ir_profiles, modules)),
+        *((owner, "PROFILES", known) for owner in (ir_attributes, values, ir_profiles, modules)),
         name=name,
     )
 

@@ -10,19 +10,14 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import binding, elementwise
+from tessera_reference.graph import elementwise, interpreter
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.softmax import Softmax
+from tessera_reference.graph.reductions import Softmax
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
-from tessera_reference.language import (
-    annotations,
-    calls,
-    expressions,
-    literals,
-    scope,
-)
+from tessera_reference.language import expressions, scope, values
+from tessera_reference.language import expressions as calls
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.formats import DTYPES, dtype
 
@@ -66,7 +61,7 @@ def _through_fp32(text: str) -> Fraction:
     return Fraction(struct.unpack("<f", struct.pack("<f", float(_exact(text))))[0])
 
 
-_name, _mismatch, _exact = expressions.Expressions._name, scope._mismatch, literals.exact
+_name, _mismatch, _exact = expressions.Expressions._name, scope._mismatch, values.exact
 
 unknown_names = replaced(
     "LANG-03.1-01",
@@ -84,13 +79,13 @@ unknown_dtypes = replaced(
     "LANG-02.3-38",
     "takes an unknown dtype for fp32",
     make,
-    (annotations, "resolve_dtype", lambda name: DTYPES.get(name, DTYPES["fp32"])),
+    (values, "resolve_dtype", lambda name: DTYPES.get(name, DTYPES["fp32"])),
 )
 literals_through_fp32 = replaced(
     "LANG-02.3-72",
     "rounds every float literal to fp32 first",
     make,
-    (literals, "exact", _through_fp32),
+    (values, "exact", _through_fp32),
 )
 
 literals_apart = replaced(
@@ -249,11 +244,11 @@ cast_before_accumulation = replaced(
 
 def _bind_by_rank(function: Any, parameter: Any, array: Any, bound: dict[str, Any]) -> None:
     if array.dtype != parameter.type.dtype or len(array.shape) != len(parameter.type.shape):
-        raise binding.InputMismatch(parameter.name, str(parameter.type), binding.describe(array))
+        raise interpreter.InputMismatch(parameter.name, str(parameter.type), interpreter.describe(array))
 
 
 sizes_of_names = replaced(
-    "LANG-03.1-03", "does not compare sizes of equal names", make, (binding, "_bind_one", _bind_by_rank)
+    "LANG-03.1-03", "does not compare sizes of equal names", make, (interpreter, "_bind_one", _bind_by_rank)
 )
 
 
@@ -272,22 +267,22 @@ def _mismatch_of_rest(wanted: Any, given: Any, dims: Any) -> Any:
     return None if problem and problem[0] == "layouts" else problem
 
 
-_resolve_layout, _tensor_text = annotations.resolve_layout, Tensor.__str__
+_resolve_layout, _tensor_text = values.resolve_layout, Tensor.__str__
 
 lost_layouts = replaced(
-    "LANG-03.3-01", "forgets the layout of a tensor", make, (annotations, "resolve_layout", lambda spec: ROW_MAJOR)
+    "LANG-03.3-01", "forgets the layout of a tensor", make, (values, "resolve_layout", lambda spec: ROW_MAJOR)
 )
 lost_blocks = replaced(
     "LANG-05.3-03",
     "takes every layout with parameters for row_major",
     make,
-    (annotations, "resolve_layout", lambda spec: ROW_MAJOR if spec.parameters else _resolve_layout(spec)),
+    (values, "resolve_layout", lambda spec: ROW_MAJOR if spec.parameters else _resolve_layout(spec)),
 )
 unknown_layouts = replaced(
     "LANG-15-02",
     "takes an unknown layout for row_major",
     make,
-    (annotations, "resolve_layout", _row_major_if_unknown),
+    (values, "resolve_layout", _row_major_if_unknown),
 )
 silent_casts = replaced(
     "LANG-03.3-02",

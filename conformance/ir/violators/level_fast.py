@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tessera_reference.graph.softmax import Softmax
+from tessera_reference.graph.reductions import Softmax
 from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import elementary, reductions
 from tessera_reference.numerics.array import Array

@@ -23,16 +23,15 @@ from tessera_reference.graph import elementwise
 from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic, Rounding
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.numerics.rounding_modes import Rounding
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 Values = Any
 Substitution = tuple[Any, str, Any]
 
 GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
-GRAPH_CAST = sys.modules["tessera_reference.graph.cast"]
+GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
 MATMUL: Callable[..., Array] = GRAPH_MATMUL.matmul
 MODEL, OVER_TREE = reductions._model, reductions._over_tree
 FUNCTIONS = elementary.FUNCTIONS

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph.attention import FlashAttention
+from tessera_reference.graph.composites import FlashAttention
 from tessera_reference.graph.reductions import ArgMax
 from tessera_reference.numerics import reductions as numerics
 from tessera_reference.numerics.array import Array

@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph.ranks import Group
+from tessera_reference.graph.execution import Group
 from tessera_reference.ir.types import Mesh
-from tessera_reference.language import calls, modules
+from tessera_reference.language import expressions, modules
 
 from .language_syntax import filtered, refuses, rewrites
 
@@ -127,7 +127,7 @@ AXES = [
         "LANG-05.4-04",
         "takes an axis of no mesh for one of a single rank",
         make,
-        (calls, "resolve_axis", unknown_axes_of_one),
+        (expressions, "resolve_axis", unknown_axes_of_one),
         name="axis_of_no_mesh",
     ),
     rewrites(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph.transpose import Transpose
+from tessera_reference.graph.movement import Transpose
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array

@@ -12,9 +12,13 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import constant, gathering, layouts, movement, shaping, slicing, transpose
-from tessera_reference.graph.constant import ConstTensor
-from tessera_reference.graph.layouts import LayoutCast
+from tessera_reference.graph import constant, movement
+from tessera_reference.graph import constant as layouts
+from tessera_reference.graph import movement as gathering
+from tessera_reference.graph import movement as shaping
+from tessera_reference.graph import movement as slicing
+from tessera_reference.graph import movement as transpose
+from tessera_reference.graph.constant import ConstTensor, LayoutCast
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype

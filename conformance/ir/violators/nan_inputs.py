@@ -10,9 +10,9 @@ from tessera_conformance.strength import Violation
 from tessera_reference.graph import elementwise
 from tessera_reference.graph import reductions as graph
 from tessera_reference.numerics import reductions
+from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
-from tessera_reference.numerics.ordering import larger
 from tessera_reference.numerics.rounding import Overflow, cast, round_to
 
 from .casts import floats, miscast

@@ -8,13 +8,11 @@ from math import inf
 from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import normalization as norms
-from tessera_reference.graph.attention import FlashAttention
-from tessera_reference.graph.compositions import along_axis, widened
+from tessera_reference.graph import composites as norms
+from tessera_reference.graph.composites import FlashAttention, LayerNorm, RmsNorm
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.movement import Iota
-from tessera_reference.graph.normalization import LayerNorm, RmsNorm
-from tessera_reference.graph.term import Term
+from tessera_reference.graph.term import Term, along_axis, widened
 from tessera_reference.ir.operation import Operation
 
 from .changes import changed

@@ -9,13 +9,13 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.softmax import Softmax
+from tessera_reference.graph.reductions import Softmax
 from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import exp, log
 from tessera_reference.numerics.formats import DType, dtype
-from tessera_reference.numerics.ordering import larger
 from tessera_reference.numerics.rounding import cast, round_to
 from tessera_reference.numerics.trees import fold, pairwise
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
-from tessera_reference.adapter import levels, make
-from tessera_reference.graph import random as operations
-from tessera_reference.graph.compositions import widened
+from tessera_reference.adapter import make, requests
+from tessera_reference.graph import composites as operations
+from tessera_reference.graph.composites import Distribution, Draw, Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.interpreter import Interpreter, Within
-from tessera_reference.graph.random import Distribution, Draw, Dropout, DropoutMask, Normal, Uniform
-from tessera_reference.graph.term import Term
-from tessera_reference.ir.module import Function, Instruction, Value
+from tessera_reference.graph.term import Term, widened
+from tessera_reference.ir.module import Function, Instruction
 from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.types import Value
 from tessera_reference.numerics import random
 
 from .changes import changed
@@ -37,7 +37,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
-        return SHOWN(given) | {"operations": [levels._operation(each) for each in kept]}
+        return SHOWN(given) | {"operations": [requests._operation(each) for each in kept]}
 
     return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 

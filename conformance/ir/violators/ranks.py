@@ -12,10 +12,10 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.graph import collectives, disagreement, ranks
+from tessera_reference.graph import collectives, execution
 from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
-from tessera_reference.graph.ranks import Group, Ranks
-from tessera_reference.ir.stepwise import Arrival
+from tessera_reference.graph.execution import Group, Ranks
+from tessera_reference.ir.module import Arrival
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -195,7 +195,7 @@ class OtherTreeThanDeclared(ReferenceAdapter):
 
 def overlooking(name: str, clause: str, description: str, what: str) -> Violation:
     """A difference between ranks that is not detected; contributions that do not match are unchanged."""
-    usual_brought, usual_combine = disagreement.brought, AllReduce.combine
+    usual_brought, usual_combine = execution.brought, AllReduce.combine
 
     def brought(arrival: Arrival) -> Mapping[str, object]:
         return {key: value for key, value in usual_brought(arrival).items() if key != what}
@@ -204,7 +204,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
         forms = {(each.dtype, each.shape) for each in contributions}
         return usual_combine(self, contributions) if len(forms) == 1 else contributions
 
-    substitutions = ((ranks, "brought", brought), (AllReduce, "combine", combine))
+    substitutions = ((execution, "brought", brought), (AllReduce, "combine", combine))
     return replaced(clause, description, make, *substitutions, name=name)
 
 
@@ -257,11 +257,11 @@ class ComparesCounts(ReferenceAdapter):
 
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
         """All in the shape of the first, where counts agree."""
-        shapes = {each["X"].shape for each in ranks if "X" in each}
-        counts = {len(each["X"].data) for each in ranks if "X" in each}
+        shapes = {each["X"].shape for each in execution if "X" in each}
+        counts = {len(each["X"].data) for each in execution if "X" in each}
         if len(shapes) > 1 and len(counts) == 1:
-            first = ranks[0]["X"].shape
-            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in ranks]
+            first = execution[0]["X"].shape
+            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in execution]
         return super().language_execute_ranks(ranks=ranks, **request)
 
 

@@ -9,16 +9,15 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import layouts
+from tessera_reference.graph import constant
 from tessera_reference.ir.module import Instruction
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.schedule import nest_executor, staging
-from tessera_reference.schedule.annotations import Annotations
-from tessera_reference.schedule.operations import Fuse
-from tessera_reference.schedule.staging import Grid, Ring
+from tessera_reference.schedule import execution
+from tessera_reference.schedule.execution import Grid, Ring
+from tessera_reference.schedule.operations import Annotations, Fuse
 
 Step = Callable[[int], None]
 
@@ -30,7 +29,7 @@ def buffering(name: str, clause: str, description: str, method: str, substitute:
 
 def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Violation:
     """A pipeline whose steps come otherwise."""
-    return replaced(clause, description, make, (nest_executor, "pipelined", pipelined), name=name)
+    return replaced(clause, description, make, (execution, "pipelined", pipelined), name=name)
 
 
 def _stale(self: Ring, step: int, shape: tuple[int, ...]) -> Any:
@@ -77,7 +76,7 @@ def _backwards(steps: int, depth: int, stage: Step, compute: Step) -> None:
         compute(step)
 
 
-_pipelined = staging.pipelined
+_pipelined = execution.pipelined
 
 STAGES = [
     buffering("stale", "LANG-04-11", "computes with what was loaded for the step before", "read", _stale),
@@ -133,14 +132,14 @@ SUMS = [
         "LANG-06.2-01",
         "sums each tile of k by itself",
         make,
-        (nest_executor, "matmul", _tile_by_tile),
+        (execution, "matmul", _tile_by_tile),
         name="partial_sums",
     ),
     replaced(
         "LANG-08.2-01",
         "rounds the accumulator after every tile",
         make,
-        (nest_executor, "matmul", _rounded_each_time),
+        (execution, "matmul", _rounded_each_time),
         name="narrow_accumulator",
     ),
 ]
@@ -156,7 +155,7 @@ def _first_of_a_fusion(self: Annotations, instruction: Instruction) -> None:
 _note = Annotations._note
 
 
-def _in_another_order(self: layouts.LayoutCast, x: Array, env: Any) -> Array:
+def _in_another_order(self: constant.LayoutCast, x: Array, env: Any) -> Array:
     """The elements as they lie in memory, which is not how they are numbered."""
     if self.to != "col_major":
         return x
@@ -175,7 +174,7 @@ VALUES = [
         "LANG-06.1-05",
         "reorders elements with their layout",
         make,
-        (layouts.LayoutCast, "execute", _in_another_order),
+        (constant.LayoutCast, "execute", _in_another_order),
         name="reordered",
     ),
 ]

@@ -9,10 +9,9 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.schedule import grouping, operations, verifier
-from tessera_reference.schedule.nests import Nest
-from tessera_reference.schedule.resources import buffers, shared_bytes
-from tessera_reference.schedule.tiling import require_cover
+from tessera_reference.schedule import fusion, operations, verifier
+from tessera_reference.schedule.nests import Nest, buffers, shared_bytes
+from tessera_reference.schedule.operations import require_cover
 from tessera_reference.schedule.verifier import Legality
 
 from .verifiers_of_text import overlooks, turns_down
@@ -149,14 +148,14 @@ def _in_some_order(heads: Sequence[int], needs: Mapping[int, set[int]]) -> list[
     return [*order, *(head for head in heads if head not in order)]
 
 
-_sorted_groups = grouping.sorted_groups
+_sorted_groups = fusion.sorted_groups
 
 DEPENDENCES = [
     replaced(
         "LANG-11-06",
         "fuses around what lies between",
         make,
-        (grouping, "sorted_groups", _in_some_order),
+        (fusion, "sorted_groups", _in_some_order),
         name="around",
     ),
     overlooks("dependences", "LANG-06.2-01", "that a fusion goes around something", "cannot run as one"),

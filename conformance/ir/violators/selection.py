@@ -9,8 +9,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import selection
-from tessera_reference.graph.selection import Abs, Clamp, Maximum, Minimum, Select
+from tessera_reference.graph import elementwise
+from tessera_reference.graph.elementwise import Abs, Clamp, Maximum, Minimum, Select
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
@@ -189,13 +189,13 @@ def first_shape(dtype: Any, *operands: Any) -> Any:
         return max(operands, key=lambda operand: len(operand.shape)).with_dtype(dtype)
 
 
-USUAL_SHAPE = selection.elementwise
+USUAL_SHAPE = elementwise.elementwise
 
 LENIENT = [
-    replaced("LANG-03.1-05", "chooses from two dtypes", make, (selection, "require_one_dtype", any_dtypes),
+    replaced("LANG-03.1-05", "chooses from two dtypes", make, (elementwise, "require_one_dtype", any_dtypes),
              name="choice_of_dtypes"),
-    replaced("LANG-11-01", "takes any number for a condition", make, (selection, "require", any_condition),
+    replaced("LANG-11-01", "takes any number for a condition", make, (elementwise, "require", any_condition),
              name="any_condition"),
-    replaced("LANG-03.2-03", "chooses from shapes that do not fit", make, (selection, "elementwise", first_shape),
+    replaced("LANG-03.2-03", "chooses from shapes that do not fit", make, (elementwise, "elementwise", first_shape),
              name="choice_of_shapes"),
 ]  # fmt: skip

@@ -8,10 +8,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph.compositions import number, widened
-from tessera_reference.graph.optimizers import AdamW, Sgd
-from tessera_reference.graph.stateful import BatchNorm, Stateful
-from tessera_reference.graph.term import Term
+from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd, Stateful
+from tessera_reference.graph.term import Term, number, widened
 from tessera_reference.ir.operation import Operation
 
 from .changes import changed

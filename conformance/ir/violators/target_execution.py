@@ -10,12 +10,13 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.kernel_machine import block as exchange
+from tessera_reference.kernel_machine.block import BlockState
 from tessera_reference.numerics.array import Array
-from tessera_reference.target import addresses, layouts
-from tessera_reference.target.operations import arithmetic, nvvm, pointers, registers, rocdl
-from tessera_reference.tile import exchange
-from tessera_reference.tile.block import BlockState
-from tessera_reference.tile.control import For
+from tessera_reference.target_ir.operations import llvm, vendors
+from tessera_reference.target_ir.operations import memory as addresses
+from tessera_reference.target_ir.operations import memory as pointers
+from tessera_reference.tile.operations import For
 
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
 MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
@@ -27,20 +28,20 @@ Spreads = Callable[[Any], Any]
 
 def holding(name: str, clause: str, description: str, vendor: str, of: str, change: Spreads) -> Violation:
     """A device whose lanes hold one operand otherwise."""
-    plain = getattr(layouts, vendor)
+    plain = getattr(vendors, vendor)
 
     def spread(role: str, *shape: Any) -> Any:
         found = plain(role, *shape)
         return change(found) if role == of else found
 
-    return replaced(clause, description, make, (layouts, vendor, spread), name=name)
+    return replaced(clause, description, make, (vendors, vendor, spread), name=name)
 
 
 def reordered(rows: Callable[[Any], Any] | None, columns: Callable[[Any], Any] | None = None) -> Spreads:
     """Rows or columns, [lanes, elements], in another order."""
 
     def change(spread: Any) -> Any:
-        made = layouts.Spread(spread.shape, spread.lanes, spread.width, spread.row, spread.column)
+        made = vendors.Spread(spread.shape, spread.lanes, spread.width, spread.row, spread.column)
         vars(made)["rows"] = spread.rows if rows is None else rows(spread.rows)
         vars(made)["columns"] = spread.columns if columns is None else columns(spread.columns)
         return made
@@ -76,7 +77,7 @@ PLACES = [
     holding("amd_c_rows", MFMA, "swaps the rows of C's share", "amd", "c", reordered(halves)),
 ]
 
-_ldmatrix = layouts.ldmatrix
+_ldmatrix = vendors.ldmatrix
 
 
 def not_transposed(count: int, transpose: bool) -> Any:
@@ -97,9 +98,9 @@ def swizzled(count: int, transpose: bool) -> Any:
 
 
 MATRICES = [
-    replaced(LDMATRIX, "never transposes", make, (layouts, "ldmatrix", not_transposed), name="not_transposed"),
-    replaced(LDMATRIX, "reverses the matrices", make, (layouts, "ldmatrix", last_matrix_first), name="reversed"),
-    replaced(LDMATRIX, "reads through a wrong swizzle", make, (layouts, "ldmatrix", swizzled), name="wrong_swizzle"),
+    replaced(LDMATRIX, "never transposes", make, (vendors, "ldmatrix", not_transposed), name="not_transposed"),
+    replaced(LDMATRIX, "reverses the matrices", make, (vendors, "ldmatrix", last_matrix_first), name="reversed"),
+    replaced(LDMATRIX, "reads through a wrong swizzle", make, (vendors, "ldmatrix", swizzled), name="wrong_swizzle"),
     replaced("LANG-16-06", "loads matrices from any address", make,
              (BlockState, "require_aligned", lambda *ignored: None), name="rows_anywhere"),
 ]  # fmt: skip
@@ -125,16 +126,19 @@ def no_wait(self: Any, block: BlockState) -> tuple[()]:
     return ()
 
 
-def four_bytes(self: nvvm.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
+def four_bytes(self: vendors.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
     """Four bytes, whatever is asked for."""
-    begin, end = nvvm.elements(block, source, self.size), nvvm.elements(block, destination, self.size)
+    begin, end = vendors.elements(block, source, self.size), vendors.elements(block, destination, self.size)
     block.copy(*begin, *end, 4)
     return ()
 
 
-def synchronous(self: nvvm.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
+def synchronous(self: vendors.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
     """Loads and stores at once."""
-    (memory, begin), (to, end) = nvvm.elements(block, source, self.size), nvvm.elements(block, destination, self.size)
+    (memory, begin), (to, end) = (
+        vendors.elements(block, source, self.size),
+        vendors.elements(block, destination, self.size),
+    )
     places = np.arange(self.size // memory.dtype.storage_bytes)
     block.store(to, end[:, None] + places, block.load(memory, begin[:, None] + places))
     return ()
@@ -148,20 +152,21 @@ def anywhere(block: BlockState, at: Any, alignment: int) -> Any:
 _elements = addresses.elements
 
 MEETING = [
-    replaced(BAR, "drops bar.sync", make, (nvvm.Barrier, "run", no_barrier), name="missing_bar_sync"),
-    replaced(BAR, "lets part of a block pass bar.sync", make, (nvvm.Barrier, "run", any_barrier), name="partial_bar"),
-    replaced(LDS, "drops the barrier between accesses of the LDS", make, (rocdl.Barrier, "run", no_barrier),
+    replaced(BAR, "drops bar.sync", make, (vendors.Barrier, "run", no_barrier), name="missing_bar_sync"),
+    replaced(BAR, "lets part of a block pass bar.sync", make, (vendors.Barrier, "run", any_barrier),
+             name="partial_bar"),
+    replaced(LDS, "drops the barrier between accesses of the LDS", make, (vendors.RocdlBarrier, "run", no_barrier),
              name="missing_s_barrier"),
-    replaced(LDS, "lets part of a block pass s_barrier", make, (rocdl.Barrier, "run", any_barrier),
+    replaced(LDS, "lets part of a block pass s_barrier", make, (vendors.RocdlBarrier, "run", any_barrier),
              name="partial_s_barrier"),
-    replaced(LDS, "reads the LDS from any address space", make, (rocdl, "require_space", lambda *ignored: None),
+    replaced(LDS, "reads the LDS from any address space", make, (vendors, "require_space", lambda *ignored: None),
              name="flat_lds"),
-    replaced(COPY, "copies four bytes always", make, (nvvm.CopyAsync, "run", four_bytes), name="four_bytes"),
-    replaced(COPY, "copies at once", make, (nvvm.CopyAsync, "run", synchronous), name="synchronous"),
-    replaced(COPY, "does not wait", make, (nvvm.CopyWait, "run", no_wait), name="no_wait"),
+    replaced(COPY, "copies four bytes always", make, (vendors.CopyAsync, "run", four_bytes), name="four_bytes"),
+    replaced(COPY, "copies at once", make, (vendors.CopyAsync, "run", synchronous), name="synchronous"),
+    replaced(COPY, "does not wait", make, (vendors.CopyWait, "run", no_wait), name="no_wait"),
     replaced(COPY, "finishes every group at a wait", make,
-             (nvvm.CopyWait, "run", lambda self, block: block.copies.wait(block, 0) or ()), name="waits_for_all"),
-    replaced(COPY, "copies from any address", make, (nvvm, "elements", anywhere),
+             (vendors.CopyWait, "run", lambda self, block: block.copies.wait(block, 0) or ()), name="waits_for_all"),
+    replaced(COPY, "copies from any address", make, (vendors, "elements", anywhere),
              (BlockState, "require_aligned", lambda *ignored: None), name="copies_anywhere"),
     replaced("LANG-16-05", "loads vectors from any address", make, (addresses, "elements", anywhere),
              name="vectors_anywhere"),
@@ -173,21 +178,21 @@ MEETING = [
 def shuffles(name: str, description: str, source: Callable[[Any, int, int], Any]) -> Violation:
     """A device whose shfl.sync.down reads another lane."""
 
-    def run(self: nvvm.ShuffleDown, block: BlockState, value: Array) -> Array:
+    def run(self: vendors.ShuffleDown, block: BlockState, value: Array) -> Array:
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
-    return replaced(SHFL, description, make, (nvvm.ShuffleDown, "run", run), name=name)
+    return replaced(SHFL, description, make, (vendors.ShuffleDown, "run", run), name=name)
 
 
 def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> Violation:
     """A device whose ds_bpermute reads another lane."""
 
-    def run(self: rocdl.BPermute, block: BlockState, index: Array, value: Array) -> Array:
+    def run(self: vendors.BPermute, block: BlockState, index: Array, value: Array) -> Array:
         sources = np.asarray(source(index.values.astype(np.int64), block.warp))
         return Array(value.dtype, exchange.exchanged(block, value.values, sources))
 
-    return replaced(SWIZZLE, description, make, (rocdl.BPermute, "run", run), name=name)
+    return replaced(SWIZZLE, description, make, (vendors.BPermute, "run", run), name=name)
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
@@ -211,14 +216,14 @@ EXCHANGES = [
     shuffles("up", "shuffles up", lambda lane, delta, warp: np.where(lane >= delta, lane - delta, lane)),
     shuffles("around", "shuffles around the end", lambda lane, delta, warp: (lane + delta) % warp),
     shuffles("butterfly", "shuffles by exclusive or", lambda lane, delta, warp: lane ^ delta),
-    replaced(SHFL, "reads lanes that are not active", make, (nvvm, "exchanged", inactive_too), name="inactive_shfl"),
-    replaced(SHFL, "exchanges 32 bits of 64", make, (nvvm, "exchanged", low_words), name="low_words_of_shfl"),
+    replaced(SHFL, "reads lanes that are not active", make, (vendors, "exchanged", inactive_too), name="inactive_shfl"),
+    replaced(SHFL, "exchanges 32 bits of 64", make, (vendors, "exchanged", low_words), name="low_words_of_shfl"),
     permutes("by_lane", "takes the address of a permutation for a lane", lambda index, warp: index % warp),
     permutes("clamped", "clamps addresses of permutations", lambda index, warp: np.clip(index // 4, 0, warp - 1)),
     permutes("in_halves", "permutes within 32 lanes", lambda index, warp: index // 4 % 32),
-    replaced(SWIZZLE, "reads lanes that are not active", make, (rocdl, "exchanged", inactive_too),
+    replaced(SWIZZLE, "reads lanes that are not active", make, (vendors, "exchanged", inactive_too),
              name="inactive_permutation"),
-    replaced(SWIZZLE, "exchanges 32 bits of 64", make, (rocdl, "exchanged", low_words),
+    replaced(SWIZZLE, "exchanges 32 bits of 64", make, (vendors, "exchanged", low_words),
              name="low_words_of_permutation"),
 ]  # fmt: skip
 
@@ -251,13 +256,13 @@ class Reversed(ReferenceAdapter):
 def turned(quantity: str) -> Any:
     """A register that gives x for z and z for x."""
 
-    def run(self: registers.Register, block: BlockState) -> Array:
+    def run(self: vendors.Register, block: BlockState) -> Array:
         if self.quantity != quantity:
             return _register(self, block)
         other = type("Other", (type(self),), {"axis": 2 - self.axis})
         return _register(other(), block)
 
-    return (registers.Register, "run", run)
+    return (vendors.Register, "run", run)
 
 
 def bytes_for_elements(self: pointers.GetElementPtr, block: BlockState, base: Any, index: Array) -> Any:
@@ -265,7 +270,7 @@ def bytes_for_elements(self: pointers.GetElementPtr, block: BlockState, base: An
     return addresses.moved(block, base, index.values.astype(np.int64))
 
 
-def floored(self: arithmetic.SDiv, block: BlockState, x: Array, y: Array) -> Array:
+def floored(self: llvm.SDiv, block: BlockState, x: Array, y: Array) -> Array:
     """Rounded down."""
     found = _divided(self, block, x, y)
     down = (x.values % np.where(y.values == 0, 1, y.values) != 0) & ((x.values < 0) != (y.values < 0))
@@ -282,7 +287,7 @@ def forwards(self: For, block: BlockState, start: Array, stop: Array, step: Arra
     return carried if int(step.values.flat[0]) < 0 else _loop(self, block, start, stop, step, *carried)
 
 
-_register, _divided, _loop = registers.Register.run, arithmetic.SDiv.run, For.run
+_register, _divided, _loop = vendors.Register.run, llvm.SDiv.run, For.run
 
 ENTRIES = [
     replaced("LANG-08.1-03", "truncates 64-bit scalars to 32", Truncating, name="truncated"),
@@ -293,7 +298,7 @@ ENTRIES = [
     replaced("LANG-08.1-08", "takes the block's z for x", make, turned("block_dim"), name="block_turned"),
     replaced("LANG-08.1-02", "counts addresses in bytes", make, (pointers.GetElementPtr, "run", bytes_for_elements),
              name="bytes_for_elements"),
-    replaced("LANG-08-01", "rounds quotients down", make, (arithmetic.SDiv, "run", floored), name="floored"),
+    replaced("LANG-08-01", "rounds quotients down", make, (llvm.SDiv, "run", floored), name="floored"),
     replaced("LANG-08-01", "runs a loop once too often", make, (For, "run", one_more), name="one_turn_more"),
     replaced("LANG-08-01", "does not count down", make, (For, "run", forwards), name="only_upwards"),
     replaced("LANG-08-01", "lets accesses leave a buffer", make,

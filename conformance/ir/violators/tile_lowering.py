@@ -8,16 +8,15 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir.module import Instruction, Module, Value
-from tessera_reference.ir.naming import Names
+from tessera_reference.ir.module import Instruction, Module, Names
+from tessera_reference.ir.types import Value
 from tessera_reference.schedule import gradients
 from tessera_reference.schedule import lowering as schedule
-from tessera_reference.schedule.expansion import expansion, is_expandable
+from tessera_reference.schedule.fusion import expansion, is_expandable
 from tessera_reference.tile.lowering import contractions
-from tessera_reference.tile.lowering.contraction import Contraction
-from tessera_reference.tile.lowering.grid import Grid
+from tessera_reference.tile.lowering.contractions import Contraction
 from tessera_reference.tile.lowering.kernel import KernelBuilder
-from tessera_reference.tile.lowering.staging import Stage
+from tessera_reference.tile.lowering.maps import Grid, Stage
 
 BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
+from tessera_reference.kernel_machine.block import BlockState
+from tessera_reference.kernel_machine.storage import Misaligned
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
@@ -16,9 +18,8 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import PAIRWISE
-from tessera_reference.tile import fragments, matrices
-from tessera_reference.tile.block import BlockState
-from tessera_reference.tile.faults import Misaligned
+from tessera_reference.tile import fragments
+from tessera_reference.tile import fragments as matrices
 from tessera_reference.tile.fragments import LoadMatrix, MmaSync
 
 from .changes import nothing

@@ -8,11 +8,10 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
+from tessera_reference.kernel_machine.block import BlockState
+from tessera_reference.kernel_machine.storage import GlobalStorage, OutOfBounds, SharedStorage, Storage, Uninitialised
 from tessera_reference.numerics.array import Array
-from tessera_reference.tile.block import BlockState
-from tessera_reference.tile.faults import OutOfBounds, Uninitialised
-from tessera_reference.tile.memory import Load
-from tessera_reference.tile.storage import GlobalStorage, SharedStorage, Storage
+from tessera_reference.tile.operations import Load
 
 MEMREF, SHARED, SPACES = "LANG-07.1-02", "LANG-07.2-01", "LANG-08.3-01"
 OFFSETS, ALLOCATE = BlockState.offsets, BlockState.allocate

@@ -8,19 +8,14 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
+from tessera_reference.kernel_machine import block as blocks
+from tessera_reference.kernel_machine import block as exchange
+from tessera_reference.kernel_machine.block import BlockState, PendingCopies
+from tessera_reference.kernel_machine.storage import Clock, EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
 from tessera_reference.numerics.array import Array
-from tessera_reference.tile import block as blocks
-from tessera_reference.tile import control, exchange
 from tessera_reference.tile import interpreter as machine
-from tessera_reference.tile.block import BlockState
-from tessera_reference.tile.clock import Clock
-from tessera_reference.tile.control import For, If
-from tessera_reference.tile.copies import CopyAsync
-from tessera_reference.tile.faults import EarlyRead, PartialBarrier, Race
-from tessera_reference.tile.indices import AlongAxis, LaneId
-from tessera_reference.tile.pending_copies import PendingCopies
-from tessera_reference.tile.storage import GlobalStorage, Storage
-from tessera_reference.tile.synchronization import ShuffleSync
+from tessera_reference.tile import operations
+from tessera_reference.tile.operations import AlongAxis, CopyAsync, For, If, LaneId, ShuffleSync
 
 from .changes import nothing
 
@@ -357,7 +352,7 @@ CONTROL = [
     controls("inclusive", REGIONS, "runs a loop for its stop too", For, "run", inclusive),
     controls("by_ones", REGIONS, "takes steps of one", For, "run", by_ones),
     controls("forgetful", REGIONS, "carries nothing from turn to turn", For, "run", first_only),
-    controls("of_one_lane", BLOCKS, "takes the bounds of a loop from one lane", control, "_uniform", of_one_lane),
+    controls("of_one_lane", BLOCKS, "takes the bounds of a loop from one lane", operations, "_uniform", of_one_lane),
     controls("leaves_early", BLOCKS, "leaves a loop that is too long", For, "run", never_ending),
     controls("no_step", BLOCKS, "does not see that a step is 0", For, "run", without_step),
     controls("by_the_first", REGIONS, "branches as the first lane does", If, "run", by_majority),

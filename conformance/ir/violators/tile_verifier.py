@@ -12,7 +12,7 @@ from tessera_reference.ir.module import Function
 from tessera_reference.ir.targets import TARGETS, MmaShape, Target
 from tessera_reference.numerics.formats import DType
 from tessera_reference.tile import fragments, verifier
-from tessera_reference.tile.memory import SharedAlloc
+from tessera_reference.tile.operations import SharedAlloc
 
 from .changes import nothing
 from .verifiers_of_text import misreads, overlooks, turns_down

@@ -8,11 +8,11 @@ from typing import Any
 from tessera_conformance.strength import Variant, altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.runtime import collective_arguments
+from tessera_reference.runtime import collective_calls, extensions
+from tessera_reference.runtime import collectives as collective_arguments
 from tessera_reference.runtime.arguments import invalid
-from tessera_reference.runtime.calls import collectives, planning
 from tessera_reference.runtime.collectives import CollectiveCall
-from tessera_reference.runtime.meshes import Mesh
+from tessera_reference.runtime.streams import Mesh
 
 REACH = (
     "runtime/*collective*",
@@ -34,8 +34,8 @@ def reading(freedom: str, name: str, description: str, read: Any) -> Variant:
         description,
         REACH,
         ReferenceAdapter,
-        (collectives, "read_call", read),
-        (planning, "read_call", read),
+        (collective_calls, "read_call", read),
+        (extensions, "read_call", read),
         name=name,
     )
 

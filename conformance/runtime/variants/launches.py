@@ -10,12 +10,11 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.enumerations import LaunchFlag
-from tessera_reference.abi.status import invalid
+from tessera_reference.abi.status import LaunchFlag, invalid
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.compilation.executable import Executable, Extents
+from tessera_reference.compilation.executables import Executable, Extents
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 
@@ -31,7 +30,7 @@ REACH = (
 INVALID, UNSUPPORTED = "TESS_ERR_INVALID_VALUE", "TESS_ERR_UNSUPPORTED"
 CAPTURED_AND_PERSISTENT = 0b110
 REQUIRE = Executable.require_configuration
-QUEUE, EXECUTED = modules.queue_launch, LaunchWork._executed
+QUEUE, EXECUTED = calls.queue_launch, LaunchWork._executed
 
 
 @varies("AMB-RT-08", "takes a block of zeros or one without any", *REACH)
@@ -146,7 +145,7 @@ EXECUTED_TOO = altered(
     "runs a captured launch at once, too",
     REACH,
     ReferenceAdapter,
-    (modules, "queue_launch", executed_too),
+    (calls, "queue_launch", executed_too),
     name="capture_and_execute",
 )
 

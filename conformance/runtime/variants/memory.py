@@ -7,8 +7,10 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.mesh import address_ranges, allocations, memory
-from tessera_reference.mesh.capacity import Capacity
+from tessera_reference.mesh import memory
+from tessera_reference.mesh import memory as address_ranges
+from tessera_reference.mesh import memory as allocations
+from tessera_reference.mesh.memory import Capacity
 
 from .reach import RUNTIME
 

@@ -7,13 +7,13 @@ from unittest import mock
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import varies
-from tessera_reference.abi.fatbin.container import CHECKSUM_BYTES, checksum
+from tessera_reference.abi.fatbin.image import CHECKSUM_BYTES, checksum
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 
 from .reach import RUNTIME
 
-READ = modules.read
+READ = calls.read
 
 
 @varies("AMB-RT-42", "gives NULL for a kernel that a module does not have", *RUNTIME)
@@ -71,7 +71,7 @@ class MismatchAtLaunch(ReferenceAdapter):
             object.__setattr__(fatbin, "targets", own)
             return fatbin
 
-        with mock.patch.object(modules, "read", read):
+        with mock.patch.object(calls, "read", read):
             answer: dict[str, Any] = super().runtime_tessModuleLoad(**given)
         module = dict(self.runtime.handles.live("module"))[answer["module"]]
         object.__setattr__(module.fatbin, "targets", named[-1])

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.descriptor import StableMath
-from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.policy import NumericsPolicy, StableMath
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.contexts import Context
 

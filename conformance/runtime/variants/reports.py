@@ -8,9 +8,9 @@ from typing import Any
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.mesh import trace
-from tessera_reference.mesh.findings import FindingKind, Findings
-from tessera_reference.mesh.profiler import Record
-from tessera_reference.runtime.log import Log
+from tessera_reference.mesh.memory import FindingKind, Findings
+from tessera_reference.mesh.trace import Record
+from tessera_reference.runtime.state import Log
 
 from .reach import RUNTIME
 

@@ -8,10 +8,10 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime import handles
+from tessera_reference.runtime import arguments
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.entries import report
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.state import report
 
 from .reach import RUNTIME
 
@@ -22,7 +22,7 @@ NULL_IS_A_VALUE = altered(
     "calls a NULL context or mesh an invalid value",
     RUNTIME,
     ReferenceAdapter,
-    (handles, "WITHOUT", frozenset()),
+    (arguments, "WITHOUT", frozenset()),
     name="null_is_a_value",
 )
 

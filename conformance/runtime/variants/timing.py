@@ -6,12 +6,10 @@ from typing import Any
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.mesh import costs, engine
-from tessera_reference.mesh.choice_policies import Choices, Seeded
-from tessera_reference.mesh.engine import Deadlock
+from tessera_reference.mesh import engine, topology
+from tessera_reference.mesh.engine import Choices, Deadlock, Seeded
 from tessera_reference.runtime import machine
-from tessera_reference.runtime.streams import Stream
-from tessera_reference.runtime.work import Work
+from tessera_reference.runtime.streams import Stream, Work
 
 from ...ir.variants.features import Without
 from .reach import RUNTIME
@@ -23,10 +21,10 @@ SLOW = altered(
     "takes a thousand times as long for kernels and copies, does one copy at a time, and has a quick host",
     RUNTIME,
     ReferenceAdapter,
-    (costs, "LAUNCH", 1009 * costs.LAUNCH),
-    (costs, "QUICK_LAUNCH", 1009 * costs.QUICK_LAUNCH),
-    (costs, "WAVE", 997 * costs.WAVE),
-    (costs, "COPY", 1013 * costs.COPY),
+    (topology, "LAUNCH", 1009 * topology.LAUNCH),
+    (topology, "QUICK_LAUNCH", 1009 * topology.QUICK_LAUNCH),
+    (topology, "WAVE", 997 * topology.WAVE),
+    (topology, "COPY", 1013 * topology.COPY),
     (machine, "HOST_CALL", 7),
     (machine, "COPIES_AT_ONCE", 1),
     name="slow_devices",
@@ -37,10 +35,10 @@ QUICK = altered(
     "takes no time for a launch or a copy but for its bytes, and has a slow host",
     RUNTIME,
     ReferenceAdapter,
-    (costs, "LAUNCH", 3),
-    (costs, "QUICK_LAUNCH", 2),
-    (costs, "WAVE", 5),
-    (costs, "COPY", 1),
+    (topology, "LAUNCH", 3),
+    (topology, "QUICK_LAUNCH", 2),
+    (topology, "WAVE", 5),
+    (topology, "COPY", 1),
     (machine, "HOST_CALL", 10**10),
     (machine, "KERNELS_AT_ONCE", 64),
     name="slow_host",

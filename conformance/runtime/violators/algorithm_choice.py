@@ -14,21 +14,20 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives import selection
-from tessera_reference.collectives.selection import Overrides, Selection
-from tessera_reference.collectives.thresholds import Row
+from tessera_reference.collectives.selection import Overrides, Row, Selection
 from tessera_reference.mesh import trace
-from tessera_reference.mesh.profiler import Record
-from tessera_reference.runtime import algorithms, environment
-from tessera_reference.runtime.algorithms import Plan
+from tessera_reference.mesh.trace import Record
+from tessera_reference.runtime import collectives, contexts
+from tessera_reference.runtime.collectives import Plan
 
 from .algorithms import planning_so
 
-CHOOSE, PLAN, READ, SLICE = algorithms.choose, algorithms.plan, environment.read_overrides, trace._slice
+CHOOSE, PLAN, READ, SLICE = collectives.choose, collectives.plan, contexts.read_overrides, trace._slice
 
 
 def choosing(clause: str, name: str, description: str, choose: Callable[..., Selection]) -> Violation:
     """Another choice in the runtime alone."""
-    return replaced(clause, description, make, (algorithms, "choose", choose), name=name)
+    return replaced(clause, description, make, (collectives, "choose", choose), name=name)
 
 
 def overriding(clause: str, name: str, description: str, change: Callable[[Overrides], Overrides]) -> Violation:
@@ -37,7 +36,7 @@ def overriding(clause: str, name: str, description: str, change: Callable[[Overr
     def read(function: str, variables: Mapping[str, str]) -> Overrides:
         return change(READ(function, variables))
 
-    return replaced(clause, description, make, (environment, "read_overrides", read), name=name)
+    return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
 
 
 def ignoring(clause: str, name: str, description: str, variable: str) -> Violation:
@@ -51,7 +50,7 @@ def ignoring(clause: str, name: str, description: str, variable: str) -> Violati
                 raise
             return READ(function, {each: value for each, value in variables.items() if each != variable})
 
-    return replaced(clause, description, make, (environment, "read_overrides", read), name=name)
+    return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
 
 
 def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
@@ -66,7 +65,7 @@ def over_hints(name: str, bytes: int, machine: Any, groups: Any, hint: Any, over
 
 def tuned_first(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
     """The autotuner wins over the environment."""
-    return name, bytes, machine, groups, hint or tuned(algorithms.followed(name, machine, groups)), overrides, tuned
+    return name, bytes, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
 def one_rank(name: str, bytes: int, machine: Any, groups: Any, *given: Any) -> Any:

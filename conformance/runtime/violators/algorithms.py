@@ -9,18 +9,17 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import algorithms, collective_arguments
-from tessera_reference.runtime.algorithms import Plan
-from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime import collectives
+from tessera_reference.runtime.collectives import CollectiveWork, Plan
 
 from .changes import in_every_context
 
-PLAN, HINT, COMBINED = algorithms.plan, algorithms._hint, CollectiveWork._combined
+PLAN, HINT, COMBINED = collectives.plan, collectives._hint, CollectiveWork._combined
 
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
     """Another choice of algorithms."""
-    return replaced(clause, description, make, (collective_arguments, "plan", plan), name=name)
+    return replaced(clause, description, make, (collectives, "plan", plan), name=name)
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
@@ -152,7 +151,7 @@ CHOSEN = [
 
 def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
     """Another use of modules' plans."""
-    return replaced("RT-08.1-11", description, make, (algorithms, "_hint", hint), name=name)
+    return replaced("RT-08.1-11", description, make, (collectives, "_hint", hint), name=name)
 
 
 def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:

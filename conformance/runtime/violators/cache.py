@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi import cache_entry, cache_store
-from tessera_reference.abi.cache_entry import CacheEntry, CacheKey, CacheTags
-from tessera_reference.abi.cache_store import CacheStore
+from tessera_reference.abi import cache
+from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import algorithms, code_cache
-from tessera_reference.runtime.code_cache import CodeCache
+from tessera_reference.runtime import collectives, launches
+from tessera_reference.runtime.launches import CodeCache
 
 GET, PUT, READ, PATH = CacheStore.get, CacheStore.put, CacheStore._read, CacheStore.path
-KEY, EXECUTABLE, ENTRY = code_cache._key, CodeCache.executable, cache_store.entry_of_bytes
-TUNED_KEY = algorithms.CacheKey
+KEY, EXECUTABLE, ENTRY = launches._key, CodeCache.executable, cache.entry_of_bytes
+TUNED_KEY = collectives.CacheKey
 
 
 def storing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
@@ -31,12 +30,12 @@ def storing(clause: str, name: str, description: str, attribute: str, value: Any
 
 def keyed(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
     """Binaries under another key."""
-    return replaced(clause, description, make, (code_cache, "_key", lambda *of: change(KEY(*of))), name=name)
+    return replaced(clause, description, make, (launches, "_key", lambda *of: change(KEY(*of))), name=name)
 
 
 def tuned_under(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
     """Autotune results under another key."""
-    return replaced(clause, description, make, (algorithms, "CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name)
+    return replaced(clause, description, make, (collectives, "CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name)
 
 
 # Keys
@@ -241,13 +240,13 @@ def trusting(name: str, description: str, accepts: Callable[[bytes], bytes]) -> 
     def read(content: bytes) -> CacheEntry:
         return ENTRY(accepts(content))
 
-    return replaced("RT-19.A-11", description, make, (cache_store, "entry_of_bytes", read), name=name)
+    return replaced("RT-19.A-11", description, make, (cache, "entry_of_bytes", read), name=name)
 
 
 def with_checksum(content: bytes) -> bytes:
     """The checksum made right."""
     body = content[:-32]
-    return body + cache_entry.sha256(body).digest()
+    return body + cache.sha256(body).digest()
 
 
 def any_file(self: CacheStore, path: Path) -> CacheEntry | None:

@@ -8,16 +8,15 @@ from math import prod
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.abi import cache_store
-from tessera_reference.abi.cache_entry import CacheKey
+from tessera_reference.abi import cache
+from tessera_reference.abi.cache import CacheKey
 from tessera_reference.adapter import make
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.runtime.code_cache import CodeCache
-from tessera_reference.runtime.modules import LoadedModule
+from tessera_reference.runtime.launches import CodeCache, LoadedModule
 
 from .cache import keyed
 
-EXECUTABLE, NAME = CodeCache.executable, cache_store.entry_name
+EXECUTABLE, NAME = CodeCache.executable, cache.entry_name
 
 
 def extents(key: CacheKey) -> list[tuple[str, tuple[int, ...]]]:
@@ -61,5 +60,5 @@ KEYS = [
     replaced("RT-08.2-01", "runs the program made first for as many elements", make,
              (CodeCache, "executable", by_size), name="by_size"),
     replaced("RT-08.2-02", "keeps one autotune result for all collectives in one file", make,
-             (cache_store, "entry_name", whatever_collective), name="whatever_collective"),
+             (cache, "entry_name", whatever_collective), name="whatever_collective"),
 ]  # fmt: skip

@@ -7,25 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi.descriptor import Descriptor
-from tessera_reference.adapter import ReferenceAdapter, extensions, make
-from tessera_reference.graph import random
-from tessera_reference.graph.execution import RandomSource
+from tessera_reference.abi.policy import Descriptor
+from tessera_reference.adapter import ReferenceAdapter, make, runtime
+from tessera_reference.graph import composites
+from tessera_reference.graph.interpreter import RandomSource
 from tessera_reference.numerics.trees import PAIRWISE
 from tessera_reference.runtime import collectives, launches
-from tessera_reference.runtime.capture import Capture, GraphWork
-from tessera_reference.runtime.work import Carried, Work
+from tessera_reference.runtime.events import Capture, GraphWork
+from tessera_reference.runtime.streams import Carried, Work
 
 from .changes import in_every_context
 
 Shown = dict[str, Any]
-SHOWN, COMBINE, CAPTURED = extensions._carried, collectives.combine, Capture.add
-READ = extensions.read_descriptor
+SHOWN, COMBINE, CAPTURED = runtime._carried, collectives.combine, Capture.add
+READ = runtime.read_descriptor
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
     """The reported descriptor, changed."""
-    return replaced(clause, description, make, (extensions, "_carried", lambda of: change(SHOWN(of))), name=name)
+    return replaced(clause, description, make, (runtime, "_carried", lambda of: change(SHOWN(of))), name=name)
 
 
 def kept(clause: str, name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
@@ -178,7 +178,7 @@ def wrapped(name: str) -> Callable[[Shown], Descriptor]:
 DRAWN = [
     *(
         replaced(clause, f"takes the low 64 bits of any {name}", make,
-                 (extensions, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
+                 (runtime, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
         for clause, name in (("RT-11-03", "seed"), ("RT-11-04", "stream"))
     ),
     begins("RT-11-03", "launch_from_seed_0", "launches programs with seed 0 whatever their descriptor says",
@@ -190,6 +190,7 @@ DRAWN = [
     begins("RT-11-03", "launch_seed_of_the_context", "draws by the descriptor that is set when the launch runs",
            lambda work: RandomSource(work.stream.mesh.context.descriptor.seed, work.descriptor.stream)),
     replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make,
-             (random, "source_of", lambda draw, env: (env.seed or draw.seed or 0, random.stream_of(draw.stream, env))),
+             (composites, "source_of",
+              lambda draw, env: (env.seed or draw.seed or 0, composites.stream_of(draw.stream, env))),
              name="seed_over_all"),
 ]  # fmt: skip

@@ -10,8 +10,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.abi import Descriptor
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork, Contribution, Issued
-from tessera_reference.runtime.rendezvous import Rendezvous
-from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.streams import Rendezvous, Stream
 
 from .changes import Call, Given, answering
 from .order import broken

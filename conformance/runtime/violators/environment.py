@@ -9,14 +9,12 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.runtime import environment, log
-from tessera_reference.runtime.calls import contexts as calls
-from tessera_reference.runtime.code_cache import CodeCache
-from tessera_reference.runtime.contexts import Context
-from tessera_reference.runtime.environment import Environment
-from tessera_reference.runtime.log import Line, Log
+from tessera_reference.runtime import calls, contexts, state
+from tessera_reference.runtime.contexts import Context, Environment
+from tessera_reference.runtime.launches import CodeCache
+from tessera_reference.runtime.state import Line, Log
 
-READ, STORE, NOTE = environment.read_environment, CodeCache.store, Log.note
+READ, STORE, NOTE = contexts.read_environment, CodeCache.store, Log.note
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[Environment], Environment]) -> Violation:
@@ -212,7 +210,7 @@ def silent(self: Log, level: str, text: str) -> None:
 
 def the_less(self: Log, level: str, text: str) -> None:
     """Fewer lines the higher the level."""
-    if self.level is not None and log.LEVELS.index(level) >= log.LEVELS.index(self.level):
+    if self.level is not None and state.LEVELS.index(level) >= state.LEVELS.index(self.level):
         self.lines.append(Line(level, text))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.mesh.engine import Signal
-from tessera_reference.runtime.calls import streams
-from tessera_reference.runtime.copies import CopyWork
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.events import RecordWork, WaitWork
+from tessera_reference.runtime.memory import CopyWork
 
 from .changes import INVALID, Call, Given, answering, refusing
 from .order import both, broken, exchanging
@@ -42,7 +42,7 @@ async def of_the_first(self: RecordWork, rank: int) -> None:
         self.recording.reached.set()
 
 
-def reached_at_once(*arguments: Any, right: Any = streams.recording_on) -> Any:
+def reached_at_once(*arguments: Any, right: Any = calls.recording_on) -> Any:
     """Be reached when the call returns."""
     recording = right(*arguments)
     recording.reached.set()
@@ -130,9 +130,7 @@ RUNS: list[Violation] = [
     broken("RT-12-04", "waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
     broken("RT-12-04", "any_rank", "takes an event for reached when one rank is there", RecordWork, "run", any_rank),
     broken("RT-12-04", "rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),
-    broken(
-        "RT-02-06", "reached_at_once", "takes an event for reached at once", streams, "recording_on", reached_at_once
-    ),
+    broken("RT-02-06", "reached_at_once", "takes an event for reached at once", calls, "recording_on", reached_at_once),
     broken("RT-02-13", "waits_for_itself", "blocks a stream that waits for itself", WaitWork, "run", never_for_itself),
     exchanging("RT-02-06", "without_copies", "does not count the copy before a recording", both(CopyWork, RecordWork)),
     exchanging("RT-02-06", "copies_do_not_wait", "lets a copy overtake the wait before it", both(WaitWork, CopyWork)),

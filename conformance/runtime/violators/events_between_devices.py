@@ -7,10 +7,9 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.copies import CopyWork
 from tessera_reference.runtime.events import RecordWork, WaitWork
-from tessera_reference.runtime.streams import Stream
-from tessera_reference.runtime.work import Work
+from tessera_reference.runtime.memory import CopyWork
+from tessera_reference.runtime.streams import Stream, Work
 
 from .changes import BuildsOnce
 from .events import any_rank, first_rank_only, of_the_first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.mesh.allocations import Allocation
-from tessera_reference.runtime.happens_before import Order
+from tessera_reference.mesh.memory import Allocation
+from tessera_reference.runtime.machine import Order
 
 from .changes import INVALID, BuildsOnce, Call, Given, answering, restating
 

@@ -11,8 +11,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import numerics
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
-from tessera_reference.runtime import collectives
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls, collectives
 
 from ...ir.violators.changes import changed
 from .busy_reductions import reordered
@@ -74,6 +73,6 @@ ORDERS = [
     changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
              uneven_as_fold),
     changing("in_steps", "rounds within a node of three or more terms", NodeArithmetic, "_sum", in_steps),
-    changing("order_dropped", "launches in its own order, whatever the descriptor fixes", modules, "require_order",
+    changing("order_dropped", "launches in its own order, whatever the descriptor fixes", calls, "require_order",
              lambda *of: None),
 ]  # fmt: skip

@@ -8,21 +8,19 @@ from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi.enumerations import LaunchFlag
-from tessera_reference.abi.status import Failure
+from tessera_reference.abi.status import Failure, LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime.calls import modules
-from tessera_reference.runtime.capture import Capture, Graph, GraphWork, Node, begin_capture, capture_of
+from tessera_reference.runtime import calls
+from tessera_reference.runtime.events import Capture, Graph, GraphWork, Node, begin_capture, capture_of
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
-from tessera_reference.runtime.streams import Stream
-from tessera_reference.runtime.work import Work
+from tessera_reference.runtime.streams import Stream, Work
 
 from .changes import INVALID, refusing
 
 END, ADD, RECORD = Capture.end, Capture.add, Capture.record
-QUEUE, RUN, REPLAY = modules.queue_launch, LaunchWork.run, GraphWork.run
+QUEUE, RUN, REPLAY = calls.queue_launch, LaunchWork.run, GraphWork.run
 
 
 def capturing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
@@ -89,11 +87,11 @@ FLAG_REFUSED = refusing(
 
 CAPTURED = [
     replaced("RT-06-11", "records nothing of a launch with the flag", make,
-             (modules, "queue_launch", never_captured), name="never_captured"),
+             (calls, "queue_launch", never_captured), name="never_captured"),
     replaced("RT-06-11", "captures only launches without another flag", make,
-             (modules, "queue_launch", flags_that_differ), name="flags_that_differ"),
+             (calls, "queue_launch", flags_that_differ), name="flags_that_differ"),
     replaced("RT-06-11", "lets every stream of the mesh capture with the first", make,
-             (modules, "queue_launch", every_stream), name="every_stream"),
+             (calls, "queue_launch", every_stream), name="every_stream"),
     capturing("RT-06-11", "run_at_the_end", "runs captured work when it is instantiated", "end", run_at_the_end),
     capturing("RT-06-11", "goes_on", "goes on capturing after instantiation", "end", goes_on),
 ]  # fmt: skip

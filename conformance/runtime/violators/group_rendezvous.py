@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.rendezvous import Rendezvous
+from tessera_reference.runtime.streams import Rendezvous
 
 from .order import broken
 

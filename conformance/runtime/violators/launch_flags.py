@@ -12,17 +12,16 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.enumerations import LaunchFlag
 from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.abi.status import LaunchFlag
 from tessera_reference.adapter import make
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.matmul import matmul
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.tile.lowering import rows
-from tessera_reference.tile.lowering.reductions import added_up
-from tessera_reference.tile.lowering.row_blocks import RowBlocks
+from tessera_reference.tile.lowering.rows import RowBlocks, added_up
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
 from .order import broken
@@ -202,7 +201,7 @@ DETERMINISM = [
 # The sample
 
 
-def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = modules.extents_of) -> Any:
+def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: Any = calls.extents_of) -> Any:
     """The extents of named dimensions in the opposite order."""
     found = right(entry, scalars)
     return dict(zip(found, reversed(list(found.values())), strict=True)) if len(found) > 1 else found
@@ -231,7 +230,7 @@ def unshifted(of_row: RowBlocks, score: Any, accum: Any) -> Any:
 SAMPLE = [
     replaced("RT-18-01", "subtracts no score in a softmax", make, (rows, "softmax", unshifted), name="unshifted"),
     broken(
-        "RT-18-01", "extents_backwards", "takes extents in the opposite order", modules, "extents_of", extents_backwards
+        "RT-18-01", "extents_backwards", "takes extents in the opposite order", calls, "extents_of", extents_backwards
     ),
     answering(
         "RT-18-01", "no_stream_left", "refuses to unload after streams ended", "tessModuleUnload", no_stream_left

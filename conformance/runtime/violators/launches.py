@@ -10,8 +10,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import launch_arguments
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls, launches
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
@@ -140,20 +139,20 @@ CONFIGURATION = [
 # Arguments
 
 
-def offset_lost(*arguments: Any, right: Any = modules.tensors_of) -> Any:
+def offset_lost(*arguments: Any, right: Any = calls.tensors_of) -> Any:
     """A pointer leads to the beginning of its allocation."""
     found = right(*arguments)
     return {name: replace(each, region=each.region._replace(offset=0)) for name, each in found.items()}
 
 
-def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = modules.argument_bytes) -> Any:
+def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
     """The buffer is to end where its last argument ends."""
     if size > kernel.entry.layout.end_of_last_argument:
-        raise modules.invalid(f"argSize is {size}", "the end of the last argument")
+        raise calls.invalid(f"argSize is {size}", "the end of the last argument")
     return right(kernel, buffer, size, stream)
 
 
-def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = modules.argument_bytes) -> Any:
+def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
     """What is missing of a buffer is zero."""
     data = bytes(buffer) if isinstance(buffer, bytes | bytearray) else b""
     needed = kernel.entry.layout.end_of_last_argument
@@ -175,14 +174,14 @@ Read = Callable[[KernelEntry, bytes], tuple[Mapping[str, int], Mapping[str, Arra
 
 def reading(clause: str, name: str, description: str, read: Read) -> Violation:
     """The argument buffer is read in another way."""
-    return broken(clause, name, description, modules, "scalars_of", read)
+    return broken(clause, name, description, calls, "scalars_of", read)
 
 
 def big_endian(only: Callable[[Array], bool]) -> Read:
     """Some scalars with the byte of most weight first."""
 
     def read(entry: KernelEntry, buffer: bytes) -> Any:
-        pointers, scalars = launch_arguments.scalars_of(entry, buffer)
+        pointers, scalars = launches.scalars_of(entry, buffer)
         return pointers, {
             name: Array.from_bits(each.dtype, (), bytes(each.to_bits())[::-1]) if only(each) else each
             for name, each in scalars.items()
@@ -196,20 +195,20 @@ def in_order(key: Callable[[Any], Any]) -> Read:
 
     def read(entry: KernelEntry, buffer: bytes) -> Any:
         arranged = replace(entry, parameters=tuple(sorted(entry.parameters, key=key)))
-        return launch_arguments.scalars_of(arranged, buffer + bytes(64))
+        return launches.scalars_of(arranged, buffer + bytes(64))
 
     return read
 
 
 def last_pointer_first(entry: KernelEntry, buffer: bytes) -> Any:
     """Pointers in the order opposite to that of the buffer."""
-    pointers, scalars = launch_arguments.scalars_of(entry, buffer)
+    pointers, scalars = launches.scalars_of(entry, buffer)
     return dict(zip(pointers, reversed(list(pointers.values())), strict=True)), scalars
 
 
 def first_words(words: int) -> Read:
     """No more than so many words of eight bytes."""
-    return lambda entry, buffer: launch_arguments.scalars_of(
+    return lambda entry, buffer: launches.scalars_of(
         entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words))
     )
 
@@ -235,9 +234,9 @@ def marked_buffer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 ARGUMENTS = [
-    broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", modules, "tensors_of", offset_lost),
-    broken("RT-04.5-17", "exact_size", "refuses the rounded size", modules, "argument_bytes", exact_size),
-    broken("RT-04.5-17", "any_size", "takes a buffer that is too short", modules, "argument_bytes", any_size),
+    broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", calls, "tensors_of", offset_lost),
+    broken("RT-04.5-17", "exact_size", "refuses the rounded size", calls, "argument_bytes", exact_size),
+    broken("RT-04.5-17", "any_size", "takes a buffer that is too short", calls, "argument_bytes", any_size),
     answering("RT-04.5-17", "padding_matters", "reads the padding", LAUNCH, padding_matters),
     broken("RT-04.5-17", "rank_0_only", "launches on rank 0 only", LaunchWork, "ranks", lambda self: range(1)),
     reading("RT-10.1-02", "big_endian", "reads scalars with the high byte first", big_endian(lambda each: True)),

@@ -7,10 +7,10 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.compilation.programs import ProgramExecutable
+from tessera_reference.compilation.executables import ProgramExecutable
 from tessera_reference.runtime import launches
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.faults import Fault, FaultPlan
+from tessera_reference.runtime.contexts import Fault, FaultPlan
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 

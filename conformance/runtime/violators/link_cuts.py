@@ -10,9 +10,9 @@ from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import make
 from tessera_reference.collectives.travel import Cut
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import faults
+from tessera_reference.runtime import contexts
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.faults import FaultPlan
+from tessera_reference.runtime.contexts import FaultPlan
 
 CUTS, COMBINED, DURATION = FaultPlan.link_cuts, CollectiveWork._combined, CollectiveWork._duration
 
@@ -98,5 +98,5 @@ VIOLATIONS = [
     failing("timeout_forgotten", "fails a launch where a timeout is configured", "_duration", launch_failed),
     failing("link_cut_loses_bits", "has other bits where a link fails", "_combined", lost),
     failing("failed_link_not_named", "does not name the failed link", "_duration", silent),
-    failing("any_link", "accepts a link that the machine does not have", "require_known", anything, faults),
+    failing("any_link", "accepts a link that the machine does not have", "require_known", anything, contexts),
 ]  # fmt: skip

@@ -7,8 +7,7 @@ from unittest import mock
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
-from tessera_reference.mesh.allocations import Allocation
-from tessera_reference.mesh.capacity import Capacity
+from tessera_reference.mesh.memory import Allocation, Capacity
 
 from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
 

@@ -10,13 +10,13 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.fatbin import read
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.adapter import ReferenceAdapter, extensions, make
-from tessera_reference.runtime.calls import modules, numerics
+from tessera_reference.adapter import ReferenceAdapter, make, runtime
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.contexts import Context, ModulePolicy
 
 from .changes import in_every_context
 
-VERIFY, REQUIRE = modules.verify, Context.require_policy
+VERIFY, REQUIRE = calls.verify, Context.require_policy
 
 
 # Signatures
@@ -24,7 +24,7 @@ VERIFY, REQUIRE = modules.verify, Context.require_policy
 
 def verifying(clause: str, name: str, description: str, verify: Callable[..., None]) -> Violation:
     """Signatures checked otherwise."""
-    return replaced(clause, description, make, (modules, "verify", verify), name=name)
+    return replaced(clause, description, make, (calls, "verify", verify), name=name)
 
 
 def unsigned_accepted(image: bytes, keys: Any) -> None:
@@ -116,7 +116,7 @@ def requiring(clause: str, name: str, description: str, require: Callable[..., N
 def policy_set(clause: str, name: str, description: str, change: Callable[[ModulePolicy], ModulePolicy]) -> Violation:
     """A context's restrictions, changed when they are set."""
     return replaced(
-        clause, description, make, (extensions, "ModulePolicy", lambda *of: change(ModulePolicy(*of))), name=name
+        clause, description, make, (runtime, "ModulePolicy", lambda *of: change(ModulePolicy(*of))), name=name
     )
 
 
@@ -192,7 +192,7 @@ class RefusedAndSet(ReferenceAdapter):
         try:
             return super().runtime_tessSetNumericsPolicy(context=context, policy=policy, **others)
         except Refusal:
-            self.runtime.context(context, "tessSetNumericsPolicy").policy = numerics.read_policy("", policy)
+            self.runtime.context(context, "tessSetNumericsPolicy").policy = calls.read_policy("", policy)
             raise
 
 

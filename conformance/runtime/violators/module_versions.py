@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import reader
-from tessera_reference.abi.fatbin.container import HEADER, Header
-from tessera_reference.abi.version import ABI_VERSION, AbiVersion
+from tessera_reference.abi.fatbin import image as reader
+from tessera_reference.abi.fatbin.image import HEADER, Header
+from tessera_reference.abi.status import ABI_VERSION, AbiVersion
 
 from .changes import ABI_MISMATCH, ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, restating
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.runtime.modules import LoadedModule
+from tessera_reference.runtime.launches import LoadedModule
 
 from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, null, refusing, restating
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.abi.enumerations import LaunchFlag
+from tessera_reference.abi.status import LaunchFlag
 from tessera_reference.adapter import make
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 
 from .changes import INVALID, refusing
 
-QUEUE, STAY, END = modules.queue_launch, LaunchWork._stay, Stream.end_residents
+QUEUE, STAY, END = calls.queue_launch, LaunchWork._stay, Stream.end_residents
 PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
 
 
@@ -95,7 +95,7 @@ def staying(name: str, description: str, value: Any) -> Any:
 
 def launched(name: str, description: str, value: Any) -> Any:
     """Launches that become persistent otherwise."""
-    return replaced("RT-15-04", description, make, (modules, "queue_launch", value), name=name)
+    return replaced("RT-15-04", description, make, (calls, "queue_launch", value), name=name)
 
 
 OTHERWISE = [
@@ -110,7 +110,7 @@ OTHERWISE = [
     replaced("RT-06-13", "tells of persistent kernels that have ended", make,
              (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
     replaced("RT-06-13", "takes more persistent kernels than a device can hold beside other work", make,
-             (modules, "require_place", lambda *of: None), name="no_room_left"),
+             (calls, "require_place", lambda *of: None), name="no_room_left"),
     launched("persistent_always", "keeps every kernel resident", persistent_always),
     launched("persistent_quick", "keeps kernels resident that ask for low latency", persistent_quick),
     launched("persistent_since", "keeps a kernel resident that was persistent before", persistent_since),

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.numerics import elementary, philox, random
+from tessera_reference.numerics import elementary, random
+from tessera_reference.numerics import random as philox
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import round_to

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.descriptor import Descriptor
+from tessera_reference.abi.policy import Descriptor
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 
 from .changes import BuildsOnce
 
-EXECUTED, MADE = LaunchWork._executed, modules._executable
+EXECUTED, MADE = LaunchWork._executed, calls._executable
 Arguments = Mapping[str, Array]
 When = Callable[[LaunchWork], bool]
 
@@ -47,7 +47,7 @@ def unstable(clause: str, name: str, description: str, operation: str, when: Whe
         description,
         BuildsOnce,
         (LaunchWork, "_executed", executed),
-        (modules, "_executable", with_text),
+        (calls, "_executable", with_text),
         name=name,
     )
 

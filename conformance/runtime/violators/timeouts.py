@@ -6,18 +6,16 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi.enumerations import LaunchFlag
-from tessera_reference.abi.status import Failure, Status
+from tessera_reference.abi.status import Failure, LaunchFlag, Status
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.runtime.calls import modules
+from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
-from tessera_reference.runtime.streams import Stream
-from tessera_reference.runtime.work import Work
+from tessera_reference.runtime.streams import Stream, Work
 
 from .changes import INVALID, refusing
 
-TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, modules.queue_launch, Stream.fail
+TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for, calls.queue_launch, Stream.fail
 
 
 def working(name: str, description: str, attribute: str, value: Any) -> Violation:
@@ -154,6 +152,4 @@ LOW_LATENCY_REFUSED = refusing(
     lambda given: bool(given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
     INVALID,
 )
-LOW_LATENCY = replaced(
-    "RT-06-14", "forgets launches that ask for low latency", make, (modules, "queue_launch", dropped)
-)
+LOW_LATENCY = replaced("RT-06-14", "forgets launches that ask for low latency", make, (calls, "queue_launch", dropped))

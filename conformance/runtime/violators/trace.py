@@ -11,8 +11,8 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.mesh import trace
-from tessera_reference.mesh.profiler import Profiler, Record
-from tessera_reference.runtime.calls import profiling
+from tessera_reference.mesh.trace import Profiler, Record
+from tessera_reference.runtime import calls
 
 Event = dict[str, Any]
 SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_trace
@@ -47,7 +47,7 @@ def written(name: str, description: str, change: Callable[[Any], Any]) -> Violat
         file = Path(path)
         file.write_text(json.dumps(change(json.loads(file.read_text()))))
 
-    return replaced("RT-17-02", description, make, (profiling, "write_trace", write), name=name)
+    return replaced("RT-17-02", description, make, (calls, "write_trace", write), name=name)
 
 
 def without(name: str) -> Callable[[Event], Event]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ["extension_header", "header"]
-
 
 def header() -> str:
     """The text of the header of the specification (runtime spec 4)."""

@@ -1,10 +1,14 @@
-"""Status codes (runtime spec 4.1, 7, Appendix A) and how a call fails."""
+"""Status codes, the other enumerations of `tessera.h`, versions and address spaces.
+
+Runtime spec 4, 7, 9, 16, Appendix A."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import TypeAlias
 
-__all__ = ["Failure", "Status", "invalid", "within"]
+# Status codes (runtime spec 4.1, 7, Appendix A) and how a call fails.
 
 
 class Status(IntEnum):
@@ -48,3 +52,88 @@ def within(failure: Failure, function: str) -> Failure:
     if failure.function.startswith("tess"):
         return failure
     return Failure(failure.status, function, failure.given, failure.allowed)
+
+
+# The enumerations and flags of the C header besides the status codes (runtime spec 4.4, 4.6, 6).
+
+
+class MemKind(IntEnum):
+    """tessMemKind (RT-04.4-01, -02)."""
+
+    TESS_MEM_GLOBAL = 0
+    TESS_MEM_PINNED_HOST = 1
+
+
+class CopyKind(IntEnum):
+    """tessCopyKind (RT-04.4-07 to -09)."""
+
+    TESS_COPY_H2D = 0
+    TESS_COPY_D2H = 1
+    TESS_COPY_D2D = 2
+
+
+class CollOp(IntEnum):
+    """tessCollOp (RT-04.6-01 to -03)."""
+
+    TESS_COLL_SUM = 0
+    TESS_COLL_MAX = 1
+    TESS_COLL_MIN = 2
+
+
+class LaunchFlag(IntFlag):
+    """The bits of tessLaunchConfig.flags (RT-06-07, -08, -10, -12, -14)."""
+
+    TESS_LAUNCH_DEFAULT = 0
+    TESS_LAUNCH_DETERMINISTIC = 1 << 0
+    TESS_LAUNCH_CAPTURE = 1 << 1
+    TESS_LAUNCH_PERSISTENT = 1 << 2
+    TESS_LAUNCH_LOW_LATENCY = 1 << 3
+
+
+def constants() -> dict[str, int]:
+    """The value of every enumerator and flag of the header, by name."""
+    every = (Status, MemKind, CopyKind, CollOp, LaunchFlag)
+    return {name: int(value) for enumeration in every for name, value in enumeration.__members__.items()}
+
+
+# The versions of the runtime and of its binary interface (runtime spec 4.1, 16; AMB-RT-32).
+
+
+AbiVersion: TypeAlias = tuple[int, int]
+"""(major, minor)."""
+
+ABI_VERSION: AbiVersion = (1, 0)
+"""What modules are written for and what the runtime offers (RT-16-01)."""
+
+RUNTIME_VERSION = (*ABI_VERSION, 0)
+"""What tessGetVersion answers: the ABI version and a patch number."""
+
+
+def is_compatible(module: AbiVersion, runtime: AbiVersion = ABI_VERSION) -> bool:
+    """Whether a runtime loads a module: of its own major, and of no newer minor than its own (RT-16-02, RT-16-03)."""
+    return module[0] == runtime[0] and module[1] <= runtime[1]
+
+
+# The address spaces (runtime spec 9, RT-09-01 to -05, RT-09-09).
+
+
+@dataclass(frozen=True)
+class AddressSpace:
+    """A row of the table: the number of a space, here and in each backend."""
+
+    number: int
+    name: str
+    purpose: str
+    llvm: int
+    nvvm: int
+    rocdl: int
+
+
+ADDRESS_SPACES = (
+    AddressSpace(0, "generic", "Generic (ptr casts)", llvm=0, nvvm=0, rocdl=0),
+    AddressSpace(1, "global", "Global (HBM)", llvm=1, nvvm=1, rocdl=1),
+    AddressSpace(3, "shared", "Shared (SMEM/LDS)", llvm=3, nvvm=3, rocdl=3),
+    AddressSpace(4, "constant", "Constant", llvm=4, nvvm=4, rocdl=4),
+    AddressSpace(5, "local", "Local (stack spills)", llvm=5, nvvm=5, rocdl=5),
+)
+"""In the order of the specification's table."""

@@ -162,16 +162,16 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "binding": ("binding.BindingMethods",),
     "collectives": (
         "collectives.CollectivesMethods",
-        "collective_choices.CollectiveChoiceMethods",
-        "collective_travel.CollectiveTravelMethods",
-        "collective_queues.CollectiveQueueMethods",
-        "collective_programs.CollectiveProgramMethods",
-        "payloads.PayloadMethods",
+        "collectives.CollectiveChoiceMethods",
+        "collectives.CollectiveTravelMethods",
+        "collectives.CollectiveQueueMethods",
+        "collectives.CollectiveProgramMethods",
+        "collectives.PayloadMethods",
     ),
     "host_io": ("host_io.HostIoMethods",),
     "language": ("language.LanguageMethods",),
     "numerics": ("numerics.NumericsMethods",),
-    "runtime": ("extensions.ExtensionMethods",),
+    "runtime": ("runtime.ExtensionMethods",),
     "wsp": ("wsp.WspMethods",),
 }
 """Where the methods of each area of the interface are: modules here, and classes in them."""

@@ -16,23 +16,18 @@ from ..abi import (
     parse_signature,
     unpack,
 )
-from ..abi.enumerations import constants
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
-from ..abi.fatbin.model import BINARY_KINDS
+from ..abi.fatbin.image import BINARY_KINDS
 from ..abi.header import header
-from ..abi.version import AbiVersion
-from ..compilation.sources import Start
+from ..abi.status import AbiVersion, constants
+from ..compilation.images import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
-from ..runtime.calls.numerics import read_policy
-from .outcomes import outcomes
-from .requests import checked
+from ..runtime.calls import read_policy
+from .outcomes import outcomes, statuses
+from .requests import checked, data
 from .session_state import SessionState
-from .statuses import statuses
-from .values import data
-
-__all__ = ["AbiMethods", "device_targets"]
 
 ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}
 """What is packed where the bytes of a value are given; 0 for every other type."""

@@ -12,12 +12,10 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.tensors import Tensor
 
 from .. import binding as ts
-from ..binding.element_types import numpy_dtype
+from ..binding.meshes import numpy_dtype
 from ..numerics.formats import dtype
 from .requests import checked
 from .session_state import SessionState
-
-__all__ = ["BindingMethods"]
 
 
 class BindingMethods(SessionState):

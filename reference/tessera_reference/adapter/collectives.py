@@ -1,22 +1,59 @@
-"""The collectives methods of the reference."""
+"""The collectives methods of the reference: data, algorithms and costs, messages, queues, programs, payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tessera_conformance.tensors import Tensor
 
+from ..abi import Failure, Status
+from ..abi.status import invalid
 from ..collectives import all_reduce, run
-from ..collectives.point_to_point import send_recv
-from ..collectives.selection import select
-from .descriptors import read_descriptor
-from .outcomes import array, tensor
-from .requests import checked
+from ..collectives.chunks import check_chunks, chunks_of, read_chunk_size
+from ..collectives.compression import (
+    Compression,
+    TensorType,
+    compress,
+    densify,
+    feed_back,
+    pack,
+    read_compression,
+    sparsify,
+    unpack,
+)
+from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, edges, graph_nodes, route, topology_of
+from ..collectives.operations import OPERATIONS, messages, send_recv
+from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
+from ..collectives.programs import find_function, require_runnable, run_program
+from ..collectives.queues import (
+    INFLIGHT,
+    MAX_INFLIGHT,
+    PIPELINES,
+    Bucket,
+    Run,
+    Slot,
+    dispatch,
+    idle,
+    require_sizes,
+    simulate,
+)
+from ..collectives.schedules import require_known, require_within
+from ..collectives.selection import Knobs, Limits, Measurement, estimate, overlap_score, select, tune
+from ..collectives.travel import Cut, Transfer, algorithms, travel
+from ..graph.execution import bind_on_mesh
+from ..ir.targets import DEFAULT, target_of
+from ..ir.text import print_module
+from ..mesh.topology import Topology
+from ..numerics import formats
+from ..numerics.formats import shown
+from ..runtime.traces import chunk_trace
+from .outcomes import array, outcomes, read_descriptor, statuses, tensor, unit_of, unit_told
+from .requests import checked, function_message
 from .session_state import SessionState
-from .statuses import statuses
 
-__all__ = ["CollectivesMethods"]
+# The collectives methods of the reference.
 
 
 class CollectivesMethods(SessionState):
@@ -104,3 +141,460 @@ def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[
     sizes = [len(inputs[rank].data) for rank in group]
     bytes = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
     return select(operation, bytes, max(len(group), 1)).algorithm
+
+
+# The methods on topology, transports, selection, costs and the autotuner of the collectives.
+
+
+class CollectiveChoiceMethods(SessionState):
+    """How collectives travel over a machine, and why (collectives spec 3 and 5)."""
+
+    @checked
+    def collectives_topology(self, *, topology: str) -> dict[str, Any]:
+        """The graph."""
+        with statuses():
+            found = topology_of(topology)
+        return {
+            "nodes": [asdict(each) for each in graph_nodes(found)],
+            "edges": [asdict(each) for each in edges(found)],
+        }
+
+    @checked
+    def collectives_route(
+        self,
+        *,
+        topology: str,
+        source: int,
+        target: int,
+        path: str = "auto",
+        down: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The transport between two devices."""
+        with statuses():
+            found = route(topology_of(topology), source, target, path, down, environment)
+        return {"path": found.path, "links": list(found.links), "fallback": found.fallback}
+
+    @checked
+    def collectives_select(
+        self,
+        *,
+        collective: str,
+        bytes: int,
+        ranks: int,
+        topology: str | None = None,
+        algorithm: str = "auto",
+        tuned: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The algorithm, and why."""
+        with statuses():
+            machine = None if topology is None else topology_of(topology)
+            found = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
+        return asdict(found) | {"table": [asdict(row) for row in found.table]}
+
+    @checked
+    def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
+        """What the topology allows."""
+        with statuses():
+            most = check_chunks(topology_of(topology), chunk_bytes, max_inflight)
+        return {name: {"least": 1, "most": value} for name, value in asdict(most).items()}
+
+    @checked
+    def collectives_estimate(self, *, alpha: int, hops: int, bytes: int, bandwidth: int) -> dict[str, Any]:
+        """The duration of a chunk."""
+        with statuses():
+            return {"picoseconds": estimate(alpha, hops, bytes, bandwidth)}
+
+    @checked
+    def collectives_overlap_score(
+        self, *, compute: Sequence[Sequence[int]], communication: Sequence[Sequence[int]]
+    ) -> dict[str, Any]:
+        """How well the queues overlap."""
+        with statuses():
+            score = overlap_score(compute, communication)
+        return {"score": {"numerator": score.numerator, "denominator": score.denominator}}
+
+    @checked
+    def collectives_tune(
+        self,
+        *,
+        measurements: Sequence[Mapping[str, Any]],
+        knobs: Mapping[str, Any],
+        limits: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The knobs after each measurement."""
+        with statuses():
+            measured = [Measurement(**each) for each in measurements]
+            steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
+        return {"steps": [asdict(step.knobs) | {"pinned": step.pinned} for step in steps]}
+
+
+# The methods on the time and the credits of messages.
+
+
+_LATEST = (1 << 63) - 1
+
+
+class CollectiveTravelMethods(SessionState):
+    """How the messages of collectives pass over links (collectives spec 4 and 6)."""
+
+    @checked
+    def collectives_transfers(
+        self,
+        *,
+        operation: str,
+        algorithm: str,
+        count: int,
+        element_bytes: int,
+        topology: str,
+        devices: Sequence[int] | None = None,
+        root: int = 0,
+        chunk: int | None = None,
+        down: Sequence[str] = (),
+        path: str = "auto",
+        cuts: Sequence[Mapping[str, Any]] = (),
+        trace: bool = False,
+    ) -> dict[str, Any]:
+        """All transfers, in order of arrival or loss."""
+        with statuses():
+            require_known("collective", "operation", operation, OPERATIONS)
+            require_known("collective", "path", path, ("auto", *PATHS))
+            machine, cut = topology_of(topology), frozenset(down)
+            links = tuple(link.name for link in machine.links)
+            failing = [Cut(**each) for each in cuts]
+            for each in failing:
+                require_within("collective", f"time of the cut of {each.link}", each.at, 0, _LATEST)
+            for name in (*down, *(each.link for each in failing)):
+                require_known("collective", "link", name, links)
+            used = [each.id for each in machine.devices] if devices is None else list(devices)
+            if len(set(used)) != len(used):
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
+            nodes = machine.by_node(used)
+            used = [each for node in nodes for each in node]
+            require_within("collective", "root", root, 0, len(used) - 1)
+            sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
+            if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
+                given = f"algorithm {algorithm!r} for devices {used}"
+                raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"one of {', '.join(possible)}")
+            found = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
+        told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk, machine.links)} if trace else {}
+        duration = max((each.end for each in found), default=0)
+        return {"transfers": [_delivered_message(each) for each in found], "duration": duration, **told}
+
+    @checked
+    def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
+        """A limiter of its own links."""
+        with statuses():
+            limiter = CreditLimiter(credits)
+        self._limiters.append(limiter)
+        return {"limiter": len(self._limiters)}
+
+    @checked
+    def collectives_acquire(self, *, limiter: int, ready: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The chunk that may be issued."""
+        with statuses():
+            chunks = [ReadyChunk(each["id"], tuple(each["links"])) for each in ready]
+            return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
+
+    @checked
+    def collectives_release(self, *, limiter: int, chunk: str) -> dict[str, Any]:
+        """A chunk has arrived."""
+        with statuses():
+            self._limiter("collectives.release", limiter).release(chunk)
+        return {}
+
+    def _limiter(self, function: str, number: int) -> CreditLimiter:
+        require_within(function, "limiter", number, 1, len(self._limiters))
+        return self._limiters[number - 1]
+
+
+def _delivered_message(each: Transfer) -> dict[str, Any]:
+    sent = each.sent
+    place = {"step": sent.step, "source": sent.source, "target": sent.target, "first": sent.first, "count": sent.count}
+    lost = {"lost": True} if each.lost else {}
+    return {**place, "links": list(each.links), "start": each.start, "end": each.end, **lost}
+
+
+# The methods on the two queues of a device and the pipelines made of them.
+
+
+class CollectiveQueueMethods(SessionState):
+    """How collectives and computations share the time of devices (collectives spec 4.1 and 7)."""
+
+    @checked
+    def collectives_simulate(
+        self,
+        *,
+        units: Sequence[Mapping[str, Any]],
+        topology: str,
+        devices: Sequence[int] | None = None,
+        max_inflight: int = MAX_INFLIGHT,
+    ) -> dict[str, Any]:
+        """When each unit ran on each device."""
+        with statuses():
+            machine = topology_of(topology)
+            ranks = len(_used(machine, devices))
+            run = simulate([unit_of(each, ranks) for each in units], machine, devices, max_inflight)
+        return _run_message(run)
+
+    @checked
+    def collectives_pipeline(
+        self,
+        *,
+        kind: str,
+        layers: int,
+        bytes: int,
+        picoseconds: int,
+        topology: str,
+        devices: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """The units of a pipeline, and when each ran."""
+        with statuses():
+            require_known("pipeline", "kind", kind, tuple(PIPELINES))
+            require_sizes(layers, bytes, picoseconds)
+            machine = topology_of(topology)
+            units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
+            run = simulate(units, machine, devices, INFLIGHT)
+        return {"units": [unit_told(each) for each in units], **_run_message(run)}
+
+    @checked
+    def collectives_dispatch(
+        self, *, inputs: Sequence[Tensor], experts: Sequence[Sequence[int]], count: int, dtype: str | None = None
+    ) -> dict[str, Any]:
+        """What the ranks of experts get, bucket by bucket."""
+        with statuses():
+            wire = None if dtype is None else formats.dtype(dtype)
+            found = dispatch([array(each) for each in inputs], experts, count, wire)
+        return {"buckets": [_bucket(each) for each in found]}
+
+
+def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
+    return machine.devices if devices is None else devices
+
+
+def _run_message(run: Run) -> dict[str, Any]:
+    timeline = []
+    for slot in run.slots:
+        told = asdict(slot)
+        timeline.append({name: value for name, value in told.items() if value is not None})
+    queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
+    return {"timeline": timeline, "duration": run.duration, "idle": queues}
+
+
+def _bucket(bucket: Bucket) -> dict[str, Any]:
+    return {
+        "experts": list(bucket.experts),
+        "rows": bucket.rows,
+        "counts": [list(each) for each in bucket.counts],
+        "outputs": [tensor(each) for each in bucket.outputs],
+    }
+
+
+# The methods of the reference for programs of the dialect of collectives: read, execute, plan.
+
+
+TARGET = target_of(DEFAULT)
+
+
+class CollectiveProgramMethods(SessionState):
+    """Texts of Graph IR in which collectives yield futures."""
+
+    @checked
+    def collectives_read(self, *, text: str) -> dict[str, Any]:
+        """What a text says, and the text that says the same."""
+        with outcomes():
+            modules = self.compiler.text("graph", text, TARGET)
+        functions = [function_message(function) for module in modules for function in module.functions.values()]
+        return {"functions": functions, "text": "".join(print_module(module) for module in modules)}
+
+    @checked
+    def collectives_execute(
+        self,
+        *,
+        text: str,
+        function: str,
+        ranks: Sequence[Mapping[str, Tensor]],
+        mesh: str | None = None,
+        level: str = "strict",
+    ) -> dict[str, Any]:
+        """The results of a function on every rank; fast is given the deterministic bits."""
+        with statuses(), outcomes():
+            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
+            results = run_program(module, found, inputs, mesh, level)
+        return {"ranks": [{"outputs": [tensor(result) for result in each]} for each in results]}
+
+    @checked
+    def collectives_plan(
+        self,
+        *,
+        text: str,
+        function: str,
+        tile: int | None = None,
+        max_inflight: int | None = None,
+        depth: int | None = None,
+    ) -> dict[str, Any]:
+        """The units of a function, in order."""
+        with statuses(), outcomes():
+            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            return {
+                "units": [
+                    _unit(each) for each in plan_function(module, found, Options(tile, max_inflight, depth)).units
+                ]
+            }
+
+    @checked
+    def collectives_execute_plan(
+        self,
+        *,
+        text: str,
+        function: str,
+        ranks: Sequence[Mapping[str, Tensor]],
+        mesh: str | None = None,
+        level: str = "strict",
+        tile: int | None = None,
+        max_inflight: int | None = None,
+        depth: int | None = None,
+        seed: int | None = None,
+        topology: str | None = None,
+        picoseconds: int = 0,
+    ) -> dict[str, Any]:
+        """The results of the units of a plan on every rank, what happened in which order, and when."""
+        with statuses(), outcomes():
+            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            require_runnable(module, found, lossy=level == "fast")
+            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
+            running, arguments = bind_on_mesh(module, found, inputs, mesh)
+            plan = plan_function(module, found, Options(tile, max_inflight, depth))
+            groups = groups_of(plan, module, found, running)
+            results, progress = run_plan(module, found, plan, arguments, groups, seed, level)
+            times = {}
+            if topology is not None:
+                run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
+                times = {"timeline": [_slot(each) for each in run.slots], "duration": run.duration}
+        outputs = [{"outputs": [tensor(result) for result in each]} for each in results]
+        order = [asdict(each) for each in progress]
+        return {"ranks": outputs, "units": [_unit(each) for each in plan.units], "order": order, **times}
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    """A slot of a unit, by its number."""
+    unit = int(slot.id.partition("/")[0])
+    return {"unit": unit, "queue": slot.queue, "device": slot.device, "start": slot.start, "end": slot.end}
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    """A unit with the members that it has."""
+    members = {name: value for name, value in asdict(unit).items() if value is not None}
+    if unit.chunk is not None:
+        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
+    return {name: value for name, value in members.items() if name not in ("parts", "folds") or value}
+
+
+# The methods on what travels: chunks, compressed and packed tensors, residuals, largest elements.
+
+
+class PayloadMethods(SessionState):
+    """Chunking and compression, of one tensor at a time (collectives spec 2.3 and 2.5)."""
+
+    @checked
+    def collectives_chunks(
+        self,
+        *,
+        shape: Sequence[int],
+        dtype: str,
+        chunk: Any = None,
+        chunk_bytes: Any = None,
+        tile: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """Which elements travel together."""
+        function = "collectives.chunks"
+        with statuses():
+            size = read_chunk_size(function, chunk, chunk_bytes)
+            rows, columns = _tile(function, tile)
+            found = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
+        return {"chunks": [asdict(each) for each in found]}
+
+    @checked
+    def collectives_compress(
+        self, *, input: Tensor, dtype: Any, qscheme: Any = None, block: Any = None
+    ) -> dict[str, Any]:
+        """What of a tensor travels, and what arrives."""
+        function = "collectives.compress"
+        with statuses():
+            compression = read_compression(function, dtype, qscheme, block)
+            found = compress(function, array(input), compression)
+        answer: dict[str, Any] = {"payload": tensor(found.payload), "restored": tensor(found.restored)}
+        if found.scales is not None:
+            answer |= {"scales": tensor(found.scales), "block": compression.block}
+        return answer
+
+    @checked
+    def collectives_pack(
+        self, *, inputs: Sequence[Tensor], dtype: Any = None, qscheme: Any = None, block: Any = None
+    ) -> dict[str, Any]:
+        """The bytes of a buffer of tensors."""
+        with statuses():
+            compression = _compression("collectives.pack", dtype, qscheme, block)
+            return {"wire": pack([array(each) for each in inputs], compression).hex()}
+
+    @checked
+    def collectives_unpack(
+        self,
+        *,
+        wire: bytes,
+        tensors: Sequence[Mapping[str, Any]],
+        dtype: Any = None,
+        qscheme: Any = None,
+        block: Any = None,
+    ) -> dict[str, Any]:
+        """The tensors of a buffer."""
+        with statuses():
+            compression = _compression("collectives.unpack", dtype, qscheme, block)
+            types = [TensorType(formats.dtype(each["dtype"]), tuple(each["shape"])) for each in tensors]
+            return {"outputs": [tensor(each) for each in unpack(wire, types, compression)]}
+
+    @checked
+    def collectives_feedback(
+        self, *, gradients: Sequence[Tensor], dtype: Any, qscheme: Any = None, block: Any = None
+    ) -> dict[str, Any]:
+        """What is sent and kept, step by step."""
+        function = "collectives.feedback"
+        with statuses():
+            compression = read_compression(function, dtype, qscheme, block)
+            steps = feed_back(function, [array(each) for each in gradients], compression)
+        return {
+            "sent": [tensor(each.sent) for each in steps],
+            "residuals": [tensor(each.residual) for each in steps],
+        }
+
+    @checked
+    def collectives_sparsify(self, *, input: Tensor, k: Any) -> dict[str, Any]:
+        """The largest elements, and what stays behind."""
+        with statuses():
+            found = sparsify("collectives.sparsify", array(input), k)
+        return {"indices": tensor(found.indices), "values": tensor(found.values), "rest": tensor(found.rest)}
+
+    @checked
+    def collectives_densify(self, *, indices: Tensor, values: Tensor, shape: Sequence[int]) -> dict[str, Any]:
+        """A tensor of some elements."""
+        with statuses():
+            return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
+
+
+def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:
+    """None where nothing is said of a wire."""
+    unsaid = dtype is None and qscheme is None and block is None
+    return None if unsaid else read_compression(function, dtype, qscheme, block)
+
+
+def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:
+    """The rows and columns of a tile; of one element where none is given."""
+    if tile is None:
+        return 1, 1
+    if len(tile) != 2:
+        raise invalid(function, f"tile has {len(tile)} extents", "2: rows and columns")
+    if any(type(each) is not int or each < 1 for each in tile):
+        raise invalid(function, f"tile {shown(list(tile))}", "extents from 1 on")
+    return tile[0], tile[1]

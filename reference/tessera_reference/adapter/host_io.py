@@ -8,19 +8,14 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 
 from ..abi.status import Failure
-from ..host_io.description import description
-from ..host_io.endpoint import MOST_SUNK, Endpoint
+from ..host_io.endpoint import MOST_SUNK, Endpoint, timeline
 from ..host_io.errors import RequestFailed
-from ..host_io.latency import Hop, components, traced
-from ..host_io.machine import MOST_PLACES, MachineSize, Place
-from ..host_io.timeline import timeline
-from ..mesh.choice_policies import Seeded
+from ..host_io.machine import MOST_PLACES, Hop, MachineSize, Place, components, description, traced
+from ..mesh.engine import Seeded
 from ..numerics.errors import InvalidArgument
-from ..runtime.bridged_programs import run_example
+from ..runtime.bridged import run_example
 from .requests import checked
 from .session_state import SessionState
-
-__all__ = ["HostIoMethods"]
 
 
 class HostIoMethods(SessionState):

@@ -15,13 +15,10 @@ from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
-from ..schedule.stated import verify_stated_schedules
-from .levels import function_message
+from ..schedule.lowering import verify_stated_schedules
 from .outcomes import array, diagnostic, outcomes, tensor
-from .requests import checked
+from .requests import checked, function_message
 from .session_state import SessionState
-
-__all__ = ["LanguageMethods"]
 
 TARGET = target_of(DEFAULT)
 OPTIONS = Options()
@@ -139,7 +136,8 @@ class LanguageMethods(SessionState):
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
-    from ..levels.emission import OtherVendor, emit_all
+    from ..levels.emission import emit_all
+    from ..target_ir.emission.machine_code import OtherVendor
 
     try:
         return emit_all(modules, to, target, options)

@@ -1,23 +1,30 @@
-"""From the reference's own values and exceptions to those of the protocol."""
+"""Writing answers of the protocol: tensors, refusals, statuses, descriptors and units of work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.observations import Diagnostic
 from tessera_conformance.tensors import Tensor
 
-from ..graph.execution import InputMismatch, UnknownFunction
+from ..abi.policy import Descriptor, StableMath
+from ..abi.status import Failure
+from ..collectives.queues import Collective, Compute, Unit
+from ..graph.execution import UnknownFunction
+from ..graph.interpreter import InputMismatch
 from ..ir import diagnostics
-from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..ir.missing_tool import MissingTool
+from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
 from ..numerics.array import Array
+from ..numerics.attributes import tree
 from ..numerics.errors import ShapeMismatch
-from ..numerics.formats import dtype
+from ..numerics.formats import NumericsFailure, dtype
+from .requests import COLLECTIVE, names_within
 
-__all__ = ["array", "diagnostic", "outcomes", "tensor"]
+# From the reference's own values and exceptions to those of the protocol.
 
 
 @contextmanager
@@ -62,3 +69,58 @@ def array(given: Tensor) -> Array:
 def tensor(result: Array) -> Tensor:
     """An array as a tensor of the protocol."""
     return Tensor(result.dtype.name, result.shape, result.to_bits())
+
+
+# Failures as rejections with a status of the runtime.
+
+
+@contextmanager
+def statuses() -> Iterator[None]:
+    """Turn failures of the runtime and of the arithmetic into rejections with a status."""
+    try:
+        yield
+    except Failure as failure:
+        raise Refusal(failure.status.name, "call", str(failure)) from None
+    except NumericsFailure as failure:
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(failure)) from None
+
+
+# Determinism descriptors as messages have them (runtime spec 11).
+
+
+def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
+    """A determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
+    given = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
+    if "reduction_order" in given:
+        given["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", given["reduction_order"])
+    if "stable" in given:
+        allowed = [field.name for field in fields(StableMath)]
+        given["stable"] = StableMath(**names_within("tessLaunch", "descriptor.stable", given["stable"], allowed))
+    return Descriptor(**given)
+
+
+# Units of work as the two queues of a device hold them, from and to what messages have.
+
+
+def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
+    """The unit of these members, on all of so many ranks unless it names some."""
+    given: dict[str, Any] = {n: tuple(each) if isinstance(each, list | tuple) else each for n, each in members.items()}
+    given.setdefault("ranks", tuple(range(ranks)))
+    if given.pop("queue") == "compute":
+        return Compute(**given)
+    return Collective(**given.pop("collective"), **given)
+
+
+def unit_told(unit: Unit) -> dict[str, Any]:
+    """A unit as the protocol has it."""
+    told: dict[str, Any] = {
+        "id": unit.id,
+        "ranks": list(unit.ranks),
+        "after": list(unit.after),
+        "priority": unit.priority,
+    }
+    if isinstance(unit, Compute):
+        return {**told, "queue": "compute", "picoseconds": unit.picoseconds}
+    qos = {} if unit.qos is None else {"qos": unit.qos}
+    collective = {name: getattr(unit, name) for name in COLLECTIVE}
+    return {**told, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}

@@ -1,16 +1,12 @@
-"""Reading the parameters of the protocol's methods: what is malformed is refused, what is unknown is ignored.
-
-How a parameter is read follows from its type in the interface (`interface.toml` of each chapter). The harness may add
-optional parameters, so a method takes any (docs/protocol.md, "Versions"); one that is missing, or not of its type, is
-refused with TESS_ERR_INVALID_VALUE, by name, with what was found and what is allowed.
-"""
+"""Reading the parameters of protocol methods: malformed ones are refused, unknown ones ignored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.interface import interface
@@ -26,15 +22,309 @@ from tessera_conformance.interface.types import (
 )
 from tessera_conformance.tensors import Tensor
 
+from ..abi.status import AbiVersion
+from ..host_io.machine import MachineSize, Place
+from ..ir.attributes import ByteCount
+from ..ir.module import Function, Instruction
+from ..ir.operation import AttributeValue
+from ..ir.targets import TARGETS, Target, target_of
+from ..ir.types import Shard
+from ..mesh.axes import MeshAxes
 from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
 from ..numerics.errors import InvalidArgument
-from .host_values import host_buffer, machine_size, place
-from .levels import schedule, target
-from .records import members_of, number, pair
-from .values import axes, config, data, list_of, memory, object_of, texts_by_name, version
-from .work_units import work_unit
+from ..numerics.formats import DType
 
-__all__ = ["checked", "is_scalar", "reader_of", "reading"]
+if TYPE_CHECKING:
+    from ..runtime.launches import LaunchConfig
+    from ..schedule.options import Options
+
+# Reading the values that the protocol's messages have and JSON has not: bytes, versions, axes, launch configurations.
+#
+# A reader takes the operation, the name of the argument and what was found, and raises `InvalidArgument`.
+
+
+AXES = tuple(field.name for field in fields(MeshAxes))
+CONFIG = ("grid", "block", "shmemBytes", "flags")
+
+
+def data(operation: str, name: str, value: Any) -> bytes:
+    """Read bytes: lower-case hexadecimal digits, two a byte, in order of address."""
+    try:
+        found = bytes.fromhex(text(operation, name, value))
+    except ValueError:
+        found = None
+    if found is None or found.hex() != value:
+        raise InvalidArgument(operation, name, value, "lower-case hexadecimal digits, two a byte")
+    return found
+
+
+def memory(operation: str, name: str, value: Any) -> bytes | int | None:
+    """Read bytes, or the address where they are; None is NULL."""
+    if value is None or type(value) is int:
+        return value
+    return data(operation, name, value)
+
+
+def mapping(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+    """Read an object: names and their values."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidArgument(operation, name, value, "an object")
+    return value
+
+
+def object_of(member: Reader | None) -> Reader:
+    """Return a reader of an object whose values `member` reads."""
+
+    def read(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+        found = mapping(operation, name, value)
+        return found if member is None else {each: member(operation, f"{name}.{each}", found[each]) for each in found}
+
+    return read
+
+
+def names_within(operation: str, name: str, value: Any, allowed: Collection[str]) -> Mapping[str, Any]:
+    """Read an object that holds no names but those allowed."""
+    found = mapping(operation, name, value)
+    for each in found:
+        if each not in allowed:
+            raise InvalidArgument(operation, f"{name}, a name in it,", each, "one of " + ", ".join(allowed))
+    return found
+
+
+def texts_by_name(operation: str, name: str, value: Any) -> Mapping[str, str]:
+    """Read an object whose values are texts."""
+    found = mapping(operation, name, value)
+    for each, member in found.items():
+        if not isinstance(member, str):
+            raise InvalidArgument(operation, f"{name}.{each}", member, "a text")
+    return found
+
+
+def list_of(kind: type, allowed: str) -> Reader:
+    """Return a reader of a list whose items are of exactly one type."""
+
+    def read(operation: str, name: str, value: Any) -> Sequence[Any]:
+        if not isinstance(value, list | tuple) or not all(type(each) is kind for each in value):
+            raise InvalidArgument(operation, name, value, allowed)
+        return value
+
+    return read
+
+
+def version(operation: str, name: str, value: Any) -> AbiVersion:
+    """Read major and minor."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise InvalidArgument(operation, name, value, "a list of major and minor")
+    number = whole(0, 0xFFFF)
+    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
+
+
+def axes(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+    """Read the axes of a mesh, some or all."""
+    return names_within(operation, name, value, AXES)
+
+
+def config(operation: str, name: str, value: Any) -> LaunchConfig:
+    """Read the configuration of a launch."""
+    from ..runtime.launches import LaunchConfig
+
+    given = mapping(operation, name, value)
+    for each in CONFIG:
+        if each not in given:
+            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+    return LaunchConfig(**{each: given[each] for each in CONFIG})
+
+
+# Reading objects whose members are those of a dataclass: names, which of them must be there, and their types.
+#
+# A reader takes the operation, the name of the argument and what was found, and raises `InvalidArgument`.
+
+
+number = whole(-(1 << 63), (1 << 63) - 1)
+"""A whole number; the method says what it may be."""
+
+
+def pair(operation: str, name: str, value: Any) -> tuple[int, int]:
+    """Read two whole numbers."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise InvalidArgument(operation, name, value, "a list of two whole numbers")
+    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
+
+
+FIELD_READERS: Mapping[str, Reader] = {"int": number, "str": text, "tuple[int, int]": pair}
+"""By the annotation of a field."""
+
+
+def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
+    """Return a reader of an object with the fields of a dataclass, which is found when the first object is read.
+
+    Fields with a default may be left out.
+    """
+
+    def read(operation: str, name: str, value: Any) -> dict[str, Any]:
+        declared = {field.name: field for field in fields(dataclass())}
+        found = names_within(operation, name, value, declared)
+        for each, field in declared.items():
+            if each not in found and field.default is MISSING:
+                raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+        return {
+            each: FIELD_READERS[str(declared[each].type)](operation, f"{name}.{each}", found[each]) for each in found
+        }
+
+    return read
+
+
+# Reading the objects that the methods of the endpoint take: machines, places, buffers of the host.
+
+
+machine_size = members_of(lambda: MachineSize)
+
+
+def place(operation: str, name: str, value: Any) -> Place:
+    """Read SIP, cube and PE."""
+    found = _members(operation, name, value, Place._fields)
+    return Place(*(number(operation, f"{name}.{each}", found[each]) for each in Place._fields))
+
+
+def host_buffer(operation: str, name: str, value: Any) -> dict[str, Any]:
+    """Read the ids of a request and its bytes."""
+    readers = {"correlation_id": text, "request_id": text, "data": data}
+    found = _members(operation, name, value, tuple(readers))
+    return {each: read(operation, f"{name}.{each}", found[each]) for each, read in readers.items()}
+
+
+def _members(operation: str, name: str, value: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+    """Read an object with exactly these members."""
+    found = names_within(operation, name, value, wanted)
+    for each in wanted:
+        if each not in found:
+            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+    return dict(found)
+
+
+# Reading units of work in the protocol's messages.
+
+
+_names = list_of(str, "a list of texts")
+_numbers = list_of(int, "a list of whole numbers")
+
+MEMBERS: Mapping[str, Reader] = {
+    "id": text,
+    "queue": one_of("compute", "comm"),
+    "after": _names,
+    "ranks": _numbers,
+    "priority": number,
+}
+COMPUTE: Mapping[str, Reader] = {**MEMBERS, "picoseconds": number}
+COLLECTIVE: Mapping[str, Reader] = {
+    "operation": text,
+    "algorithm": text,
+    "bytes": number,
+    "chunk_bytes": number,
+    "root": number,
+}
+REQUIRED = {
+    "compute": ("id", "picoseconds"),
+    "comm": ("id", "collective"),
+    "collective": ("operation", "algorithm", "bytes", "chunk_bytes"),
+}
+
+
+def work_unit(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+    """Read the members of a unit; `ranks` is left out where all are meant."""
+    both = {**COMM, **COMPUTE}
+    queue = both["queue"](operation, f"{name}.queue", names_within(operation, name, value, both).get("queue"))
+    return _read(operation, name, value, COMPUTE if queue == "compute" else COMM, REQUIRED[queue])
+
+
+def _read(
+    operation: str, name: str, value: Any, readers: Mapping[str, Reader], required: Sequence[str]
+) -> dict[str, Any]:
+    found = names_within(operation, name, value, readers)
+    for each in required:
+        if each not in found:
+            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+    return {each: readers[each](operation, f"{name}.{each}", found[each]) for each in found}
+
+
+def _collective(operation: str, name: str, value: Any) -> dict[str, Any]:
+    return _read(operation, name, value, COLLECTIVE, REQUIRED["collective"])
+
+
+COMM: Mapping[str, Reader] = {**MEMBERS, "collective": _collective, "qos": text, "fused": _names}
+
+# Reads targets and schedules, and writes lowered functions as messages.
+
+
+MOST = (1 << 31) - 1
+"""Of a tile or a depth."""
+
+
+def target(operation: str, name: str, value: Any) -> Target:
+    """Read the name of a target."""
+    if not isinstance(value, str) or value not in TARGETS:
+        raise InvalidArgument(operation, name, value, "one of " + ", ".join(TARGETS))
+    return target_of(value)
+
+
+def schedule(operation: str, name: str, value: Any) -> Options:
+    """Read how to schedule: what is left out follows from the program."""
+    from ..schedule.options import Options
+
+    readers = {"tile": _tile, "depth": whole(1, MOST), "prefetch": one_of("shared", "global", "none"), "fuse": switch}
+    given = names_within(operation, name, value, readers)
+    return Options(**{each: readers[each](operation, f"{name}.{each}", value) for each, value in given.items()})
+
+
+def _tile(operation: str, name: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        raise InvalidArgument(operation, name, value, "a list of m, n and k")
+    extent = whole(1, MOST)
+    return tuple(extent(operation, f"{name}[{i}]", each) for i, each in enumerate(value))
+
+
+def function_message(function: Function) -> dict[str, Any]:
+    """A function or kernel with its operations."""
+    return {
+        "name": function.name,
+        "kind": "kernel" if function.kernel or function.device else "func",
+        "arguments": [str(value.type) for value in function.parameters],
+        "results": [str(result) for result in function.results],
+        "attributes": {name: _plain(value) for name, value in function.attributes.items()},
+        "operations": [_operation(instruction) for instruction in function.body.walk()],
+    }
+
+
+def _operation(instruction: Instruction) -> dict[str, Any]:
+    attributes: Mapping[str, AttributeValue] = {**instruction.operation.attributes, **instruction.attributes}
+    return {
+        "name": instruction.operation.name,
+        "operands": [f"%{value.name}" for value in instruction.operands],
+        "results": [f"%{value.name}" for value in instruction.results],
+        "operand_types": [str(value.type) for value in instruction.operands],
+        "result_types": [str(value.type) for value in instruction.results],
+        "attributes": {name: _plain(value) for name, value in attributes.items()},
+        "effects": sorted(instruction.operation.effects),
+        "regions": len(instruction.regions),
+    }
+
+
+def _plain(value: AttributeValue) -> Any:
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, ByteCount):
+        return int(value)
+    if isinstance(value, Shard):
+        return str(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+# Reading the parameters of the protocol's methods: what is malformed is refused, what is unknown is ignored.
+#
+# How a parameter is read follows from its type in the interface (`interface.toml` of each chapter). The harness may
+# add optional parameters, so a method takes any (docs/protocol.md, "Versions"); one that is missing, or not of its
+# type, is refused with TESS_ERR_INVALID_VALUE, by name, with what was found and what is allowed.
+
 
 Method: TypeAlias = Callable[..., dict[str, Any]]
 
@@ -55,24 +345,24 @@ def _cut() -> type[Any]:
 
 
 def _limits() -> type[Any]:
-    from ..collectives.autotuner import Limits
+    from ..collectives.selection import Limits
 
     return Limits
 
 
 def _knobs() -> type[Any]:
-    from ..collectives.autotuner import Knobs
+    from ..collectives.selection import Knobs
 
     return Knobs
 
 
 def _measurement() -> type[Any]:
-    from ..collectives.autotuner import Measurement
+    from ..collectives.selection import Measurement
 
     return Measurement
 
 
-READERS: Mapping[str, Reader] = {
+PARAMETER_READERS: Mapping[str, Reader] = {
     "axes": axes,
     "choices": list_of(int, "a list of whole numbers"),
     "config": config,
@@ -158,7 +448,7 @@ def reader_of(declared: Type) -> Reader | None:
     """How a parameter of a type is read; None for a number without bounds and for what may be NULL, which pass."""
     match declared:
         case Named(name):
-            return READERS.get(name) or reader_of(interface().types[name].type)
+            return PARAMETER_READERS.get(name) or reader_of(interface().types[name].type)
         case Builtin("text"):
             return text
         case Builtin("bool"):
@@ -180,7 +470,7 @@ def reader_of(declared: Type) -> Reader | None:
 
 def is_scalar(declared: Type) -> bool:
     """Whether a type is a handle or a text, a number, a word or a truth value as JSON has it."""
-    if isinstance(declared, Named) and declared.name not in READERS:
+    if isinstance(declared, Named) and declared.name not in PARAMETER_READERS:
         return is_scalar(interface().types[declared.name].type)
     return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)
 

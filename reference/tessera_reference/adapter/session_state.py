@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..abi.policy import NumericsPolicy
-    from ..collectives.credits import CreditLimiter
+    from ..collectives.links import CreditLimiter
     from ..compilation.compiler import Compiler
     from ..host_io.endpoint import Endpoint
     from ..runtime import Runtime
     from ..wsp.executor.run import Run
-
-__all__ = ["SessionState"]
 
 FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
 """What is another one after every reset."""

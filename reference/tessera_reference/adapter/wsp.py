@@ -21,8 +21,6 @@ from ..wsp.targets import NAMES, Target, target
 from .requests import checked
 from .session_state import SessionState
 
-__all__ = ["WspMethods"]
-
 
 class WspMethods(SessionState):
     """Packages, and the runs of a session."""

@@ -4,14 +4,11 @@
 a status other than TESS_OK a `TesseraError`. Per-rank submission and graph replay are left to the runtime's extensions.
 """
 
+from ..abi.status import LaunchFlag
 from . import collectives, module
-from .arguments import ArgumentBuffer, pack_args
-from .contexts import Context, init, version
-from .device_arrays import DeviceArray, PinnedArray, copy
-from .errors import TesseraError
-from .launches import LaunchFlag, launch
-from .meshes import Event, Mesh, Stream, default_stream, mesh, synchronize
-from .modules import Kernel, Module
+from .contexts import Context, TesseraError, init, version
+from .launches import ArgumentBuffer, Kernel, Module, launch, pack_args
+from .meshes import DeviceArray, Event, Mesh, PinnedArray, Stream, copy, default_stream, mesh, synchronize
 
 __all__ = [
     "ArgumentBuffer",

@@ -10,17 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..abi.enumerations import CollOp
-from ..abi.status import Status
-from ..numerics.errors import shown
+from ..abi.status import CollOp, Status
+from ..numerics.formats import shown
 from ..runtime.api import Runtime
-from .device_arrays import DeviceArray
-from .errors import invalid, require
-from .host_arrays import host_array
-from .locking import locked
-from .meshes import DefaultStream, Mesh, Stream, stream_on
-
-__all__ = ["all_gather", "all_reduce", "broadcast", "reduce_scatter"]
+from .contexts import invalid, locked, require
+from .meshes import DefaultStream, DeviceArray, Mesh, Stream, host_array, stream_on
 
 OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
 

@@ -1,23 +1,100 @@
-"""Contexts, and the default context of calls that name none (runtime spec 4.1, 4.7, 4.8, 5)."""
+"""Contexts, the errors that the binding raises, and the lock around its calls (runtime spec 4.1, 4.7, 4.8, 5, 7)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from types import NoneType
-from typing import Protocol, TypeVar
+from functools import wraps
+from types import FunctionType, NoneType
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from ..abi.policy import NumericsPolicy
-from ..abi.status import Status
-from ..mesh.findings import Finding
+from ..abi.status import Failure, Status
+from ..mesh.memory import Finding
 from ..mesh.topology import Topology
 from ..runtime.api import Runtime
-from .errors import TesseraError, failures_raised, invalid, require
-from .locking import LOCK, locked, locked_class
 
-__all__ = ["Context", "current", "init", "version"]
+# The error that the binding raises where the runtime returns a status other than TESS_OK (runtime spec 5, 7).
+
+
+class TesseraError(Exception):
+    """A call that failed: its `status`, and a `message` that says what was given and what is expected."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(status, message)
+        self.status = status
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.status.name}: {self.message}"
+
+
+def invalid(function: str, given: str, allowed: str) -> TesseraError:
+    """The error for an argument that a function does not take."""
+    return _error(Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed))
+
+
+def require(function: str, name: str, given: Any, *types: type) -> None:
+    """Refuse an argument that is of none of these types. Raises `TesseraError`."""
+    if not isinstance(given, types):
+        allowed = " or ".join(each.__name__ for each in types)
+        raise invalid(function, f"{name} of type {type(given).__name__}", allowed)
+
+
+@contextmanager
+def failures_raised() -> Iterator[None]:
+    """Raise as `TesseraError` what the values of the ABI refuse."""
+    try:
+        yield
+    except Failure as failure:
+        raise _error(failure) from None
+
+
+def _error(failure: Failure) -> TesseraError:
+    return TesseraError(failure.status, str(failure))
+
+
+# One lock around every call of the binding, so that threads may share contexts, meshes and streams.
+#
+# The simulated machine runs in the thread that waits for it; so a wait holds the lock until the work is done. Only
+# calls of the binding are locked: the arrays of the application are its own business.
+
+
+LOCK = threading.RLock()
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Class = TypeVar("Class", bound=type)
+
+
+def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The function, which runs while nothing else of the binding does."""
+
+    @wraps(function)
+    def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        with LOCK:
+            return function(*arguments, **named)
+
+    return run
+
+
+def locked_class(cls: Class) -> Class:
+    """The class, all of whose methods and properties are locked; a generator is so while it is made only."""
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, FunctionType):
+            setattr(cls, name, locked(member))
+        elif isinstance(member, property):
+            read = None if member.fget is None else locked(member.fget)
+            write = None if member.fset is None else locked(member.fset)
+            setattr(cls, name, property(read, write, doc=member.__doc__))
+    return cls
+
+
+# Contexts, and the default context of calls that name none (runtime spec 4.1, 4.7, 4.8, 5).
+
 
 Value = TypeVar("Value")
 

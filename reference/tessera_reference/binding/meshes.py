@@ -1,24 +1,203 @@
-"""Meshes, their streams, and the caller's memory that is mapped into them while work uses it (spec 4.2, 4.3, 5).
-
-Memory is mapped when work with it is submitted, and let go once every stream that work was submitted to has been
-synchronized. Until then the mesh keeps the array alive.
-"""
+"""Meshes, streams, and arrays of the host and of devices (runtime spec 4.2 to 4.4, 5, Appendix B)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import importlib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from types import NoneType
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
+from ..abi.status import CopyKind, MemKind
 from ..mesh.axes import AXES, MeshAxes
-from .contexts import Context, current
-from .errors import TesseraError, failures_raised, invalid, require
-from .host_arrays import HostArray
-from .locking import locked, locked_class
+from ..numerics.formats import DTYPES, DType, UnknownDType, shown
+from ..numerics.formats import dtype as dtype_called
+from .contexts import Context, TesseraError, current, failures_raised, invalid, locked, locked_class, require
 
-__all__ = ["DefaultStream", "Event", "Mesh", "Stream", "default_stream", "mesh", "stream_on", "synchronize"]
+# Dtypes of the ABI and what numpy, ml_dtypes and torch call them (runtime spec 5, Appendix B).
+#
+# numpy itself has neither bf16 nor fp8. Where ml_dtypes is installed its types stand for them, otherwise unsigned
+# integers that hold the storage codes.
+
+
+NUMPY_NAMES = {
+    "float8_e4m3fn": "fp8_e4m3",
+    "float8_e5m2": "fp8_e5m2",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float64": "fp64",
+    **{name: name for name in ("int8", "int16", "int32", "int64", "bool", "complex64", "complex128")},
+}
+"""The dtype of the ABI for each that numpy, ml_dtypes and, after `torch.`, torch know by this name."""
+
+ML_DTYPES = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2", "bf16": "bfloat16"}
+
+
+def abi_dtype(dtype: Any, function: str) -> DType:
+    """The dtype of the ABI for a numpy dtype. Raises `TesseraError` with what to do for one that has none."""
+    name = getattr(dtype, "name", None)
+    if name not in NUMPY_NAMES:
+        raise invalid(function, f"an array of {dtype}", _supported(str(name)))
+    if dtype.byteorder == ">":
+        raise invalid(
+            function, f"an array of big-endian {name}", "little-endian: array.astype(array.dtype.newbyteorder('<'))"
+        )
+    return DTYPES[NUMPY_NAMES[name]]
+
+
+def dtype_of(named: Any, function: str) -> DType:
+    """A dtype given as a name of the ABI ("bf16"), or as anything that numpy takes for one. Raises `TesseraError`."""
+    if isinstance(named, str) and named in DTYPES:
+        return dtype_called(named).storage
+    if named is None:  # which numpy takes for a default
+        raise invalid(function, "no dtype", _supported("None"))
+    try:
+        name = named if isinstance(named, str) else np.dtype(named).name
+        return dtype_called(NUMPY_NAMES.get(name, name))
+    except (TypeError, ValueError, UnknownDType):
+        raise invalid(function, f"dtype {shown(named)}", _supported(str(named))) from None
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """The numpy dtype in which arrays of the caller hold a dtype."""
+    if dtype.name in ML_DTYPES:
+        try:
+            types: Any = importlib.import_module("ml_dtypes")
+        except ImportError:
+            return np.dtype(np.uint8 if dtype.storage_bytes == 1 else np.uint16)
+        held: np.dtype[Any] = np.dtype(getattr(types, ML_DTYPES[dtype.name]))
+        return held
+    return np.dtype(np.float16) if dtype.name == "fp16" else dtype.carrier
+
+
+def _supported(name: str) -> str:
+    names = ", ".join(dict.fromkeys(NUMPY_NAMES.values()))
+    remedy = f"; the bytes of {name} can be passed as array.view({name[1:]})" if name in UNSIGNED else ""
+    return f"one of {names}{remedy or '; convert it with array.astype'}"
+
+
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+
+# Arrays of the caller, of any library, seen in place (runtime spec 5: zero-copy when possible; RT-05-08).
+#
+# numpy, torch and JAX arrays on the host, and whatever else speaks DLPack, the array interface or the buffer
+# protocol. Nothing is ever copied here: what cannot be seen in place is refused with what to do about it.
+
+
+@dataclass(frozen=True, eq=False)
+class HostArray:
+    """Contiguous host memory with a dtype and a shape. `values` is a view of it, of some type of the right width."""
+
+    dtype: DType
+    values: npt.NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each dimension."""
+        return self.values.shape
+
+    @property
+    def writable(self) -> bool:
+        """Whether the owner allows writing; arrays of JAX are never written."""
+        return self.values.flags.writeable
+
+    @property
+    def memory(self) -> memoryview:
+        """The bytes themselves."""
+        return self.values.reshape(-1).view(np.uint8).data
+
+    @property
+    def place(self) -> tuple[int, int, bool]:
+        """What distinguishes this memory from other memory, for as long as it lives."""
+        return self.values.__array_interface__["data"][0], self.values.nbytes, self.writable
+
+
+def is_array(given: Any) -> bool:
+    """Whether something is an array rather than a number."""
+    if isinstance(given, np.generic | bool | int | float | complex):
+        return False
+    if any(hasattr(given, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
+        return True
+    try:
+        return memoryview(given).nbytes >= 0
+    except TypeError:
+        return False
+
+
+def host_array(given: Any, function: str, codes_of: DType | None = None) -> HostArray:
+    """See an array in place; integers may be the storage codes of a dtype for which numpy has no type here.
+
+    Raises `TesseraError` for a dtype that the ABI lacks, an array that is scattered, and one that is not on the host.
+    """
+    values, dtype = _values(given, function)
+    if not values.flags.c_contiguous:
+        allowed = "contiguous memory in row-major order: np.ascontiguousarray(array), or array.contiguous() of torch"
+        raise invalid(function, f"an array of shape {values.shape} and strides {values.strides}", allowed)
+    if codes_of is not None and values.dtype == numpy_dtype(codes_of):
+        dtype = codes_of
+    return HostArray(dtype or abi_dtype(values.dtype, function), values)
+
+
+def _values(given: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
+    """A view of the memory and, where numpy does not know it, the dtype."""
+    if isinstance(given, np.ndarray):
+        return given, None
+    refused: list[str] = []
+    for view in (_codes_of_torch, np.from_dlpack, np.asarray) if is_array(given) else ():
+        try:
+            values = view(given)
+        except Exception as error:  # whatever the owner of the array raises
+            refused.append(str(error))
+            continue
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+            name = NUMPY_NAMES.get(_torch_name(given)) if view is _codes_of_torch else None
+            return _writable_twin(given, values), DTYPES[name] if name else None
+    reasons = f" ({'; '.join(refused)})" if refused else ""
+    allowed = "an array of numpy, torch or JAX on the host, a ts.DeviceArray, or np.asarray(...) of it"
+    raise invalid(function, f"a value of type {type(given).__name__}{reasons}", allowed)
+
+
+def _writable_twin(given: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """DLPack may show writable memory as read-only, for want of a flag in its first version: ask the owner again."""
+    if values.flags.writeable or not hasattr(given, "__array__"):
+        return values
+    again = np.asarray(given)
+    same = again.__array_interface__["data"][0] == values.__array_interface__["data"][0]
+    return again if same and again.dtype == values.dtype and again.shape == values.shape else values
+
+
+_CODES_OF_TORCH = {"bfloat16": "int16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
+"""Dtypes that torch cannot show to numpy, each with the integers that hold its codes."""
+
+
+def _torch_name(given: Any) -> str:
+    return str(getattr(given, "dtype", "")).removeprefix("torch.") if "torch" in sys.modules else ""
+
+
+def _codes_of_torch(tensor: Any) -> npt.NDArray[Any] | None:
+    """The storage codes of a tensor of torch that numpy has no type for; None for any other array."""
+    torch = sys.modules.get("torch")
+    name = _torch_name(tensor)
+    if torch is None or not isinstance(tensor, torch.Tensor) or name not in _CODES_OF_TORCH:
+        return None
+    if tensor.requires_grad:
+        raise ValueError("a tensor that requires gradients; use tensor.detach()")
+    return np.asarray(tensor.view(getattr(torch, _CODES_OF_TORCH[name])))
+
+
+# Meshes, their streams, and the caller's memory that is mapped into them while work uses it (spec 4.2, 4.3, 5).
+#
+# Memory is mapped when work with it is submitted, and let go once every stream that work was submitted to has been
+# synchronized. Until then the mesh keeps the array alive.
+
 
 Side = Literal["device", "host"]
 
@@ -231,3 +410,168 @@ def synchronize(stream: Stream | DefaultStream | None = None, context: Context |
         return
     for each in list(current("tessStreamSynchronize", context).meshes):
         each.synchronize(default_stream=stream is not None)
+
+
+# Arrays in the memory of a mesh and in pinned memory of the host (runtime spec 4.4, 5; AMB-RT-05).
+
+
+KINDS = {
+    (True, False): CopyKind.TESS_COPY_H2D,
+    (False, True): CopyKind.TESS_COPY_D2H,
+    (True, True): CopyKind.TESS_COPY_D2D,
+}
+"""By whether destination and source are of a device."""
+
+
+@locked_class
+class _Allocated(ABC):
+    """An array whose memory the runtime holds: its dtype, its shape, and one life."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any, function: str) -> None:
+        self.shape = _shape(shape, function)
+        self._dtype = dtype_of(dtype, function)
+        self._is_open = True
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the ABI."""
+        return self._dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one copy."""
+        return self.size * self._dtype.storage_bytes
+
+    def close(self) -> None:
+        """Free the memory. Closing twice is no error."""
+        if self._is_open:
+            self._is_open = False
+            self._free()
+
+    @abstractmethod
+    def _free(self) -> None:
+        """Give the memory back, unless what it belongs to has ended."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _read(self, data: bytes | memoryview) -> npt.NDArray[Any]:
+        held = np.frombuffer(bytearray(data), np.uint8)
+        return held.view(numpy_dtype(self._dtype)).reshape(self.shape)
+
+    def _same(self, array: Any, function: str) -> HostArray:
+        """An array of the caller with this dtype and shape. Raises `TesseraError`."""
+        given = host_array(array, function, self._dtype)
+        if (given.shape, given.dtype) != (self.shape, self._dtype):
+            allowed = f"{self._dtype}{list(self.shape)}"
+            raise invalid(function, f"an array {given.dtype}{list(given.shape)}", allowed)
+        return given
+
+
+@locked_class
+class DeviceArray(_Allocated):
+    """An array with a copy of its own on every rank of a mesh. Use it in a `with` statement, or `close` it."""
+
+    def __init__(self, mesh: Mesh, shape: Sequence[int], dtype: Any = "fp32") -> None:
+        """tessMalloc. Its bytes are nobody's until they are written. Raises `TesseraError`."""
+        require("tessMalloc", "mesh", mesh, Mesh)
+        super().__init__(shape, dtype, "tessMalloc")
+        self.mesh = mesh
+        self.pointer: int = mesh.context.value(mesh.context.runtime.tessMalloc(mesh.handle, max(self.nbytes, 1)))
+
+    def put(self, array: Any, rank: int | None = None, stream: Stream | DefaultStream | None = None) -> DeviceArray:
+        """Write an array to every rank, or to one, after the stream's work so far. Raises `TesseraError`."""
+        given = self._same(array, "tessMemcpyAsync")
+        on = stream_on(self.mesh, stream, "tessMemcpyAsync")
+        if rank is None:
+            copy(self, array, on)
+            on.synchronize()
+        else:
+            on.synchronize()
+            context = self.mesh.context
+            context.check(context.runtime.tessxPoke(self.mesh.handle, rank, self.pointer, bytes(given.memory)))
+        return self
+
+    def get(self, rank: int = 0, stream: Stream | DefaultStream | None = None) -> npt.NDArray[Any]:
+        """A copy of a rank's array, after the stream's work so far. Raises `TesseraError`."""
+        stream_on(self.mesh, stream, "tessMemcpyAsync").synchronize()
+        context = self.mesh.context
+        return self._read(context.value(context.runtime.tessxPeek(self.mesh.handle, rank, self.pointer, self.nbytes)))
+
+    def _free(self) -> None:
+        if self.mesh.is_open:
+            self.mesh.context.check(self.mesh.context.runtime.tessFree(self.mesh.handle, self.pointer))
+
+
+@locked_class
+class PinnedArray(_Allocated):
+    """An array in pinned memory of the host. Use it in a `with` statement, or `close` it."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any = "fp32", context: Context | None = None) -> None:
+        """tessHostAlloc. Raises `TesseraError`."""
+        super().__init__(shape, dtype, "tessHostAlloc")
+        self.context = current("tessHostAlloc", context)
+        self.pointer: int = self.context.value(
+            self.context.runtime.tessHostAlloc(max(self.nbytes, 1), int(MemKind.TESS_MEM_PINNED_HOST))
+        )
+
+    def put(self, array: Any) -> PinnedArray:
+        """Write an array, at once. Raises `TesseraError`."""
+        given = self._same(array, "tessHostAlloc")
+        self.context.check(self.context.runtime.tessxHostWrite(self.pointer, bytes(given.memory)))
+        return self
+
+    def get(self) -> npt.NDArray[Any]:
+        """A copy of what is in the memory now. Raises `TesseraError`."""
+        return self._read(self.context.value(self.context.runtime.tessxHostRead(self.pointer, self.nbytes)))
+
+    def _free(self) -> None:
+        if self.context.is_open:
+            self.context.check(self.context.runtime.tessHostFree(self.pointer))
+
+
+@locked
+def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = None) -> None:
+    """tessMemcpyAsync between device arrays, pinned arrays and arrays of the caller; one at least is of a device.
+
+    From the host every rank is written; to the host comes the array of rank 0 (AMB-RT-05). Raises `TesseraError` for
+    arrays that differ in dtype or shape, and for a destination that is read-only.
+    """
+    function = "tessMemcpyAsync"
+    device = next((each for each in (destination, source) if isinstance(each, DeviceArray)), None)
+    if device is None:
+        raise invalid(function, "two arrays of the host", "a ts.DeviceArray as one of the two")
+    on = stream_on(device.mesh, stream, function)
+    if not isinstance(destination, DeviceArray | PinnedArray) and not host_array(destination, function).writable:
+        raise invalid(function, "a destination that is read-only", "an array that may be written")
+    with device.mesh.submission(on):
+        pointers = [_pointer(each, device, function) for each in (destination, source)]
+        kind = int(KINDS[isinstance(destination, DeviceArray), isinstance(source, DeviceArray)])
+        context = device.mesh.context
+        context.check(context.runtime.tessMemcpyAsync(*pointers, device.nbytes, kind, on.handle))
+
+
+def _pointer(array: Any, like: DeviceArray, function: str) -> int:
+    """Where an array lies that has the dtype and shape of another. Raises `TesseraError`."""
+    if not isinstance(array, DeviceArray | PinnedArray):
+        return like.mesh.mapped(like._same(array, function), "host")
+    if (array.shape, array.dtype) != (like.shape, like.dtype):
+        given = f"an array {array.dtype}{list(array.shape)}"
+        raise invalid(function, given, f"{like.dtype}{list(like.shape)}, as the other array")
+    return array.pointer
+
+
+def _shape(shape: Sequence[int], function: str) -> tuple[int, ...]:
+    require(function, "shape", shape, int, tuple, list)
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not all(type(each) is int and each >= 0 for each in extents):
+        raise invalid(function, f"shape {extents}", "whole numbers from 0")
+    return extents

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from .contexts import Context
-from .modules import Module
-
-__all__ = ["load"]
+from .launches import Module
 
 
 def load(image: bytes, context: Context | None = None) -> Module:

@@ -1,27 +1,182 @@
-"""Makes the library for the Python that runs this: C source, headers, and files for pkg-config and CMake.
-
-The library is linked with the libpython of this Python, and finds it again by its path.
-"""
+"""Builds the shared library for the Python that runs this, from C source made of the headers."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
-from ..abi.header import extension_header, header
-from ..abi.version import RUNTIME_VERSION
+from cffi import FFI
 
-__all__ = ["CannotBuild", "build"]
+from ..abi.header import extension_header, header
+from ..abi.status import RUNTIME_VERSION
+
+# The C source of the library, made from the headers: what cffi has to know, and a function for each declaration.
+#
+# A function in C hands its arguments to the function in Python of its name, with `py_` before it. On the way handles
+# and pointers become numbers and structures their addresses, which Python reads fastest.
+
+
+MODULE = "_tessera"
+
+FUNCTION = re.compile(r"^tessStatus_t (tess\w+)\(([^;]*)\);", re.MULTILINE)
+STRUCTURE = re.compile(r"^typedef struct (?:\w+ )?\{[^}]*\} \w+;", re.MULTILINE)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+PARAMETER = re.compile(r"(.*?)\s*(\w+)")
+
+NUMBERS = ("size_t", "int64_t", "double", "int")
+STRUCTURES = ("tessMeshAxes", "tessLaunchConfig", "tessNumericsPolicy")
+PYTHON_ASKS = """
+  uintptr_t process_reserve(uint64_t* bytes);
+  int process_open(uintptr_t address, uint64_t bytes);
+  int process_close(uintptr_t address, uint64_t bytes);
+  int process_holds(uintptr_t address, uint64_t bytes);
+  const char* process_variable(size_t place);
+"""
+"""Functions of `library.c`."""
+
+START = """
+import sys
+from _tessera import ffi, lib
+
+answer = 0
+
+@ffi.def_extern()
+def py_alive():
+    return answer
+
+try:
+    from tessera_reference.c_library.serving import serve
+    serve(ffi, lib)
+    answer = 0x7E55
+except BaseException as error:
+    print(f"libtessera: {type(error).__name__}: {error}", file=sys.stderr)
+"""
+"""What the interpreter does first. The answer is ALIVE of `library.c`."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function: its type in C, and the type and the value that Python gets."""
+
+    type: str
+    name: str
+
+    @property
+    def crossing(self) -> tuple[str, str]:
+        """The type and the expression."""
+        kind, name = self.type, self.name
+        if kind in NUMBERS or kind in ("const char*", "const int*"):
+            return kind, name
+        if kind in STRUCTURES:
+            return f"const {kind}*", f"&{name}"
+        if kind.removeprefix("const ").rstrip("*") in STRUCTURES:
+            return kind, name
+        if (kind == "void*" and name == "out") or kind == "char*":
+            return "char*", f"(char*){name}"
+        if kind in ("int*", "int64_t*", "size_t*"):
+            return kind, name
+        if kind in ("void*", "const void*") or kind.endswith("_t"):
+            return "uintptr_t", f"(uintptr_t){name}"
+        if kind == "void**" or kind.endswith("_t*"):
+            return "uintptr_t*", f"(uintptr_t*){name}"
+        return "int", f"(int){name}"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a header."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def crossing(self) -> str:
+        """The prototype of the function in Python."""
+        return f"int py_{self.name}({', '.join(each.crossing[0] for each in self.parameters) or 'void'})"
+
+    @property
+    def definition(self) -> str:
+        """The function in C."""
+        taken = ", ".join(f"{each.type} {each.name}" for each in self.parameters) or "void"
+        handed = ", ".join(each.crossing[1] for each in self.parameters)
+        return f"""EXPORTED tessStatus_t {self.name}({taken}) {{
+  Arithmetic saved;
+  int status;
+  if (!enter(&saved)) return TESS_ERR_NOT_INITIALIZED;
+  status = py_{self.name}({handed});
+  leave(&saved);
+  return (tessStatus_t)status;
+}}
+"""
+
+
+def c_source() -> str:
+    """The text of the library. Raises `ValueError` for a header that cannot be read."""
+    standard = list(_functions(header()))
+    functions = [*standard, *_functions(extension_header())]
+    structures = [found[0] for found in STRUCTURE.finditer(COMMENT.sub("", header())) if "tessApi" not in found[0]]
+    ffi = FFI()
+    ffi.cdef("\n".join(structures) + PYTHON_ASKS)
+    ffi.cdef(
+        'extern "Python" {\n  int py_alive(void);\n' + "".join(f"  {each.crossing};\n" for each in functions) + "}"
+    )
+    ffi.set_source(MODULE, "\n".join(_text(standard, functions)))
+    ffi.embedding_api("")
+    ffi.embedding_init_code(START)
+    return _emitted(ffi)
+
+
+def _functions(text: str) -> Iterator[Function]:
+    for name, parameters in FUNCTION.findall(COMMENT.sub("", text)):
+        split = [] if parameters == "void" else [" ".join(each.split()) for each in parameters.split(",")]
+        yield Function(name, tuple(_parameter(each) for each in split))
+
+
+def _parameter(text: str) -> Parameter:
+    found = PARAMETER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"the header has a parameter {text!r}, which cannot be read")
+    return Parameter(found[1], found[2])
+
+
+def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterator[str]:
+    """The C text behind the headers: prototypes for Python, what every function does, the functions, the table."""
+    yield '#include "tessera.h"\n#include "tessera_ext.h"\n'
+    yield "static int py_alive(void);"
+    yield from (f"static {each.crossing};" for each in functions)
+    yield files(__package__).joinpath("library.c").read_text(encoding="utf-8")
+    yield from (each.definition for each in functions)
+    yield "static const tessApi api = {"
+    yield "  sizeof(tessApi), TESS_ABI_MAJOR, TESS_ABI_MINOR,"
+    yield "".join(f"  {each.name},\n" for each in standard) + "};\n"
+    yield "EXPORTED const tessApi* tessGetApi(void) { return &api; }"
+
+
+def _emitted(ffi: FFI) -> str:
+    """The whole source, with what cffi adds."""
+    written = StringIO()
+    with redirect_stdout(StringIO()):  # cffi announces what it does
+        ffi.emit_c_code(written)
+    return written.getvalue()
+
+
+# Makes the library for the Python that runs this: C source, headers, and files for pkg-config and CMake.
+#
+# The library is linked with the libpython of this Python, and finds it again by its path.
+
 
 DATA = (
     "lib/pkgconfig/tessera.pc",
@@ -50,7 +205,6 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
     python = _python_library()
     if find_spec("cffi") is None:
         raise CannotBuild("cffi is missing; install it: pip install 'tessera-conformance[cabi]'")
-    from .c_source import c_source  # needs cffi, which is an extra
 
     try:
         made = list(_data_files(output))

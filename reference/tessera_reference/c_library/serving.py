@@ -1,20 +1,462 @@
-"""Lets `library.c` call Python: each function of the headers is registered under its name."""
+"""The functions that `library.c` calls (runtime spec 4, 18).
 
+Values read from C, the runtime asked, answers written."""
+
+# ruff: noqa: N802, N803, the names are those of the C API
+
+# ruff: noqa: N802, N803, the names are those of the C API
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
-from ..abi.status import Status
+from ..abi.policy import NumericsPolicy
+from ..abi.status import Failure, Status, invalid
+from ..compilation.compiler import Compiler
+from ..mesh.axes import MeshAxes
 from ..numerics.environment import check_environment
-from ..runtime.entries import report
-from .extensions import Extensions
-from .functions import Functions
-from .process import Process, variables
-from .session import Session
+from ..runtime import Runtime
+from ..runtime.launches import LaunchConfig
+from ..runtime.state import report
 
-__all__ = ["serve"]
+if TYPE_CHECKING:
+    from ..adapter import ReferenceAdapter
+    from ..adapter.c_extensions import CFunction, Input, Output
+
+# The memory and the environment of the process that has loaded the library, asked through `library.c`.
+
+
+class Process:
+    """The `ProcessMemory` of a machine; `ffi` and `lib` are those of the library."""
+
+    def __init__(self, ffi: Any, lib: Any) -> None:
+        self._ffi = ffi
+        self._lib = lib
+        bytes = ffi.new("uint64_t*")
+        first = lib.process_reserve(bytes)
+        self.reserved = range(first, first + bytes[0])
+        self._opened: dict[int, int] = {}
+
+    def open(self, address: int, bytes: int) -> None:
+        """Let there be zeros at reserved addresses. Raises `MemoryError`."""
+        if not self._lib.process_open(address, bytes):
+            raise MemoryError(f"{bytes} bytes of the host")
+        self._opened[address] = bytes
+
+    def close(self, address: int, bytes: int) -> None:
+        """Let there be nothing any more."""
+        del self._opened[address]
+        self._lib.process_close(address, bytes)
+
+    def close_all(self) -> None:
+        """Let there be nothing at all reserved addresses."""
+        for address, bytes in tuple(self._opened.items()):
+            self.close(address, bytes)
+
+    def holds(self, address: int, bytes: int) -> bool:
+        """Whether something is mapped at all of these addresses, which are those of a process."""
+        return bool(self._lib.process_holds(address, bytes))
+
+    def view(self, address: int, bytes: int) -> memoryview:
+        """The bytes there, in place."""
+        return memoryview(self._ffi.buffer(self._ffi.cast("char*", address), bytes)).cast("B")
+
+
+def variables(ffi: Any, lib: Any) -> dict[str, str]:
+    """The environment variables as they are now, also those that the program has set since it began."""
+    return dict(_variables(ffi, lib))
+
+
+def _variables(ffi: Any, lib: Any) -> Iterator[tuple[str, str]]:
+    place = 0
+    while (entry := lib.process_variable(place)) != ffi.NULL:
+        name, _, value = ffi.string(entry).decode("utf-8", "surrogateescape").partition("=")
+        yield name, value
+        place += 1
+
+
+# What the library remembers between calls: a runtime, how the last call failed, and the adapter of extensions.
+
+
+Outcome = Mapping[str, Any]
+"""As the protocol has it: `rejected` or `unsupported`, and what it is."""
+
+
+class Session:
+    """A runtime on the memory of the process, another one after every reset."""
+
+    def __init__(self, process: Process, environment: Callable[[], dict[str, str]]) -> None:
+        self.process = process
+        self._environment = environment
+        self._compiler = Compiler()
+        self._last: tuple[str, Outcome] = ("", {})
+        """The text of a failure of an extension, and all that is known about it."""
+        self.runtime = self._new_runtime()
+
+    def _new_runtime(self) -> Runtime:
+        made = Runtime(compiler=self._compiler, process=self.process)
+        self._found = made.environment
+        return made
+
+    @cached_property
+    def adapter(self) -> ReferenceAdapter:
+        """What answers extensions; made when the first is called, since a program without any need not wait for it."""
+        from ..adapter import make
+
+        made = make()
+        made.runtime = self.runtime
+        return made
+
+    def read_environment(self) -> None:
+        """Let the next context find the variables of the process, unless an extension has said what it finds."""
+        if self.runtime.environment is self._found:
+            self.runtime.environment = self._found = self._environment()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.runtime.close()
+        self.runtime = self._new_runtime()
+        self.process.close_all()
+        self._last = ("", {})
+        if "adapter" in self.__dict__:
+            self.adapter.session_reset()
+            self.adapter.runtime = self.runtime
+
+    def fail(self, status: Status, text: str, outcome: Outcome) -> Status:
+        """Remember how an extension failed; returns its status."""
+        self._last = (text, outcome)
+        return report(self.runtime, status, text)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the last call that failed did; empty where none has."""
+        runtime = self.runtime
+        if runtime.last_status is Status.TESS_OK:
+            return {}
+        if runtime.last_error is self._last[0]:
+            return self._last[1]
+        return {"rejected": {"code": runtime.last_status.name, "phase": "call", "message": runtime.last_error}}
+
+
+# The functions of `tessera.h` as `library.c` calls them: their arguments read, their results written (runtime spec
+# 4).
+#
+# Handles and pointers arrive as numbers, structures by their address, enumerations as int; what a pointer points to
+# is read during the call. A function returns its status.
+
+
+INT_BYTES = 4
+SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+
+
+class Functions:
+    """One method for each function of the specification, of its name and in its order."""
+
+    def __init__(self, session: Session, ffi: Any) -> None:
+        self._session = session
+        self._string = ffi.string
+        self._unpack = ffi.unpack
+        self._cast = ffi.cast
+
+    # 4.1 Initialization and context
+
+    def tessInit(self, ctx: Any) -> int:
+        """Make a context."""
+        self._session.read_environment()
+        return self._made(ctx, "context", "tessInit")
+
+    def tessShutdown(self, ctx: int) -> int:
+        """End a context."""
+        return self._call("tessShutdown", ctx)
+
+    def tessGetVersion(self, major: Any, minor: Any, patch: Any) -> int:
+        """Tell the version."""
+        runtime = self._session.runtime
+        if not (major and minor and patch):
+            given = {"major": major, "minor": minor, "patch": patch}
+            status, _ = runtime.tessGetVersion(null=tuple(name for name, out in given.items() if not out))
+            return int(status)
+        status, (major[0], minor[0], patch[0]) = runtime.tessGetVersion()
+        return status  # type: ignore[no-any-return]
+
+    # 4.2 Mesh and devices
+
+    def tessMeshCreate(self, ctx: int, deviceIds: Any, nDevices: int, axes: Any, outMesh: Any) -> int:
+        """Make a mesh."""
+        runtime = self._session.runtime
+        try:
+            arranged = MeshAxes(axes.tp, axes.pp, axes.dp, axes.ep)
+        except Failure as failure:
+            return report(runtime, failure.status, str(failure))
+        return self._made(outMesh, "mesh", "tessMeshCreate", ctx, self._ints(deviceIds, nDevices), nDevices, arranged)
+
+    def tessMeshDestroy(self, mesh: int) -> int:
+        """End a mesh."""
+        return self._call("tessMeshDestroy", mesh)
+
+    # 4.3 Streams and events
+
+    def tessStreamCreate(self, mesh: int, priority: int, outStream: Any) -> int:
+        """Make a stream."""
+        return self._made(outStream, "stream", "tessStreamCreate", mesh, priority)
+
+    def tessStreamDestroy(self, stream: int) -> int:
+        """End a stream."""
+        return self._call("tessStreamDestroy", stream)
+
+    def tessEventCreate(self, outEvent: Any) -> int:
+        """Make an event."""
+        return self._made(outEvent, "event", "tessEventCreate")
+
+    def tessEventDestroy(self, event: int) -> int:
+        """End an event."""
+        return self._call("tessEventDestroy", event)
+
+    def tessEventRecord(self, event: int, stream: int) -> int:
+        """Record an event."""
+        return self._call("tessEventRecord", event, stream)
+
+    def tessStreamWaitEvent(self, stream: int, event: int) -> int:
+        """Let a stream wait for an event."""
+        return self._call("tessStreamWaitEvent", stream, event)
+
+    def tessStreamSynchronize(self, stream: int) -> int:
+        """Wait for a stream."""
+        return self._call("tessStreamSynchronize", stream)
+
+    # 4.4 Memory
+
+    def tessMalloc(self, mesh: int, bytes: int, devPtr: Any) -> int:
+        """Allocate device memory."""
+        return self._made(devPtr, "devPtr", "tessMalloc", mesh, bytes)
+
+    def tessFree(self, mesh: int, devPtr: int) -> int:
+        """Free device memory."""
+        return self._call("tessFree", mesh, devPtr)
+
+    def tessHostAlloc(self, bytes: int, hostPtr: Any, kind: int) -> int:
+        """Allocate host memory."""
+        return self._made(hostPtr, "hostPtr", "tessHostAlloc", bytes, kind)
+
+    def tessHostFree(self, hostPtr: int) -> int:
+        """Free host memory."""
+        return self._call("tessHostFree", hostPtr)
+
+    def tessMemcpyAsync(self, dst: int, src: int, bytes: int, kind: int, stream: int) -> int:
+        """Queue a copy."""
+        return self._call("tessMemcpyAsync", dst, src, bytes, kind, stream)
+
+    # 4.5 Modules and kernels
+
+    def tessModuleLoad(self, ctx: int, image: int, size: int, outModule: Any) -> int:
+        """Load a module."""
+        return self._made(outModule, "module", "tessModuleLoad", ctx, image, size)
+
+    def tessModuleUnload(self, module: int) -> int:
+        """End a module."""
+        return self._call("tessModuleUnload", module)
+
+    def tessKernelGet(self, module: int, name: Any, out: Any) -> int:
+        """Find a kernel."""
+        return self._made(out, "kernel", "tessKernelGet", module, self._text(name))
+
+    def tessLaunch(self, kernel: int, mesh: int, cfg: Any, argBuffer: int, argSize: int, stream: int) -> int:
+        """Queue a launch."""
+        grid, block = tuple(cfg.grid), tuple(cfg.block)
+        config = LaunchConfig(grid, block, cfg.shmemBytes, cfg.flags)
+        return self._call("tessLaunch", kernel, mesh, config, argBuffer, argSize, stream)
+
+    # 4.6 Collectives
+
+    def tessAllReduce(self, mesh: int, buffer: int, count: int, dtype: int, op: int, axis: Any, stream: int) -> int:
+        """Queue an all-reduce."""
+        return self._call("tessAllReduce", mesh, buffer, count, dtype, op, self._text(axis), stream)
+
+    def tessReduceScatter(self, mesh: int, inout: int, count: int, dtype: int, op: int, axis: Any, stream: int) -> int:
+        """Queue a reduce-scatter."""
+        return self._call("tessReduceScatter", mesh, inout, count, dtype, op, self._text(axis), stream)
+
+    def tessAllGather(self, mesh: int, inout: int, count: int, dtype: int, axis: Any, stream: int) -> int:
+        """Queue an all-gather."""
+        return self._call("tessAllGather", mesh, inout, count, dtype, self._text(axis), stream)
+
+    def tessBroadcast(self, mesh: int, buffer: int, count: int, dtype: int, root: int, stream: int) -> int:
+        """Queue a broadcast."""
+        return self._call("tessBroadcast", mesh, buffer, count, dtype, root, stream)
+
+    # 4.7 Numerics and determinism
+
+    def tessSetNumericsPolicy(self, ctx: int, policy: Any) -> int:
+        """Set the policy."""
+        switches = {name: getattr(policy, name) for name in SWITCHES} if policy else None
+        return self._call("tessSetNumericsPolicy", ctx, switches)
+
+    def tessGetNumericsPolicy(self, ctx: int, policy: Any) -> int:
+        """Tell the policy."""
+        found: NumericsPolicy | None
+        status, found = self._session.runtime.tessGetNumericsPolicy(ctx, null=() if policy else ("policy",))
+        if found is not None:
+            for name in SWITCHES:
+                setattr(policy, name, getattr(found, name))
+        return int(status)
+
+    # 4.8 Profiling
+
+    def tessProfilerStart(self, ctx: int, outProfiler: Any) -> int:
+        """Start a profiler."""
+        return self._made(outProfiler, "profiler", "tessProfilerStart", ctx)
+
+    def tessProfilerStop(self, profiler: int, outJsonPath: Any) -> int:
+        """Stop a profiler."""
+        return self._call("tessProfilerStop", profiler, self._text(outJsonPath))
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        """Call a function without outputs."""
+        return int(getattr(self._session.runtime, name)(*arguments))
+
+    def _made(self, out: Any, output: str, name: str, *arguments: Any) -> int:
+        """Call a function with one output, and write it where it goes."""
+        status, made = getattr(self._session.runtime, name)(*arguments, null=() if out else (output,))
+        if made is not None:
+            out[0] = made
+        return int(status)
+
+    def _text(self, given: Any) -> str | None:
+        """A text as C has it; None for NULL."""
+        return self._string(given).decode("utf-8", "surrogateescape") if given else None
+
+    def _ints(self, given: Any, count: int) -> list[int] | None:
+        """So many numbers, fewer where the process has no memory for them; None for NULL."""
+        if not given:
+            return None
+        there = count > 0 and self._session.process.holds(int(self._cast("uintptr_t", given)), count * INT_BYTES)
+        return list(self._unpack(given, count)) if there else []
+
+
+# The functions of `tessera_ext.h` as `library.c` calls them: C values read, the adapter asked, its answer written.
+#
+# Handles and pointers arrive as numbers, bytes as their address and their size.
+
+
+HELLO = ("implementation", "documents", "capabilities", "arithmetic")
+WITHOUT_C = frozenset({"python-binding"})
+"""Features that no C function reaches."""
+
+
+class Extensions:
+    """The three functions of the session, and `function` for the others."""
+
+    def __init__(self, session: Session, ffi: Any) -> None:
+        self._session = session
+        self._ffi = ffi
+
+    @cached_property
+    def _declared(self) -> Any:
+        from ..adapter.c_extensions import extensions  # with the adapter: see `Session.adapter`
+
+        return extensions()
+
+    def tessxReset(self) -> int:
+        """Forget everything."""
+        self._session.reset()
+        return Status.TESS_OK
+
+    def tessxHello(self, *buffer: Any) -> int:
+        """Tell who answers."""
+        told = self._session.adapter.hello()
+        hello = {name: told[name] for name in HELLO}
+        hello["capabilities"] = {name: state for name, state in told["capabilities"].items() if name not in WITHOUT_C}
+        return self._told("tessxHello", hello, buffer)
+
+    def tessxOutcome(self, *buffer: Any) -> int:
+        """Tell how the last call that failed did."""
+        return self._told("tessxOutcome", self._session.outcome, buffer)
+
+    def _told(self, name: str, value: Any, buffer: Sequence[Any]) -> int:
+        try:
+            self._require_buffer(name, buffer)
+        except Failure as failure:
+            return self._failed(failure)
+        self._fill(buffer, json.dumps(value).encode() + b"\0")
+        return Status.TESS_OK
+
+    def function(self, name: str) -> Callable[..., int]:
+        """The function of a name; what it takes is looked up when it is called."""
+
+        def call(*given: Any) -> int:
+            from ..adapter.c_extensions import Failed, Input, answer
+
+            declared: CFunction = self._declared[name]
+            left = list(given)
+            try:
+                taken = [(each, [left.pop(0) for _ in each.parameters]) for each in declared.positions]
+                inputs = [self._read(name, each, values) for each, values in taken if isinstance(each, Input)]
+                outputs = [(each, values) for each, values in taken if not isinstance(each, Input)]
+                for each, values in outputs:
+                    self._require(name, each, values)
+                answers = answer(self._session.adapter, declared, inputs)
+            except Failed as failed:
+                status = Status.__members__.get(failed.code, Status.TESS_ERR_INVALID_VALUE)
+                return self._session.fail(status, str(failed), failed.outcome)
+            except Failure as failure:
+                return self._failed(failure)
+            for (each, values), value in zip(outputs, answers, strict=True):
+                self._write(each, values, value)
+            return Status.TESS_OK
+
+        return call
+
+    def _failed(self, failure: Failure) -> int:
+        rejected = {"code": failure.status.name, "phase": "call", "message": str(failure)}
+        return self._session.fail(failure.status, str(failure), {"rejected": rejected})
+
+    def _read(self, name: str, declared: Input, values: Sequence[Any]) -> Any:
+        """A value of Python; None for NULL. Raises `Failure`."""
+        if declared.form in ("text", "json"):
+            return self._ffi.string(values[0]).decode("utf-8", "surrogateescape") if values[0] else None
+        if declared.form not in ("data", "memory"):
+            return values[0]
+        address, size = values
+        if size == 0:
+            return b"" if address else None
+        if not address or not self._session.process.holds(address, size):
+            given = f"{declared.name} is {address:#x}, from where there are less than {size} bytes"
+            raise invalid(name, given, "the address of as many")
+        return bytes(self._session.process.view(address, size))
+
+    def _require(self, name: str, declared: Output, values: Sequence[Any]) -> None:
+        """There is a place for an output. Raises `Failure`."""
+        if len(values) == 1 and not values[0]:
+            raise invalid(name, f"{declared.name} is NULL", "a pointer to where the result goes")
+        if len(values) == 3:
+            self._require_buffer(name, values)
+
+    def _require_buffer(self, name: str, buffer: Sequence[Any]) -> None:
+        out, capacity, needed = buffer
+        if not needed:
+            raise invalid(name, "needed is NULL", "a pointer to where the size goes")
+        if capacity and not out:
+            raise invalid(name, f"out is NULL with a capacity of {capacity}", "a buffer, or a capacity of 0")
+
+    def _write(self, declared: Output, values: Sequence[Any], value: Any) -> None:
+        if len(values) == 1:
+            values[0][0] = int(value)
+        elif isinstance(value, bytes):
+            self._fill(values, value)
+        else:
+            self._fill(values, value.encode("utf-8", "backslashreplace") + b"\0")
+
+    def _fill(self, buffer: Sequence[Any], data: bytes) -> None:
+        """Write bytes into a buffer of the caller's that has room for them, and how many they are."""
+        out, capacity, needed = buffer
+        needed[0] = len(data)
+        if len(data) <= capacity and data:
+            self._ffi.memmove(out, data, len(data))
+
+
+# Lets `library.c` call Python: each function of the headers is registered under its name.
 
 
 def serve(ffi: Any, lib: Any) -> None:

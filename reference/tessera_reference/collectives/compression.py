@@ -1,29 +1,35 @@
-"""Compressed tensors: a cast to the wire dtype, or blockwise quantization (COLL-02.5-01, -02, -05 to -08, COLL-06-06).
+"""Compressed tensors (collectives spec 2.4, 2.5).
 
-Without a scheme the wire's dtype takes any float data by one cast (AMB-COLL-37). The scheme "blockwise" takes fp32 data
-and sends a scale beside each block of consecutive elements of the flat tensor, whatever its rows and chunks are
-(AMB-COLL-38); its arithmetic is that of `numerics.quantization`.
-"""
+Casts, blockwise quantization, error feedback, top-k, and their bytes on the wire."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..abi.status import Failure, Status, invalid
-from ..graph import collective_hints
+from ..graph import futures
 from ..numerics import quantization
+from ..numerics.arithmetic import add, subtract
 from ..numerics.array import Array
-from ..numerics.errors import NonFinite, shown
-from ..numerics.formats import DTYPES, DType
+from ..numerics.errors import NonFinite, require_room
+from ..numerics.formats import DTYPES, DType, shown
+from ..numerics.quantization import top_k
 from ..numerics.rounding import cast
-from .argument_checks import require_known
+from .schedules import require_known
 
-__all__ = ["DEFAULT_BLOCK", "WIRES", "Compressed", "Compression", "compress", "read_compression"]
+# Compressed tensors: a cast to the wire dtype, or blockwise quantization (COLL-02.5-01, -02, -05 to -08, COLL-06-06).
+#
+# Without a scheme the wire's dtype takes any float data by one cast (AMB-COLL-37). The scheme "blockwise" takes fp32
+# data and sends a scale beside each block of consecutive elements of the flat tensor, whatever its rows and chunks
+# are (AMB-COLL-38); its arithmetic is that of `numerics.quantization`.
 
-WIRES = {name: DTYPES[sent] for name, sent in collective_hints.WIRES.items()}
+
+WIRES = {name: DTYPES[sent] for name, sent in futures.WIRES.items()}
 """The names of wires, those of the dialect, and the dtypes that travel."""
 
 SCHEMES = ("blockwise",)
@@ -100,3 +106,170 @@ def _quantized(function: str, x: Array, wire: DType, block: int) -> Compressed:
     restored = quantization.dequantize(quantized.codes, quantized.scales, block)
     payload = Array(wire, quantized.codes.values.reshape(x.shape))
     return Compressed(payload, quantized.scales, Array(x.dtype, restored.values.reshape(x.shape)))
+
+
+# Error feedback: what compression loses of a gradient is added to the next one (COLL-02.5-04, COLL-06-07).
+#
+# At each step w = g + r is compressed, what is restored of it is sent, and r = w - sent is kept; r begins at zero
+# (AMB-COLL-25, AMB-COLL-39). The sum of what was sent and the last residual is the sum of the gradients: exactly,
+# where neither g + r nor w - sent has to be rounded to fp32.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What was sent of a gradient, as a receiver restores it, and what was kept."""
+
+    sent: Array
+    residual: Array
+
+
+def feed_back(function: str, gradients: Sequence[Array], compression: Compression) -> list[Step]:
+    """Compress one gradient a step, fp32 tensors of one shape, each with the residual of the step before.
+
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for other dtypes, with TESS_ERR_INVALID_VALUE for no gradient and for
+    shapes that differ; `NonFinite` for a sum, or what is sent of it, that is not finite.
+    """
+    if not gradients:
+        raise invalid(function, "no gradients", "one of each step")
+    for number, gradient in enumerate(gradients):
+        require_fp32(f"{function}: gradients[{number}]", gradient)
+        if gradient.shape != gradients[0].shape:
+            given = f"gradients[{number}] has the shape {list(gradient.shape)}"
+            raise invalid(function, given, f"{list(gradients[0].shape)}, as gradients[0] has")
+    residual = Array(gradients[0].dtype, np.zeros_like(gradients[0].values))
+    steps: list[Step] = []
+    for number, gradient in enumerate(gradients):
+        whole = add(gradient, residual)
+        require_finite(f"{function}: step {number}, gradient and residual", whole)
+        sent = compress(function, whole, compression).restored
+        require_finite(f"{function}: step {number}, what is sent as {compression.wire}", sent)
+        residual = subtract(whole, sent)
+        steps.append(Step(sent, residual))
+    return steps
+
+
+# Tensors packed into the bytes of a wire, and unpacked (collectives spec 2.4 and 2.5).
+#
+# The bytes of one tensor after the other: the elements, row-major and little-endian, of the wire's dtype where there
+# is one, and behind them the scales of a blockwise tensor. The text has no form of the wire; it is the reference's
+# own.
+
+
+_SCALE = DTYPES["fp32"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A dtype and a shape."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of a tensor of this type."""
+        return prod(self.shape) * self.dtype.storage_bytes
+
+
+def pack(tensors: Sequence[Array], compression: Compression | None) -> bytes:
+    """Return the bytes that travel. Raises `Failure` and `NonFinite` as `compress` does."""
+    if compression is None:
+        return b"".join(tensor.to_bits() for tensor in tensors)
+    parts = [compress("collectives.pack", tensor, compression) for tensor in tensors]
+    return b"".join(each.to_bits() for part in parts for each in (part.payload, part.scales) if each is not None)
+
+
+def unpack(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    """Return the tensors of these types that the bytes hold.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE where they are not as many bytes as these tensors have on the wire.
+    """
+    size = sum(part.bytes for each in types for part in _parts(each, compression))
+    if size != len(wire):
+        raise invalid("collectives.unpack", f"{len(wire)} bytes", f"the {size} bytes of these tensors on the wire")
+    outputs, first = [], 0
+    for each in types:
+        arrays = []
+        for part in _parts(each, compression):
+            arrays.append(Array.from_bits(part.dtype, part.shape, wire[first : first + part.bytes]))
+            first += part.bytes
+        outputs.append(_restored(each, arrays, compression))
+    return outputs
+
+
+def _parts(tensor: TensorType, compression: Compression | None) -> list[TensorType]:
+    """Return the wire form of a tensor: its elements, flat if they are scaled, and their scales."""
+    if compression is None:
+        return [tensor]
+    if compression.block is None:
+        return [TensorType(compression.wire, tensor.shape)]
+    count = prod(tensor.shape)
+    return [TensorType(compression.wire, (count,)), TensorType(_SCALE, (-(-count // compression.block),))]
+
+
+def _restored(tensor: TensorType, parts: Sequence[Array], compression: Compression | None) -> Array:
+    if compression is None:
+        return parts[0]
+    if compression.block is None:
+        return cast(parts[0], tensor.dtype)
+    restored = quantization.dequantize(parts[0], parts[1], compression.block)
+    return Array(tensor.dtype, restored.values.reshape(tensor.shape))
+
+
+# Top-k messages: indices and values of the elements of largest magnitude (COLL-02.5-05, COLL-02.5-09).
+#
+# Of equal magnitudes the lower index is kept, and indices ascend (AMB-COLL-27), so that a message is one and the same
+# for the same tensor; NaN, zeros and the range of k are AMB-COLL-40, what a receiver makes of a message is AMB-
+# COLL-41.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """A message, `indices` (k) of int64 into the flat tensor and `values` (k), and `rest`, what was not sent of it."""
+
+    indices: Array
+    values: Array
+    rest: Array
+
+
+def sparsify(function: str, x: Array, k: int) -> Sparse:
+    """The message of the `k` largest elements of a tensor of any shape; in `rest` their places are +0.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE unless 0 <= k <= n, with TESS_ERR_UNSUPPORTED for a dtype without
+    magnitudes; `NonFinite` for NaN.
+    """
+    if x.dtype.kind not in ("float", "int"):
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"top-k of {x.dtype}", "data of a float or integer dtype")
+    if type(k) is not int or not 0 <= k <= x.values.size:
+        raise invalid(function, f"k is {shown(k)}", f"a whole number from 0 to {x.values.size}, the elements there are")
+    flat = x.values.reshape(-1)
+    kept = top_k(Array(x.dtype, flat), k)
+    indices = kept.indices.values.astype(np.int64)
+    rest = flat.copy()
+    rest[indices] = 0
+    return Sparse(Array(DTYPES["int64"], indices), kept.values, Array(x.dtype, rest.reshape(x.shape)))
+
+
+def densify(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+    """A tensor with `values` at `indices`, and +0, false for bool, elsewhere.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a message that does not hold together, `ShapeMismatch`, `TooLarge`.
+    """
+    require_room(function, shape)
+    if indices.dtype.name != "int64":
+        raise invalid(function, f"indices of {indices.dtype}", "int64")
+    if indices.rank != 1 or indices.shape != values.shape:
+        given = f"indices of shape {list(indices.shape)} and values of shape {list(values.shape)}"
+        raise invalid(function, given, "one flat shape of both")
+    places = indices.values
+    outside = (places < 0) | (places >= prod(shape))
+    if outside.any():
+        first = int(np.flatnonzero(outside)[0])
+        raise invalid(function, f"indices[{first}] is {places[first]}", f"from 0 to {prod(shape) - 1}")
+    behind = places[1:] <= places[:-1]
+    if behind.any():
+        first = int(np.flatnonzero(behind)[0]) + 1
+        raise invalid(function, f"indices[{first}] is {places[first]}", f"more than {places[first - 1]}, before it")
+    flat = np.zeros(prod(shape), values.dtype.carrier)
+    flat[places] = values.values
+    return Array(values.dtype, flat.reshape(tuple(shape)))

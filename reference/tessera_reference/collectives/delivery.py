@@ -17,15 +17,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
 from ..numerics.node_arithmetic import NodeArithmetic
-from ..numerics.ordering import larger, smaller
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Tree
 from .groups import share_of
-
-__all__ = ["Move", "Sent", "deliver", "delivered"]
 
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]

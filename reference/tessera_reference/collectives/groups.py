@@ -1,18 +1,107 @@
-"""What each rank of a group has after a collective (runtime spec 4.6; AMB-RT-02, AMB-RT-04, AMB-RT-57)."""
+"""The results of a collective on every rank of a group, and the sums behind them.
+
+Runtime spec 4.6; collectives spec 4.4."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from ..abi.descriptor import Descriptor
-from ..abi.policy import NumericsPolicy
+from ..abi.policy import Descriptor, NumericsPolicy
+from ..abi.status import Failure, Status
+from ..graph.futures import holds
+from ..numerics import reductions
 from ..numerics.array import Array
-from .all_reduce import all_reduce
+from ..numerics.formats import DTYPES, DType, shown
+from ..numerics.node_arithmetic import NodeArithmetic
+from ..numerics.trees import PAIRWISE, Tree
 
-__all__ = ["combine", "share_of"]
+# All-reduce: every rank contributes a buffer, and every rank gets their combination, with the same bits.
+#
+# Contributions are combined in the accumulator type over the canonical tree, in order of the axis coordinate, and
+# rounded once (AMB-LANG-109, AMB-RT-57), so that the result is the same on every run and on every rank (RT-06-03,
+# RT-06-04, RT-13-01, LANG-15-10, LANG-15-16).
+
+
+Operator: TypeAlias = Literal["sum", "max", "min"]
+
+_NAME = "tessAllReduce"
+
+
+def all_reduce(
+    buffers: Sequence[Array],
+    op: Operator,
+    *,
+    policy: NumericsPolicy | None = None,
+    wire: str | None = None,
+    descriptors: Sequence[Descriptor] | None = None,
+) -> Array:
+    """Combine the buffers of all ranks, in order of the axis coordinate; every rank is given the result.
+
+    This machine never quantizes on the wire: where `policy` permits it, it is allowed, not demanded (RT-13-09).
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or wire, or no rank, TESS_ERR_COLLECTIVE_MISMATCH
+    where ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a wire that
+    lacks values of the data is asked for under a deterministic policy (AMB-RT-13, AMB-RT-27, AMB-COLL-54),
+    TESS_ERR_UNSUPPORTED where `op` is not defined.
+    """
+    _require_agreement(buffers, op, descriptors)
+    if wire is not None and (not isinstance(wire, str) or wire not in DTYPES):
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
+    dtype = buffers[0].dtype
+    lossy = wire is not None and not holds(DTYPES[wire], dtype)
+    if lossy and (policy or NumericsPolicy()).deterministic:
+        given = f"wire {wire} of {dtype} under a deterministic policy"
+        allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, allowed)
+    require_operator(op, dtype)
+    shape = buffers[0].shape
+    # Flat, since numpy takes no more axes than it takes of a buffer.
+    stacked = Array(dtype, np.stack([buffer.values.reshape(-1) for buffer in buffers]))
+    tree = descriptors[0].reduction_order if descriptors else None
+    if tree is not None:
+        tree.over(len(buffers))  # refuses a tree over another number of ranks
+    combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else reductions.extreme(op, stacked)
+    return Array(dtype, combined.values.reshape(shape))
+
+
+def require_operator(op: str, dtype: DType, function: str = _NAME) -> None:
+    """Raise `Failure` with TESS_ERR_UNSUPPORTED for an operator that a dtype does not have (AMB-RT-28, AMB-RT-57)."""
+    if op == "sum" and dtype.kind == "bool":
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, "sum of bool", "max (or) or min (and)")
+    if op != "sum" and dtype.kind == "complex":
+        allowed = "sum, since complex numbers have no order"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{op} of {dtype}", allowed)
+
+
+def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
+    if op not in get_args(Operator):
+        allowed = " or ".join(get_args(Operator))
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"operator {shown(op)}", allowed)
+    if not buffers:
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, "no rank takes part", "one buffer of each rank")
+    for rank, buffer in enumerate(buffers):
+        if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
+            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
+            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, expected)
+    if descriptors is None:
+        return
+    if len(descriptors) != len(buffers):
+        given = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, given, "one of each rank")
+    for rank, descriptor in enumerate(descriptors):
+        if descriptor != descriptors[0]:
+            given = f"rank {rank} brings another determinism descriptor than rank 0"
+            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "the same descriptor on every rank")
+
+
+# What each rank of a group has after a collective (runtime spec 4.6; AMB-RT-02, AMB-RT-04, AMB-RT-57).
 
 
 def combine(
@@ -55,3 +144,135 @@ def _with_share(buffer: Array, reduced: Array, rank: int, ranks: int) -> Array:
     values = buffer.values.copy()
     values[own] = reduced.values[own]
     return Array(buffer.dtype, values)
+
+
+# What ranks bring, added over a tree in the arithmetic of its type, without a copy of it all.
+#
+# Each addition is one of numpy on a block of elements, so that partial sums stay in the cache of the processor; the
+# bits are those of `reductions.sum`, whose nodes these are (canon of arithmetic, "sums and all-reduce"; AMB-RT-26).
+
+
+Values = npt.NDArray[Any]
+
+BLOCK = 8192
+"""Elements that are added over the whole tree before the next ones."""
+
+
+class _Addition(NamedTuple):
+    """Two operands by number, and the one that takes their sum: rows come first, then the result, then partial sums."""
+
+    a: int
+    b: int
+    total: int
+
+
+def is_addable(dtype: DType) -> bool:
+    """Whether numpy's + on the carriers of a dtype is a node of its sums."""
+    inner = dtype.accumulator
+    return (
+        dtype.kind in ("float", "int")
+        and inner.carrier == dtype.carrier
+        and NodeArithmetic.canonical(dtype).is_plain(dtype)
+    )
+
+
+def add_over(tree: Tree, rows: Sequence[Values], result: Values) -> None:
+    """Write the sum of two flat rows or more over a tree of nodes of two into `result`, of their length and type.
+
+    Raises `LeafCount` for a tree over another number of rows.
+    """
+    additions, partial = _additions(tree, len(rows))
+    scratch = [np.empty(min(BLOCK, result.size), result.dtype) for _ in range(partial)]
+    with np.errstate(all="ignore"):
+        for first in range(0, result.size, BLOCK):
+            block = slice(first, first + BLOCK)
+            places = [*(row[block] for row in rows), result[block]]
+            places += [each[: places[-1].size] for each in scratch]
+            for a, b, total in additions:
+                np.add(places[a], places[b], out=places[total])
+
+
+@lru_cache(maxsize=256)
+def _additions(tree: Tree, rows: int) -> tuple[tuple[_Addition, ...], int]:
+    """The additions of a tree from its leaves up, and how many partial sums they keep beside the result.
+
+    A sum takes the place of one of its operands that is itself a sum. The first place is in use from the first addition
+    on, so that it is the last one's too.
+    """
+    additions: list[_Addition] = []
+    free = set[int]()
+    fresh = count(rows)
+
+    def add(children: list[int]) -> int:
+        a, b = children
+        sums = sorted(each for each in children if each >= rows)
+        total = sums[0] if sums else min(free, default=None) or next(fresh)
+        free.difference_update([total])
+        free.update(sums[1:])
+        additions.append(_Addition(a, b, total))
+        return total
+
+    tree.over(rows).evaluate(lambda leaf: leaf, add, rows)
+    return tuple(additions), next(fresh) - rows - 1
+
+
+# Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).
+#
+# A device brings a partial value of each warp of each block. Under deterministic the warps of a block are combined
+# first, then the blocks of a device, each along adjacent pairs; then devices, as the algorithm has it. Under strict
+# the order is the canonical tree over all partial values. Nothing is rounded between stages, and stage one sends
+# nothing.
+
+
+ALGORITHM = "hierarchical"
+
+
+def require_stage_one(operation: str, name: str, partials: Sequence[int], travels: bool) -> None:
+    """Raise `Failure` where there is no stage one.
+
+    TESS_ERR_INVALID_VALUE for an operation that combines nothing and for other than two numbers from 1 on;
+    TESS_ERR_UNSUPPORTED for another algorithm, and where data travel compressed or in a seeded order (`travels`).
+    """
+    if operation not in ("all_reduce", "reduce_scatter"):
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, "partial values", "all_reduce or reduce_scatter")
+    if len(partials) != 2 or min(partials) < 1:
+        expected = "blocks of a device and warps of a block, 1 or more"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, f"partials {shown(list(partials))}", expected)
+    if name != ALGORITHM:
+        given = f"partial values with algorithm {name!r}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"algorithm {ALGORITHM!r}")
+    if travels:
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, "partial values over a wire or by a seed", "neither")
+
+
+def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[int]) -> list[Array]:
+    """The partial values of all devices, in order of device, block and warp.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a buffer that does not begin with axes of blocks and warps.
+    """
+    blocks, warps = partials
+    for rank, buffer in enumerate(buffers):
+        if buffer.shape[:2] != (blocks, warps):
+            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, expected)
+    places = [(block, warp) for block in range(blocks) for warp in range(warps)]
+    return [Array(each.dtype, each.values[place]) for each in buffers for place in places]
+
+
+def through_devices(tree: Tree, ranks: int, partials: Sequence[int]) -> Tree:
+    """The tree over all partial values, whose innermost levels are warps and blocks, from one over devices."""
+    blocks, warps = partials
+
+    def block(number: int) -> str:
+        return _written(PAIRWISE, warps, lambda warp: str(number * warps + warp))
+
+    def device(rank: int) -> str:
+        return _written(PAIRWISE, blocks, lambda number: block(rank * blocks + number))
+
+    return Tree.parse(_written(tree, ranks, device))
+
+
+def _written(tree: Tree, count: int, leaf: Callable[[int], str]) -> str:
+    """The text of a tree over so many leaves, each of which may be a tree."""
+    return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")

@@ -1,37 +1,154 @@
-"""What each rank has after a collective over groups of ranks, and the messages by which it travelled.
+"""Collectives over groups of ranks (collectives spec 2, 3; runtime spec 13).
 
-Collectives spec 2.1, 2.2, 3.1; language spec 9; runtime spec 4.6. Values are combined in the accumulator over a tree
-and rounded once, so that how a collective travels never changes what it computes (AMB-COLL-04, AMB-COLL-29).
-"""
+The order of combination, the wire, results and messages."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.status import Failure, Status
-from ..graph.collective_hints import ALL_TO_ALL_ALGORITHMS
+from ..abi.status import Failure, Status, invalid
+from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics import reductions
 from ..numerics.array import Array
-from ..numerics.errors import shown
-from ..numerics.formats import DType
+from ..numerics.formats import DType, shown
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Tree
-from .argument_checks import require_known
+from .compression import Compression, compress, read_compression, require_fp32
 from .delivery import Sent, delivered
-from .groups import share_of
-from .orders import orders
-from .schedules import Algorithm, algorithm, steps
-from .stage_one import partial_values, require_stage_one
-from .sums import add_over, is_addable
-from .wire import over_wire, read_wire
+from .groups import add_over, is_addable, partial_values, require_stage_one, share_of, through_devices
+from .schedules import Algorithm, Maker, Step, algorithm, maker, require_known, steps
 
-__all__ = ["OPERATIONS", "OPERATORS", "Result", "Sent", "messages", "run"]
+# In which order an algorithm combines the contributions to each share, found by following its messages.
+#
+# Under deterministic policies an algorithm has its own order, which `numerics.declared` tells; under strict ones
+# every algorithm gives the bits of the canonical tree (AMB-RT-26, AMB-LANG-109). The order of an element depends on
+# its place in its own tensor alone, not on chunks or on tensors that travel with it (AMB-COLL-29).
+
+
+def order_of(
+    name: str,
+    ranks: int,
+    count: int,
+    element: int,
+    per_node: int | None = None,
+    partials: Sequence[int] | None = None,
+) -> Tree:
+    """The tree of one of `count` elements. Raises `Failure` as `schedules.algorithm` does."""
+    trees = orders(name, ranks, per_node, partials)
+    return trees[next((share for share in range(ranks) if element < share_of(count, share, ranks).stop), 0)]
+
+
+def orders(
+    name: str, ranks: int, per_node: int | None = None, partials: Sequence[int] | None = None
+) -> tuple[Tree, ...]:
+    """The tree of each share. Its leaves are the ranks, or the partial values of all ranks where there are such.
+
+    Raises `Failure` as `schedules.algorithm` does.
+    """
+    trees = _orders(maker(name), ranks, per_node or ranks)
+    return trees if partials is None else tuple(through_devices(each, ranks, partials) for each in trees)
+
+
+@lru_cache(maxsize=256)
+def _orders(make: Maker, ranks: int, per_node: int) -> tuple[Tree, ...]:
+    used = make(ranks, per_node)
+    held: list[list[Any]] = [[rank] * ranks for rank in range(ranks)]
+    for step in used.combining:
+        follow(step, held)
+    return tuple(Tree.from_json(_written(held[owner][share])) for share, owner in enumerate(used.owners))
+
+
+def follow(step: Step, held: list[list[Any]]) -> None:
+    """Carry the messages of a step out on what each rank holds of each share; two that are combined become a list."""
+    sent = [held[message.source][message.first : message.last] for message in step]
+    for message, shares in zip(step, sent, strict=True):
+        for share, value in enumerate(shares, start=message.first):
+            own = held[message.target][share]
+            held[message.target][share] = [own, value] if message.combines else value
+
+
+def _written(order: Any) -> Any:
+    """The order as JSON, or as a text where it is deep: a ring of many ranks is one long fold."""
+    tokens: list[str] = []
+    waiting = [order]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += [")", each[1], each[0], "("]
+        else:
+            tokens.append(str(each))
+    return order if isinstance(order, int) else " ".join(tokens).replace("( ", "(").replace(" )", ")")
+
+
+# Collectives whose data travel in another dtype than their own (COLL-02.4-03, -05, COLL-02.5-03, RT-13-09).
+#
+# Every contribution, a rank's own too, is rounded to the wire once; contributions are combined in the wider of fp32
+# and the data's dtype; a result is rounded to the wire once and given back in the data's dtype (AMB-COLL-61). What
+# only moves is rounded once.
+
+
+def read_wire(
+    operation: str, buffers: Sequence[Array], wire: Any, qscheme: Any, block: Any, level: str
+) -> Compression | None:
+    """The compression of a collective, None where nothing is lost without asking for any (AMB-COLL-62).
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown wire or scheme, TESS_ERR_UNSUPPORTED for data that the wire
+    does not take, TESS_ERR_DETERMINISM_VIOLATION where data would lose on the wire under another level than fast.
+    """
+    if wire is None:
+        if qscheme is not None or block is not None:
+            raise invalid(operation, "a qscheme or a block without a wire", "a wire, or neither")
+        return None
+    read = read_compression(operation, wire, qscheme, block)
+    for buffer in buffers:
+        if buffer.dtype.kind != "float":
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"wire {wire} for {buffer.dtype}", "float data")
+        if read.block is not None:
+            require_fp32(operation, buffer)
+    if read.block is None and all(holds(read.wire, buffer.dtype) for buffer in buffers):
+        return None
+    if level != "fast":
+        given = f"wire {wire} under {level}"
+        allowed = f"level fast, no wire, or one that holds every {buffers[0].dtype}"
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, given, allowed)
+    return read
+
+
+def over_wire(
+    operation: str,
+    brought: Sequence[Array],
+    compression: Compression,
+    collective: Callable[[Sequence[Array]], Sequence[Array]],
+) -> Sequence[Array]:
+    """What the ranks of a group get from a collective over a wire; `collective` is the one of whole accumulators.
+
+    Raises `NonFinite` for a NaN or an infinity that would need a scale.
+    """
+    dtype = brought[0].dtype
+    wide = [cast(each, dtype.accumulator) for each in brought]
+    results = collective([_rounded(operation, each, compression) for each in wide])
+    if operation in ("all_reduce", "reduce_scatter"):
+        results = [_rounded(operation, each, compression) for each in results]
+    return [cast(each, dtype) for each in results]
+
+
+def _rounded(operation: str, x: Array, compression: Compression) -> Array:
+    """What of a tensor arrives at the other end of the wire, in its own dtype."""
+    return compress(operation, x, compression).restored
+
+
+# What each rank has after a collective over groups of ranks, and the messages by which it travelled.
+#
+# Collectives spec 2.1, 2.2, 3.1; language spec 9; runtime spec 4.6. Values are combined in the accumulator over a
+# tree and rounded once, so that how a collective travels never changes what it computes (AMB-COLL-04, AMB-COLL-29).
+
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
@@ -237,3 +354,38 @@ def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root
         raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, "blocks of one size (AMB-COLL-34)")
     if operation == "all_to_all" and used.name not in ALL_TO_ALL_ALGORITHMS:
         raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"algorithm {used.name!r}", "ring or direct")
+
+
+# Sends and receives: buffers that go from one rank to another, and no further (AMB-COLL-77).
+
+
+_NAME = "send_recv"
+
+
+def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: int | None = None) -> Result:
+    """Send the buffer of the first rank of each pair to the second, all at once, `chunk` elements at a time.
+
+    What is sent is what a rank brings, whatever it receives. A rank that receives nothing keeps what it has.
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for a rank that is not there, that sends to itself or receives twice,
+    TESS_ERR_COLLECTIVE_MISMATCH where a receiver's buffer has another dtype or shape.
+    """
+    outputs = list(buffers)
+    sent = []
+    received = Counter(target for _, target in pairs)
+    for source, target in pairs:
+        if not (0 <= source < len(buffers) and 0 <= target < len(buffers)) or source == target:
+            expected = f"two different ranks of 0 to {len(buffers) - 1}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"the pair {shown([source, target])}", expected)
+        if received[target] > 1:
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"{received[target]} sends to rank {target}", "one")
+        brought, buffer = buffers[source], buffers[target]
+        if (brought.dtype, brought.shape) != (buffer.dtype, buffer.shape):
+            given = f"rank {source} sends {brought.dtype}{list(brought.shape)}"
+            expected = f"{buffer.dtype}{list(buffer.shape)}, which rank {target} receives"
+            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, expected)
+        outputs[target] = brought
+        count = brought.values.size
+        length = chunk or max(count, 1)
+        sent += [Sent(0, source, target, at, min(length, count - at), False) for at in range(0, count, length)]
+    return Result(outputs, sent)

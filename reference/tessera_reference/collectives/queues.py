@@ -1,28 +1,138 @@
-"""The two queues of every device in virtual time: computations beside the chunks of collectives.
-
-Collectives spec 4.1, 4.2; AMB-COLL-18, -67 to -69. A compute queue runs one unit at a time, the communication queue
-keeps up to `max_inflight` chunks in flight. Among units that are ready, those of higher priority go first, then those
-listed first; a chunk for whose first messages a link lacks credits stands back for the next one. Chunks travel through
-the progress engine of `travel.py`.
-"""
+"""The two queues of every device in virtual time, and the pipelines that fill them (collectives spec 4.1, 7)."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, TypeAlias
 
-from ..abi.status import Failure, Status
+import numpy as np
+
+from ..abi.status import Failure, Status, invalid
+from ..graph.futures import ALL_TO_ALL_ALGORITHMS
+from ..ir.diagnostics import did_you_mean
 from ..mesh.topology import Topology
-from .argument_checks import require_within
-from .durations import algorithms
-from .operations import Sent, messages
-from .travel import Progress
-from .work import Collective, Compute, Unit, require_work
+from ..numerics.array import Array
+from ..numerics.formats import DTYPES, DType, shown
+from ..numerics.rounding import cast
+from .delivery import Sent
+from .operations import OPERATIONS, messages, run
+from .schedules import ALGORITHMS, require_known, require_within
+from .travel import Progress, algorithms
 
-__all__ = ["MAX_INFLIGHT", "MOST_MESSAGES", "Run", "Slot", "idle", "simulate"]
+# What the two queues of a device hold: computations and collectives, and what each of them waits for.
+#
+# Collectives spec 2.1, 4.1. A unit names the units whose values it uses, and waits for nothing else (COLL-02.1-02,
+# -03).
+
+
+MOST_UNITS = 1024
+_LONGEST = 10**18
+"""Picoseconds, and bytes, of one unit."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A tile or kernel for the compute queue of each of its ranks, which takes so many picoseconds there."""
+
+    id: str
+    picoseconds: int
+    ranks: tuple[int, ...]
+    after: tuple[str, ...] = ()
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective of its ranks over a full buffer of some bytes, for their communication queues, chunk by chunk.
+
+    Chunk k holds the k-th part of every share, so that all ranks have a part in every chunk (AMB-COLL-68). `fused` is
+    what each sender does to a chunk as it sends it: packing, casting.
+    """
+
+    id: str
+    operation: str
+    algorithm: str
+    bytes: int
+    chunk_bytes: int
+    ranks: tuple[int, ...]
+    root: int = 0
+    after: tuple[str, ...] = ()
+    priority: int = 0
+    qos: str | None = None
+    fused: tuple[str, ...] = ()
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The bytes of each chunk; the last may be short, and of no bytes there is none."""
+        whole, rest = divmod(self.bytes, self.chunk_bytes)
+        return (self.chunk_bytes,) * whole + ((rest,) if rest else ())
+
+
+Unit: TypeAlias = Compute | Collective
+
+
+def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
+    """Raises `Failure` with TESS_ERR_INVALID_VALUE for work that can never be done, naming the unit and why."""
+    require_within(function, "number of units", len(units), 0, MOST_UNITS)
+    known: dict[str, Unit] = {}
+    for unit in units:
+        if unit.id in known:
+            raise _refusal(function, f"two units {shown(unit.id)}", "each id once")
+        known[unit.id] = unit
+    for unit in units:
+        _require_unit_fits(function, unit, ranks)
+        for each in unit.after:
+            if each not in known:
+                hint = did_you_mean(each, tuple(known))
+                raise _refusal(
+                    function,
+                    f"unit {shown(unit.id)} after {shown(each)}",
+                    "ids of units" + (f": {hint}" if hint else ""),
+                )
+    _require_order(function, known)
+
+
+def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
+    name = f"unit {shown(unit.id)}"
+    if not unit.ranks or len(set(unit.ranks)) != len(unit.ranks) or not all(0 <= each < ranks for each in unit.ranks):
+        raise _refusal(function, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
+    if isinstance(unit, Compute):
+        require_within(function, f"picoseconds of {name}:", unit.picoseconds, 0, _LONGEST)
+        return
+    require_known(function, f"operation of {name}:", unit.operation, OPERATIONS)
+    require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
+    if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
+        given = f"{name}: all_to_all by {unit.algorithm!r}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, given, "ring or direct (AMB-COLL-34)")
+    require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
+    require_within(function, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
+    require_within(function, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
+
+
+def _require_order(function: str, known: Mapping[str, Unit]) -> None:
+    sorter = TopologicalSorter({name: unit.after for name, unit in known.items()})
+    try:
+        sorter.prepare()
+    except CycleError as problem:
+        cycle = " after ".join(shown(each) for each in problem.args[1])
+        raise _refusal(function, f"units that wait for one another: {cycle}", "an order") from None
+
+
+def _refusal(function: str, given: str, expected: str) -> Failure:
+    return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, expected)
+
+
+# The two queues of every device in virtual time: computations beside the chunks of collectives.
+#
+# Collectives spec 4.1, 4.2; AMB-COLL-18, -67 to -69. A compute queue runs one unit at a time, the communication queue
+# keeps up to `max_inflight` chunks in flight. Among units that are ready, those of higher priority go first, then
+# those listed first; a chunk for whose first messages a link lacks credits stands back for the next one. Chunks
+# travel through the progress engine of `travel.py`.
+
 
 MAX_INFLIGHT = 4
 """Chunks in flight on a device where nothing else is said."""
@@ -271,3 +381,183 @@ class _Queues:
         """Whether what a unit awaits has ended: where it runs itself, or, where it does not run there, everywhere."""
         awaited, ended = self._units[name], self._states[name].ended
         return rank in ended if rank in awaited.ranks else len(ended) == len(awaited.ranks)
+
+
+# The pipelines of section 7 as units for the two queues (collectives spec 7.1, 7.2, 7.3; AMB-COLL-70, -71).
+#
+# Every unit awaits what it uses, at its use and not before (COLL-02.1-02). What overlaps follows from that alone.
+
+
+MOST_LAYERS = 256
+
+KIB = 1 << 10
+LEAST_CHUNK, MOST_CHUNK = 512 * KIB, 2048 * KIB
+"""What COLL-07.1-04 allows."""
+
+INFLIGHT = 8
+"""Chunks in flight of a backward pass; COLL-07.1-02 allows 4 to 8."""
+
+COMPUTED, SENT = DTYPES["fp32"], DTYPES["bf16"]
+"""What experts compute in, and what travels to them."""
+
+
+def data_parallel(layers: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+    """A training step: each layer's weights are gathered while the layer before runs; on the way back its gradients
+    are scattered while the layers before it compute theirs (COLL-07.1-01, -03).
+
+    `bytes` are those of a layer's weights, `picoseconds` a layer takes forward, and twice that backward. The backward
+    pass takes the weights of the forward pass.
+    """
+    units = prefetch(layers, bytes, picoseconds, ranks)
+    before = f"layer{layers - 1}"
+    for layer in reversed(range(layers)):
+        name = f"backward{layer}"
+        units.append(Compute(name, 2 * picoseconds, tuple(ranks), (before,)))
+        units.append(_ring("reduce_scatter", f"scatter{layer}", bytes, ranks, (name,)))
+        before = name
+    return units
+
+
+def prefetch(layers: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+    """A forward pass: the gather of layer k + 1 awaits what layer k awaits, so that both begin together, and layer
+    k + 1 awaits it (COLL-07.3-01, -02)."""
+    units: list[Unit] = [_ring("all_gather", "gather0", bytes, ranks, ())]
+    for layer in range(layers):
+        awaited = (f"gather{layer}", *((f"layer{layer - 1}",) if layer else ()))
+        units.append(Compute(f"layer{layer}", picoseconds, tuple(ranks), awaited))
+        if layer + 1 < layers:
+            units.append(_ring("all_gather", f"gather{layer + 1}", bytes, ranks, awaited))
+    return units
+
+
+def moe(buckets: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+    """Experts of every rank, bucket by bucket: while one bucket is computed, others travel (COLL-07.2-01, -02).
+
+    `bytes` are those of a bucket's tokens in fp32 on a rank, `picoseconds` an expert takes. Senders pack tokens and
+    cast them to bf16 chunk by chunk as they send, so that nothing of that takes the compute queue, and bf16 travels
+    (COLL-07.2-03, -04).
+    """
+    units: list[Unit] = [Compute("route", picoseconds, tuple(ranks))]
+    wire = bytes // COMPUTED.storage_bytes * SENT.storage_bytes
+    for bucket in range(buckets):
+        names = (f"dispatch{bucket}", f"expert{bucket}", f"combine{bucket}")
+        units.append(_exchange(names[0], wire, ranks, ("route",), ("pack", "cast")))
+        units.append(Compute(names[1], picoseconds, tuple(ranks), (names[0],)))
+        units.append(_exchange(names[2], wire, ranks, (names[1],), ("cast",)))
+    return units
+
+
+PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = {
+    "data_parallel": data_parallel,
+    "prefetch": prefetch,
+    "moe": moe,
+}
+"""By kind; the functions take layers, or buckets, bytes, picoseconds and ranks."""
+
+
+def chunk_bytes(bytes: int) -> int:
+    """The chunks of a layer's gradients: as many as may be in flight, within 512 KiB to 2 MiB (COLL-07.1-04)."""
+    wanted = -(-bytes // INFLIGHT // KIB) * KIB
+    return min(max(wanted, LEAST_CHUNK), MOST_CHUNK)
+
+
+def require_sizes(layers: int, bytes: int, picoseconds: int) -> None:
+    """Raises `Failure` with TESS_ERR_INVALID_VALUE for numbers of which no pipeline is made."""
+    require_within("pipeline", "layers", layers, 1, MOST_LAYERS)
+    require_within("pipeline", "bytes", bytes, 0, 1 << 40)
+    require_within("pipeline", "picoseconds", picoseconds, 0, 10**15)
+
+
+def in_sequence(units: Sequence[Unit]) -> list[Unit]:
+    """The same work with a barrier after every unit, to compare with; each has to stand after what it awaits."""
+    before = ((), *((each.id,) for each in units))
+    return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
+
+
+def _ring(operation: str, name: str, bytes: int, ranks: Sequence[int], after: tuple[str, ...]) -> Collective:
+    return Collective(name, operation, "ring", bytes, chunk_bytes(bytes), tuple(ranks), after=after)
+
+
+def _exchange(
+    name: str, bytes: int, ranks: Sequence[int], after: tuple[str, ...], fused: tuple[str, ...]
+) -> Collective:
+    chunk = chunk_bytes(bytes)
+    return Collective(name, "all_to_all", "direct", bytes, chunk, tuple(ranks), after=after, fused=fused)
+
+
+# Tokens to their experts: one bucket of experts at a time, by an all-to-all of its own (COLL-07.2-01 to -04).
+#
+# Expert e is on rank e // (experts / ranks). Bucket b holds the b-th expert of every rank, so that it is exchanged
+# with one block for each expert of it: the tokens of that expert, in their order, and rows of zeros up to the length
+# of the longest block (AMB-COLL-34, -71).
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """`experts` of a bucket, by rank; `counts[rank][source]` are the tokens that came; `outputs[rank]` is what came, in
+    ranks blocks of `rows` rows (shape ranks x rows, features)."""
+
+    experts: tuple[int, ...]
+    rows: int
+    counts: tuple[tuple[int, ...], ...]
+    outputs: tuple[Array, ...]
+
+
+def dispatch(
+    inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int, wire: DType | None = None
+) -> list[Bucket]:
+    """The tokens of every rank (tokens, features), each with its expert, as the ranks of those experts get them.
+
+    A token is cast to the wire's dtype as it is packed. Raises `Failure`: TESS_ERR_INVALID_VALUE for experts that are
+    not there or do not divide among ranks, TESS_ERR_COLLECTIVE_MISMATCH where ranks bring other features.
+    """
+    ranks = len(inputs)
+    _require_buckets_fit(inputs, experts, count)
+    each = count // ranks
+    buckets = []
+    for bucket in range(each):
+        members = tuple(rank * each + bucket for rank in range(ranks))
+        chosen = [[[t for t, e in enumerate(own) if e == expert] for expert in members] for own in experts]
+        rows = max((len(tokens) for own in chosen for tokens in own), default=0)
+        packed = [_packed(tokens, own, rows, wire or tokens.dtype) for tokens, own in zip(inputs, chosen, strict=True)]
+        outputs = tuple(run("all_to_all", packed, name="direct").outputs)
+        counts = tuple(tuple(len(own[rank]) for own in chosen) for rank in range(ranks))
+        buckets.append(Bucket(members, rows, counts, outputs))
+    return buckets
+
+
+def _packed(tokens: Array, blocks: Sequence[Sequence[int]], rows: int, wire: DType) -> Array:
+    """The blocks of a rank, each padded with zeros, in the wire's dtype."""
+    features = tokens.shape[1]
+    packed = np.zeros((len(blocks) * rows, features), tokens.dtype.carrier)
+    for place, block in enumerate(blocks):
+        packed[place * rows : place * rows + len(block)] = tokens.values[list(block)]
+    return cast(Array(tokens.dtype, packed), wire)
+
+
+def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int) -> None:
+    ranks = len(inputs)
+    if not 1 <= count <= 1 << 12 or count % ranks:
+        raise invalid("dispatch", f"{shown(count)} experts for {ranks} ranks", f"a multiple of {ranks}, at most 4096")
+    if len(experts) != ranks:
+        raise invalid("dispatch", f"experts of {len(experts)} ranks", f"those of {ranks}")
+    for problem in _problems(inputs, experts, count):
+        raise problem
+
+
+def _problems(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int) -> Iterator[Failure]:
+    first = inputs[0]
+    for rank, (tokens, own) in enumerate(zip(inputs, experts, strict=True)):
+        if len(tokens.shape) != 2:
+            yield invalid("dispatch", f"rank {rank} brings {len(tokens.shape)} axes", "tokens and their features")
+        elif (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
+            given = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
+            expected = f"{first.dtype} of {first.shape[1]} features"
+            yield Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "dispatch", given, expected)
+        elif len(own) != tokens.shape[0]:
+            yield invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
+        else:
+            for token, expert in enumerate(own):
+                if not 0 <= expert < count:
+                    given = f"expert {shown(expert)} of token {token} of rank {rank}"
+                    yield invalid("dispatch", given, f"0 to {count - 1}")

@@ -19,8 +19,6 @@ from ..numerics.rounding import cast
 from .groups import share_of
 from .schedules import Message, algorithm
 
-__all__ = ["combined"]
-
 Values = npt.NDArray[Any]
 
 

@@ -19,10 +19,8 @@ import numpy.typing as npt
 
 from ..mesh.topology import Topology
 from .groups import share_of
+from .links import FIXED, Direction, Way, way_between
 from .schedules import algorithm, steps
-from .ways import FIXED, Direction, Way, way_between
-
-__all__ = ["Irregular", "Times", "recurrence"]
 
 Whole: TypeAlias = npt.NDArray[np.int64]
 

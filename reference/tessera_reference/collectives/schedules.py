@@ -1,10 +1,6 @@
-"""The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
+"""The algorithms of collectives as messages between ranks, and checks of names and numbers.
 
-A buffer is cut into as many shares as there are ranks. An algorithm says which rank owns each share, in which steps
-contributions are combined there, and in which steps shares go from their owners to every rank. All messages of a step
-read what their senders hold when it begins; a rank combines those that it gets in the order in which they are listed.
-Every algorithm takes any number of ranks; hierarchical takes as many ranks on each node.
-"""
+Collectives spec 3.1, 4.4; runtime spec 13."""
 
 from __future__ import annotations
 
@@ -15,9 +11,32 @@ from itertools import repeat
 from typing import NamedTuple, TypeAlias, overload
 
 from ..abi.status import Failure, Status
-from .argument_checks import require_known
+from ..ir.diagnostics import did_you_mean
+from ..numerics.formats import shown
 
-__all__ = ["ALGORITHMS", "Algorithm", "Message", "Step", "algorithm", "maker", "steps"]
+# Names and numbers that a collective, its attributes and the environment give, and what is said of others.
+
+
+def require_known(function: str, what: str, given: str, known: Sequence[str]) -> None:
+    """Raises `Failure` with TESS_ERR_INVALID_VALUE for a name that is not known; it lists those known, nearest last."""
+    if given not in known:
+        hint = did_you_mean(given, known) if isinstance(given, str) else ""
+        allowed = f"one of {', '.join(known)}" + (f": {hint}" if hint else "")
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{what} {shown(given)}", allowed)
+
+
+def require_within(function: str, what: str, given: int, least: int, most: int) -> None:
+    """Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the range, for a number outside of it."""
+    if not least <= given <= most:
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{what} {shown(given)}", f"{least} to {most}")
+
+
+# The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
+#
+# A buffer is cut into as many shares as there are ranks. An algorithm says which rank owns each share, in which steps
+# contributions are combined there, and in which steps shares go from their owners to every rank. All messages of a
+# step read what their senders hold when it begins; a rank combines those that it gets in the order in which they are
+# listed. Every algorithm takes any number of ranks; hierarchical takes as many ranks on each node.
 
 
 class Message(NamedTuple):

@@ -1,33 +1,94 @@
-"""By which algorithm a collective runs: a hint, the environment, the autotuner's result, or a table by size.
+"""Selection of algorithms and chunk sizes (collectives spec 3, 5, 8).
 
-Collectives spec 1, 3.1, 3.2, 8: COLL-01-03, COLL-03.1-01 to -04, COLL-03.2-04, -06, COLL-08-12, -17; runtime spec 13:
-RT-13-06 to -08; AMB-COLL-09, -13, -44, -45, AMB-RT-180. The one choice: `select` asks for it with the values of a call,
-the runtime with those of a context (`runtime.algorithms`).
-"""
+Tables, hints, the environment, the autotuner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import tomllib
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
 
 from ..abi.status import Failure, Status
-from ..graph.collective_hints import ALL_TO_ALL_ALGORITHMS
-from ..mesh.topology import Topology
-from .argument_checks import require_known, require_within
-from .durations import algorithms
-from .thresholds import ALGORITHMS, Row, parse_table, row_of, tables
-from .transports import path_override
-from .variables import ALGORITHM_VARIABLE, TABLE_VARIABLE, require_variables
+from ..graph.futures import ALL_TO_ALL_ALGORITHMS
+from ..ir.attributes import UNITS
+from ..mesh.memory import Intervals
+from ..mesh.topology import Topology, carrying
+from ..numerics.formats import shown
+from . import schedules
+from .links import ALGORITHM_VARIABLE, PATHS, TABLE_VARIABLE, path_override, require_variables
+from .schedules import require_known, require_within
+from .travel import algorithms
 
-__all__ = [
-    "Overrides",
-    "Selection",
-    "choose",
-    "followed",
-    "read_overrides",
-    "require_followed",
-    "select",
-]
+# Tables from message size to algorithm, which are data (collectives spec 3.1, 8).
+#
+# COLL-03.1-01 to -04, COLL-08-12, COLL-08-17; AMB-COLL-44.
+
+
+ALGORITHMS = tuple(schedules.ALGORITHMS)
+
+SIZE = re.compile(r"([0-9]{1,18})(B|KiB|MiB|GiB|)")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The algorithm of messages up to a size in bytes, that size included; None for all that are larger."""
+
+    up_to: int | None
+    algorithm: str
+
+
+def parse_table(text: str, where: str) -> tuple[Row, ...]:
+    """The rows of a text such as `16KiB:direct,1MiB:tree,:ring`; sizes ascend, and the last row alone has none.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE naming `where` and the row.
+    """
+    rows = tuple(_row(each.strip(), where) for each in text.split(","))
+    sizes = [row.up_to for row in rows[:-1]]
+    bounds = [size for size in sizes if size is not None]
+    if rows[-1].up_to is not None or len(bounds) < len(sizes):
+        raise _refused(where, shown(text), "sizes in every row but the last, which has none: 1MiB:tree,:ring")
+    if any(a >= b for a, b in pairwise(bounds)):
+        raise _refused(where, shown(text), "sizes that ascend")
+    return rows
+
+
+def row_of(table: Sequence[Row], bytes: int) -> Row:
+    """The row of a message."""
+    return next(row for row in table if row.up_to is None or bytes <= row.up_to)
+
+
+@cache
+def tables() -> Mapping[str, tuple[Row, ...]]:
+    """The table of every collective, as the package has it."""
+    text = files(__package__).joinpath("thresholds.toml").read_text(encoding="utf-8")
+    return {collective: parse_table(rows, "thresholds.toml") for collective, rows in tomllib.loads(text).items()}
+
+
+def _row(text: str, where: str) -> Row:
+    size, colon, algorithm = text.partition(":")
+    found = SIZE.fullmatch(size)
+    if not colon or (size and not found):
+        raise _refused(where, f"row {shown(text)}", "a size in bytes, KiB, MiB or GiB, a colon and an algorithm")
+    require_known(where, "algorithm", algorithm, ALGORITHMS)
+    return Row(int(found[1]) * UNITS[found[2] or "B"] if found else None, algorithm)
+
+
+def _refused(where: str, given: str, expected: str) -> Failure:
+    return Failure(Status.TESS_ERR_INVALID_VALUE, where, given, expected)
+
+
+# By which algorithm a collective runs: a hint, the environment, the autotuner's result, or a table by size.
+#
+# Collectives spec 1, 3.1, 3.2, 8: COLL-01-03, COLL-03.1-01 to -04, COLL-03.2-04, -06, COLL-08-12, -17; runtime spec
+# 13: RT-13-06 to -08; AMB-COLL-09, -13, -44, -45, AMB-RT-180. The one choice: `select` asks for it with the values of
+# a call, the runtime with those of a context (`runtime.algorithms`).
+
 
 ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
 """What ranks can run however they are joined."""
@@ -156,3 +217,195 @@ def _for(table: tuple[Row, ...], spanning: bool) -> tuple[Row, ...]:
     """A table of the package, with hierarchical for ring in its last row where every group spans nodes."""
     last = table[-1]
     return (*table[:-1], replace(last, algorithm="hierarchical")) if spanning and last.algorithm == "ring" else table
+
+
+# The autotuner: chunk size and chunks in flight from moving percentiles of measurements (collectives spec 5.1, 5.3).
+#
+# COLL-05.1-01 to -06, COLL-05.3-01, -02, -03, COLL-08-18; AMB-COLL-04, AMB-COLL-49. Whole numbers alone: the same
+# measurements give the same knobs everywhere. What is adapted is how data travel, never what is computed.
+
+
+WINDOW = 16
+"""The measurements that percentiles are taken of: the last ones."""
+
+SHARE = 4
+"""A chunk takes this many times as long on the link as the link's latency."""
+
+STEADY = 4
+"""Measurements are stable where their tenth and ninetieth percentile differ by at most this part of the median."""
+
+COMPRESSIONS = ("none", "bf16", "fp16", "fp8", "blockwise", "topk")
+DEPTHS = (1, 8)
+
+_SECOND = 10**12
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A chunk that arrived: its first byte after `latency`, its last after `picoseconds`."""
+
+    bytes: int
+    latency: int
+    picoseconds: int
+
+    def __post_init__(self) -> None:
+        given = f"a measurement of {self.bytes} bytes, {self.latency} to the first and {self.picoseconds} to the last"
+        if not (self.bytes >= 1 and 0 <= self.latency < self.picoseconds):
+            expected = "bytes of 1 or more, 0 <= latency < picoseconds"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tune", given, expected)
+
+    @property
+    def bandwidth(self) -> int:
+        """Bytes a second once they flow."""
+        return self.bytes * _SECOND // (self.picoseconds - self.latency)
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What can be tuned (COLL-05.1-01 to -06)."""
+
+    chunk_bytes: int
+    max_inflight: int
+    algo: str = "auto"
+    path: str = "auto"
+    pipeline_depth: int = 2
+    compress: str = "none"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The least and the most of the knobs that are adapted, for instance those of a topology (`chunk_limits`)."""
+
+    chunk_bytes: tuple[int, int] = (4096, 16 << 20)
+    max_inflight: tuple[int, int] = (1, 64)
+
+    def __post_init__(self) -> None:
+        for name in ("chunk_bytes", "max_inflight"):
+            least, most = getattr(self, name)
+            if not 1 <= least <= most:
+                expected = "a least of 1 or more, and a most not below it"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tune", f"limits {name} {shown([least, most])}", expected)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The knobs after a measurement, and whether they are pinned."""
+
+    knobs: Knobs
+    pinned: bool
+
+
+class Autotuner:
+    """Takes measurements one by one and moves the knobs towards their targets, until they are pinned."""
+
+    def __init__(self, knobs: Knobs, limits: Limits | None = None) -> None:
+        """Raises `Failure` with TESS_ERR_INVALID_VALUE for a knob out of its range."""
+        self.knobs, self.limits, self.pinned = knobs, limits or Limits(), False
+        self._window: deque[Measurement] = deque(maxlen=WINDOW)
+        require_within("tune", "chunk_bytes", knobs.chunk_bytes, *self.limits.chunk_bytes)
+        require_within("tune", "max_inflight", knobs.max_inflight, *self.limits.max_inflight)
+        require_within("tune", "pipeline_depth", knobs.pipeline_depth, *DEPTHS)
+        require_known("tune", "algo", knobs.algo, ("auto", *ALGORITHMS))
+        require_known("tune", "path", knobs.path, ("auto", *PATHS))
+        require_known("tune", "compress", knobs.compress, COMPRESSIONS)
+
+    def observe(self, measurement: Measurement) -> Step:
+        """The knobs after another measurement. Pinned knobs stay: a new tuner starts anew."""
+        self._window.append(measurement)
+        if not self.pinned:
+            before = self.knobs
+            self._adapt()
+            self.pinned = self.knobs == before and self._stable()
+        return Step(self.knobs, self.pinned)
+
+    def _adapt(self) -> None:
+        """Move each knob by one step.
+
+        Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
+        """
+        latencies = [each.latency for each in self._window]
+        bandwidth = percentile([each.bandwidth for each in self._window], 50)
+        filling = bandwidth * percentile(latencies, 50) // _SECOND
+        chunk = _step(self.knobs.chunk_bytes, _power_of_two(SHARE * filling), self.limits.chunk_bytes)
+        slow = bandwidth * percentile(latencies, 90)
+        inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (_SECOND * chunk)), self.limits.max_inflight)
+        self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
+
+    def _stable(self) -> bool:
+        every = ([each.latency for each in self._window], [each.bandwidth for each in self._window])
+        return len(self._window) == WINDOW and all(
+            STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50) for values in every
+        )
+
+
+def tune(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
+    """The knobs after each measurement. Raises `Failure` with TESS_ERR_INVALID_VALUE for knobs out of range."""
+    tuner = Autotuner(knobs, limits)
+    return [tuner.observe(each) for each in measurements]
+
+
+def percentile(values: Sequence[int], percent: int) -> int:
+    """By nearest rank: the least value that so many percent of the values do not exceed."""
+    return sorted(values)[max(1, -(-percent * len(values) // 100)) - 1]
+
+
+def _power_of_two(value: int) -> int:
+    """The least power of two that is not below a value."""
+    return 1 << max(0, value - 1).bit_length()
+
+
+def _step(value: int, target: int, limits: tuple[int, int]) -> int:
+    """A step towards a target within limits: to at most twice and at least half the value."""
+    allowed = min(max(target, limits[0]), limits[1])
+    return min(2 * value, allowed) if allowed > value else max(value // 2, allowed)
+
+
+# How long a chunk takes, and how well compute and communication overlap (collectives spec 5.2).
+#
+# COLL-05.2-01, -02 and -03; AMB-COLL-28, -47, -48. Times are whole picoseconds, bandwidths bytes a second.
+
+
+def estimate(alpha: int, hops: int, bytes: int, bandwidth: int) -> int:
+    """`alpha * hops` and the time of the bytes at the effective bandwidth, rounded up to a picosecond.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a negative number, and for no bandwidth.
+    """
+    for name, given, least in (
+        ("alpha", alpha, 0),
+        ("hops", hops, 0),
+        ("bytes", bytes, 0),
+        ("bandwidth", bandwidth, 1),
+    ):
+        if given < least:
+            expected = f"{least} or more"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "estimate", f"{name} {shown(given)}", expected)
+    return alpha * hops + carrying(bytes, bandwidth)
+
+
+def overlap_score(compute: Iterable[Sequence[int]], communication: Iterable[Sequence[int]]) -> Fraction:
+    """The time in which both queues are busy, as a part of the time in which one is; 1 where neither ever is.
+
+    Every picosecond in which one queue idles while the other is busy lowers it. `compute` and `communication` are
+    intervals [start, end] of work, in any order, which may overlap. Raises `Failure` with TESS_ERR_INVALID_VALUE for
+    an interval that ends before it starts.
+    """
+    one, other = _busy("compute", compute), _busy("communication", communication)
+    either = Intervals()
+    for start, stop in (*one, *other):
+        either.add(start, stop)
+    total = _length(either)
+    return Fraction(_length(one) + _length(other) - total, total) if total else Fraction(1)
+
+
+def _busy(queue: str, intervals: Iterable[Sequence[int]]) -> Intervals:
+    busy = Intervals()
+    for at, (start, end) in enumerate(intervals):
+        if end < start:
+            given = f"{queue}[{at}] is {shown([start, end])}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "overlap_score", given, "an end not before the start")
+        busy.add(start, end)
+    return busy
+
+
+def _length(intervals: Intervals) -> int:
+    return sum(stop - start for start, stop in intervals)

@@ -1,31 +1,42 @@
-"""When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
+"""When the messages of a collective travel, over links with credits, and how long a collective takes.
 
-A message leaves as soon as its sender has got all that it needs, every link on its way is free, and each has a credit
-left for it (COLL-04.2-03, AMB-COLL-17). It takes a credit of each when it leaves and returns them when it arrives. It
-occupies its links for as long as its bytes take on the narrowest of them; a fixed part and the latencies of the links
-pass until it has arrived. While it waits, messages behind it that can leave do so (COLL-04.2-04). Of messages that can
-leave at one time those of higher priority come first, then those that were added first. Times are whole picoseconds.
-
-A link may fail for good at a time (AMB-COLL-79). What arrives then has arrived; what is in flight on the link is lost,
-returns its credits and is sent again as soon as it can leave, by the way that the path prefers of those that are left.
-What had not left takes that way too. Where there is none, the collective fails.
-"""
+Collectives spec 4.2, 4.3."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from ..mesh.topology import Topology
-from .operations import Sent
-from .ways import FIXED, Way, way_between
+import numpy as np
 
-__all__ = ["Arrival", "Cut", "Progress", "Transfer", "travel"]
+from ..abi.status import Failure, Status
+from ..mesh.topology import End, Topology
+from ..numerics.formats import shown
+from .delivery import Sent
+from .links import FIXED, Way, way_between
+from .operations import messages
+from .recurrence import Irregular, Times, recurrence
+from .schedules import ALGORITHMS, Maker, maker, require_known
+
+# When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
+#
+# A message leaves as soon as its sender has got all that it needs, every link on its way is free, and each has a
+# credit left for it (COLL-04.2-03, AMB-COLL-17). It takes a credit of each when it leaves and returns them when it
+# arrives. It occupies its links for as long as its bytes take on the narrowest of them; a fixed part and the
+# latencies of the links pass until it has arrived. While it waits, messages behind it that can leave do so
+# (COLL-04.2-04). Of messages that can leave at one time those of higher priority come first, then those that were
+# added first. Times are whole picoseconds.
+#
+# A link may fail for good at a time (AMB-COLL-79). What arrives then has arrived; what is in flight on the link is
+# lost, returns its credits and is sent again as soon as it can leave, by the way that the path prefers of those that
+# are left. What had not left takes that way too. Where there is none, the collective fails.
+
 
 _MOST_MESSAGES = 1 << 40
 _number, _end = attrgetter("number"), attrgetter("end")
@@ -339,3 +350,164 @@ class Progress:
             way = way_between(self._topology, source, target, self._down, self._path)
             found = self._ways[source, target] = way, tuple(self._lanes[each] for each in way.directions)
         return found
+
+
+# When the messages of a collective travel, by the recurrence where it can tell and by the engine elsewhere.
+#
+# The two give the same times (AMB-COLL-60); the answer says which one gave them, and why where it was the engine. The
+# recurrence always tells the times of a ring's all-reduce, reduce-scatter and all-gather in one piece, with an
+# element or more a share, and those of the other algorithms where a power of two of ranks shares a switch and all
+# shares are of one size. Irregular, so that the engine is asked, are many cases of
+#
+# - shares of two sizes, or fewer elements than ranks, but around a ring in one piece;
+# - chunks that do not fit the shares, or that wait for credits;
+# - `tree` and `halving_doubling` of ranks that are no power of two, some of which come a step later than the others;
+# - several nodes whose messages share a link, or wait for its credits;
+# - times of more than a month, which the recurrence's 64-bit integers do not hold.
+
+
+@dataclass(frozen=True)
+class MessageTimes:
+    """The messages of every step with their times in picoseconds, what they were found by, and why if by the engine."""
+
+    by: Literal["recurrence", "engine"]
+    why: str
+    steps: tuple[Times, ...]
+
+    @property
+    def last(self) -> int:
+        """When the last message has arrived; 0 where there is none."""
+        return max((int(each.end.max()) for each in self.steps), default=0)
+
+
+def message_times(
+    topology: Topology,
+    devices: Sequence[int],
+    operation: str,
+    name: str,
+    count: int,
+    element_bytes: int,
+    *,
+    root: int = 0,
+    per_node: int | None = None,
+    chunk: int | None = None,
+    down: frozenset[str] = frozenset(),
+) -> MessageTimes:
+    """The times of all messages of ranks on these devices, over a buffer of so many elements.
+
+    Raises `Failure` as `schedules.algorithm` and `travel` do.
+    """
+    try:
+        found = recurrence(
+            topology, devices, operation, name, count, element_bytes,
+            root=root, per_node=per_node, chunk=chunk, down=down,
+        )  # fmt: skip
+        return MessageTimes("recurrence", "", tuple(found))
+    except Irregular as irregular:
+        sent = messages(operation, name, len(devices), count, root=root, per_node=per_node, chunk=chunk)
+        transfers = travel(topology, devices, sent, element_bytes, chunk=chunk, down=down)
+        return MessageTimes("engine", str(irregular), tuple(_by_step(transfers)))
+
+
+def _by_step(transfers: Sequence[Transfer]) -> Iterator[Times]:
+    """The transfers of each step, as vectors in the order of their messages."""
+    in_order = sorted(transfers, key=lambda each: each.sent)
+    for step, together in groupby(in_order, lambda each: each.sent.step):
+        rows = [(each.sent[1:5], each.start, each.end) for each in together]
+        source, target, first, elements = np.array([sent for sent, _, _ in rows], np.int64).T
+        start, end = (np.array(times) for times in zip(*(row[1:] for row in rows), strict=True))
+        yield Times(step, source, target, first, elements, start, end)
+
+
+# How long collectives take by each algorithm: until the last of their messages has arrived (runtime spec 13).
+#
+# The order in which values are combined is not decided here (AMB-RT-26).
+
+
+FEW = 64
+"""Devices among which the engine is asked at once; of more, the recurrence is far quicker where it can tell."""
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+
+
+def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The algorithms that a group of devices can run, none where some cannot reach others.
+
+    Hierarchical takes several nodes with as many devices of the group on each, or one node on which a switch joins all
+    of the group (RT-13-05).
+    """
+    if any(topology.route(devices[0], each, down) is None for each in devices):
+        return ()
+    possible = tuple(ALGORITHMS)
+    if _is_hierarchy(topology, devices, down):
+        return possible
+    return tuple(name for name in possible if name != "hierarchical")
+
+
+def collective_duration(
+    topology: Topology,
+    devices: Sequence[int],
+    collective: str,
+    bytes: int,
+    algorithm: str,
+    root: int = 0,
+    down: frozenset[str] = frozenset(),
+    path: str = "auto",
+    cuts: tuple[Cut, ...] = (),
+) -> int:
+    """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
+
+    Messages go by the `path` where it is there. The links of `cuts` fail midway, after which they go by others. A group
+    of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a root
+    outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where devices are cut
+    off.
+    """
+    require_known("collective", "collective", collective, COLLECTIVES)
+    require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))
+    if not 0 <= root < len(devices):
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
+    if len(devices) == 1 or bytes == 0:
+        return 0
+    possible = algorithms(topology, devices, down)
+    if not possible:
+        given = f"devices {', '.join(map(str, devices))}, some of which are cut off from others"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, given, "links that are not down")
+    if algorithm not in possible:
+        given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
+    around = (*devices[root:], *devices[:root])
+    return _duration(topology, around, collective, bytes, algorithm, maker(algorithm), down, path, cuts)
+
+
+@lru_cache(maxsize=4096)
+def _duration(
+    topology: Topology,
+    devices: tuple[int, ...],
+    collective: str,
+    bytes: int,
+    algorithm: str,
+    make: Maker,
+    down: frozenset[str],
+    path: str,
+    cuts: tuple[Cut, ...],
+) -> int:
+    """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
+    nodes = topology.by_node(devices)
+    together = tuple(each for node in nodes for each in node)
+    if len(together) > FEW:
+        per_node = len(nodes[0])
+        return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
+    sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
+    return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
+
+
+def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:
+    nodes = topology.by_node(devices)
+    if len(nodes) > 1:
+        return len({len(each) for each in nodes}) == 1
+    switches = [each.name for each in topology.switches if each.node is not None]
+    return any(all(_one_link(topology, device, switch, down) for device in devices) for switch in switches)
+
+
+def _one_link(topology: Topology, a: End, b: End, down: frozenset[str]) -> bool:
+    return len(topology.route(a, b, down) or ()) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..c_library.building import CannotBuild, build
-from .array_files import BadInput
+from .program import BadInput
 
 PLACE_IN_HELP = 10
 

@@ -8,9 +8,7 @@ from typing import Any
 from ..levels.comparison import compare_levels
 from ..levels.execution import EXECUTIONS, LEVELS
 from ..numerics.environment import check_environment
-from .array_files import Assignment, BadInput, load
-from .lowering_options import add_lowering_options, lowering_of, selected
-from .program import compile_file, file_command
+from .program import Assignment, BadInput, add_lowering_options, compile_file, file_command, load, lowering_of, selected
 
 PLACE_IN_HELP = 8
 

@@ -6,12 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..abi.fatbin.signing import KEY_BYTES
+from ..abi.fatbin.image import KEY_BYTES
 from ..compilation.images import Extras, compile_module, image_of_graph, targets_named
 from ..ir.targets import DEFAULT, TARGETS
-from .array_files import BadInput
-from .lowering_options import add_schedule_options, schedule_of
-from .program import compile_text, file_command, read_text
+from .program import BadInput, add_schedule_options, compile_text, file_command, read_text, schedule_of
 
 PLACE_IN_HELP = 5
 

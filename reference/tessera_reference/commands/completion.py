@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..ir.missing_tool import MissingTool
+from ..ir.diagnostics import MissingTool
 
 PLACE_IN_HELP = 11
 INSTALL = "pip install 'tessera-conformance[completion]'"

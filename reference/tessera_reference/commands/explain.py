@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..abi.fatbin import Fatbin, read
-from ..abi.fatbin.container import MAGIC
+from ..abi.fatbin.image import MAGIC
 from ..compilation.executables import explain_launch
-from ..compilation.explanation import explanation_json, explanation_text, kernel_lines
 from ..compilation.extents import named_dimensions
+from ..compilation.images import explanation_json, explanation_text, kernel_lines
 from ..ir.module import Function, Module
 from ..ir.operation import Operation
 from ..language import decode
-from .array_files import BadInput
-from .program import compile_text, file_command, read_bytes
+from .program import BadInput, compile_text, file_command, read_bytes
 
 PLACE_IN_HELP = 4
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..language import format_program
-from .array_files import BadInput
-from .program import file_command, read_text
+from .program import BadInput, file_command, read_text
 
 PLACE_IN_HELP = 2
 

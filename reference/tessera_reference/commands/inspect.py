@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..abi.fatbin import KernelEntry, read
-from ..abi.fatbin.signing import KEY_BYTES
-from ..abi.version import is_compatible
+from ..abi.fatbin.image import KEY_BYTES
+from ..abi.status import is_compatible
 from .program import file_command, read_bytes
 
 PLACE_IN_HELP = 6

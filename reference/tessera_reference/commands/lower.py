@@ -11,9 +11,16 @@ from ..ir.module import Module
 from ..ir.text import print_module
 from ..levels.emission import TEXTS, emit
 from ..levels.execution import LEVELS, lower
-from .array_files import BadInput
-from .lowering_options import Lowering, add_lowering_options, add_shape_options, lowering_of, shaped
-from .program import compile_file, file_command
+from .program import (
+    BadInput,
+    Lowering,
+    add_lowering_options,
+    add_shape_options,
+    compile_file,
+    file_command,
+    lowering_of,
+    shaped,
+)
 
 PLACE_IN_HELP = 7
 

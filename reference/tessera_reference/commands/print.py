@@ -8,8 +8,7 @@ from typing import Any
 from ..language import parse, print_tree
 from ..levels.execution import LEVELS
 from .lower import show_lowered
-from .lowering_options import add_lowering_options, add_shape_options
-from .program import compile_file, file_command, read_text
+from .program import add_lowering_options, add_shape_options, compile_file, file_command, read_text
 
 PLACE_IN_HELP = 3
 

@@ -1,16 +1,118 @@
-"""The FILE that most subcommands are about: its parser, its text, and the program compiled from it."""
+"""The program, arrays and lowering options that most subcommands take (sections 6 to 8)."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..ir.diagnostics import Diagnostic, render
+from ..ir.module import Function, Module
+from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
+from ..ir.types import Numeric, Scalar, Tensor
 from ..language import CompiledModule, compile_source, decode
-from .array_files import BadInput
+from ..levels.execution import Options, for_shapes
+from ..numerics.array import Array
+from ..numerics.formats import NumericsFailure
+
+# Arrays in .npy files: values that numpy has a dtype for, or storage codes as unsigned integers.
+
+
+class BadInput(Exception):
+    """An option or a file of the user cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`NAME=FILE`, `NAME@RANK=FILE`, and each with `:bits` behind the name."""
+
+    name: str
+    rank: int | None
+    bits: bool
+    path: str
+
+    @classmethod
+    def read(cls, text: str) -> Assignment:
+        """What an option says. Raises `BadInput`."""
+        found = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
+        if found is None:
+            raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
+        return cls(found[1], None if found[2] is None else int(found[2]), found[3] is not None, found[4])
+
+    @property
+    def subject(self) -> str:
+        """What is assigned, as the user wrote it."""
+        return self.name if self.rank is None else f"{self.name}@{self.rank}"
+
+
+def load(name: str, path: str, bits: bool, function: Function) -> Array:
+    """An input file as an array of its parameter's dtype."""
+    try:
+        with open(path, "rb") as file:  # numpy leaves one open that it takes for an archive and is none
+            values = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise BadInput(f"input {name}: {path} does not fit into memory") from error
+    except Exception as error:  # what numpy raises depends on how the file is broken: zipfile's, tokenize's, its own
+        raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
+        raise BadInput(f"input {name}: {path} is no .npy file of numbers")
+    parameter = next((parameter for parameter in function.parameters if parameter.name == name), None)
+    if parameter is None:
+        names = ", ".join(parameter.name for parameter in function.parameters)
+        raise BadInput(f"input {name} is not a parameter; {function.name} takes {names or 'none'}")
+    if not isinstance(parameter.type, Tensor | Scalar):
+        raise BadInput(f"input {name}: no file holds a {parameter.type}")
+    return (_from_codes if bits else _from_values)(name, values, parameter.type)
+
+
+def _from_codes(name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
+    dtype = expected.dtype
+    if values.dtype.kind != "u" or values.dtype.itemsize != dtype.storage_bytes:
+        wanted = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
+        raise BadInput(f"input {name}: expected {wanted}, the file holds {_held(values)}")
+    little = values.astype(values.dtype.newbyteorder("<"))
+    return Array.from_bits(dtype, values.shape, np.ascontiguousarray(little).tobytes())
+
+
+def _from_values(name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
+    kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
+    if kinds[values.dtype.kind] != expected.dtype.kind:
+        raise BadInput(f"input {name}: expected {expected}, the file holds {_held(values)}")
+    try:
+        return Array.checked(expected.dtype, values)
+    except NumericsFailure as failure:
+        remedy = f"round it first, or give codes with {name}:bits="
+        raise BadInput(f"input {name}: {failure}, and the file holds {_held(values)}; {remedy}") from failure
+
+
+def _held(values: np.ndarray[Any, Any]) -> str:
+    return f"{values.dtype} of shape {list(values.shape)}"
+
+
+def save(array: Array, path: str, bits: bool) -> None:
+    """A result as values that numpy has a dtype for, or as storage codes."""
+    if bits:
+        codes = np.frombuffer(array.to_bits(), f"<u{array.dtype.storage_bytes}").reshape(array.shape)
+        written: np.ndarray[Any, Any] = codes
+    else:
+        written = array.values.astype(np.float16) if array.dtype.name == "fp16" else array.values
+    try:
+        with Path(path).open("wb") as file:
+            np.save(file, np.ascontiguousarray(written).reshape(array.shape), allow_pickle=False)
+    except OSError as error:
+        raise BadInput(f"output {path}: {error.strerror}") from error
+
+
+# The FILE that most subcommands are about: its parser, its text, and the program compiled from it.
+
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -58,3 +160,106 @@ def show(diagnostics: Sequence[Diagnostic], source: str) -> None:
     """Write diagnostics to stderr."""
     for diagnostic in diagnostics:
         print(render(diagnostic, source), file=sys.stderr)
+
+
+# Options that name a target, a schedule, a function and its shapes (sections 6 to 8).
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """For which target, and how what the program leaves open is scheduled."""
+
+    target: Target
+    options: Options
+
+
+def add_lowering_options(parser: argparse.ArgumentParser) -> None:
+    """Options that `lowering_of` reads."""
+    parser.add_argument(
+        "--target", default=DEFAULT, metavar="NAME", help=f"one of {', '.join(TARGETS)}; {DEFAULT} unless given"
+    )
+    add_schedule_options(parser)
+
+
+def add_schedule_options(parser: argparse.ArgumentParser) -> None:
+    """Options that `schedule_of` reads."""
+    parser.add_argument("--tile", metavar="MxNxK", help="tiles, where the program does not say")
+    parser.add_argument("--depth", type=int, metavar="N", help="of pipelines, where the program does not say")
+    parser.add_argument(
+        "--prefetch", choices=("shared", "global", "none"), default="shared", help="where tiles are staged"
+    )
+    parser.add_argument("--no-fuse", action="store_true", help="a nest for each operation")
+
+
+def add_shape_options(parser: argparse.ArgumentParser) -> None:
+    """Options that `shaped` reads."""
+    parser.add_argument("--function", metavar="NAME", help="the function that --shape is about")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=2x3",
+        help="the shape of a parameter whose dimensions the program leaves open",
+    )
+
+
+def lowering_of(options: argparse.Namespace) -> Lowering:
+    """What the options say. Raises `BadInput`."""
+    return Lowering(target_named(options.target), schedule_of(options))
+
+
+def schedule_of(options: argparse.Namespace) -> Options:
+    """What the options say of the schedule. Raises `BadInput`."""
+    if options.depth is not None and options.depth < 1:
+        raise BadInput(f"--depth is {options.depth}, and at least 1")
+    tile = None
+    if options.tile is not None:
+        m, n, k = _extents("--tile", options.tile, 3)
+        tile = (m, n, k)
+    return Options(tile, options.depth, options.prefetch, not options.no_fuse)
+
+
+def target_named(name: str) -> Target:
+    """The target of a name. Raises `BadInput`."""
+    try:
+        return target_of(name)
+    except UnknownTarget as unknown:
+        raise BadInput(str(unknown)) from unknown
+
+
+def _extents(option: str, text: str, count: int | None = None) -> tuple[int, ...]:
+    found = re.fullmatch(r"[0-9]{1,9}(?:x[0-9]{1,9})*", text)
+    extents = tuple(map(int, text.split("x"))) if found else ()
+    if not extents or (count is not None and (len(extents) != count or 0 in extents)):
+        wanted = "2x3" if count is None else "x".join(["16"] * count)
+        raise BadInput(f"{option} is {text!r}, not numbers such as {wanted}")
+    return extents
+
+
+def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Module, ...]:
+    """The modules with the function of the options for the shapes that they give. Raises `BadInput`."""
+    if not options.shape:
+        return tuple(modules)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for given in options.shape:
+        name, found, extents = given.partition("=")
+        if not found:
+            raise BadInput(f"--shape {given!r} is not of the form NAME=2x3")
+        shapes[name] = _extents(f"--shape {name}", extents)
+    module, function = selected(modules, options.function)
+    names = [value.name for value in function.parameters]
+    for name in shapes:
+        if name not in names:
+            raise BadInput(f"--shape {name}: {function.name} takes {', '.join(names) or 'nothing'}")
+    return (for_shapes(module, function, shapes),)
+
+
+def selected(modules: Sequence[Module], name: str | None) -> tuple[Module, Function]:
+    """The function asked for, or the only one. Raises `BadInput`."""
+    found = [(module, function) for module in modules for function in module.functions.values()]
+    wanted = [(m, f) for m, f in found if name in (None, f.name, f"{m.name}.{f.name}")]
+    if len(wanted) != 1:
+        names = ", ".join(f"{module.name}.{function.name}" for module, function in found) or "none"
+        problem = f"no function {name!r}" if name and not wanted else "which function? use --function"
+        raise BadInput(f"{problem}; there is {names}")
+    return wanted[0]

@@ -6,17 +6,24 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..graph.execution import describe
-from ..graph.interpreter import Observer
-from ..graph.ranks import RankObserver, mesh_in_force
+from ..graph.execution import RankObserver, mesh_in_force
+from ..graph.interpreter import Observer, describe
 from ..ir.module import Function, Module
 from ..ir.types import Tensor, dtype_of
 from ..levels.execution import EXECUTIONS, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
 from ..numerics.environment import check_environment
-from .array_files import Assignment, BadInput, load, save
-from .lowering_options import add_lowering_options, lowering_of, selected
-from .program import compile_file, file_command
+from .program import (
+    Assignment,
+    BadInput,
+    add_lowering_options,
+    compile_file,
+    file_command,
+    load,
+    lowering_of,
+    save,
+    selected,
+)
 from .trace import event_tracer, tracer
 
 PLACE_IN_HELP = 0

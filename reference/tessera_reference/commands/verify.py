@@ -8,9 +8,8 @@ from typing import Any
 from ..ir.targets import DEFAULT
 from ..levels.execution import LEVELS
 from ..levels.texts import read_at
-from ..schedule.stated import verify_stated_schedules
-from .lowering_options import target_named
-from .program import compile_file, file_command, read_text
+from ..schedule.lowering import verify_stated_schedules
+from .program import compile_file, file_command, read_text, target_named
 
 PLACE_IN_HELP = 1
 

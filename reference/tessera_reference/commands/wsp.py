@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..wsp.artifact.build import build, native_result
-from ..wsp.deadlock_drawing import drawing
+from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
-from ..wsp.explanation import explanation
 from ..wsp.package import Package
 from ..wsp.reading import load
 from ..wsp.runs import prepared
-from .array_files import BadInput
-from .program import read_bytes
+from .program import BadInput, read_bytes
 
 PLACE_IN_HELP = 8
 DEADLOCK = 1

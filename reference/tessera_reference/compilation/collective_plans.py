@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ..abi.fatbin import CollectivePlan
-from ..collectives.thresholds import row_of, tables
-from ..graph.collective_hints import WIRES
+from ..collectives.selection import row_of, tables
 from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
 from ..graph.futures import (
+    WIRES,
     FutureCollective,
     IssueAllGather,
     IssueAllReduce,
@@ -24,8 +24,6 @@ from ..graph.futures import (
 from ..ir.attributes import attribute_text
 from ..ir.module import Module
 from ..ir.types import Mesh, Shard
-
-__all__ = ["plans_of"]
 
 NAMES: Mapping[type[Collective], str] = {
     AllReduce: "all_reduce",

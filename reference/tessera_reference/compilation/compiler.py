@@ -18,12 +18,9 @@ from ..ir.targets import Target
 from ..numerics.array import Array
 
 if TYPE_CHECKING:
-    from ..language.compiler import CompiledModule
+    from ..language.modules import CompiledModule
     from ..levels.execution import Level, Options
-    from .executable import Executable
-    from .executables import Reading
-
-__all__ = ["Compiler"]
+    from .executables import Executable, Reading
 
 MOST = 128
 """Results of a kind that are kept, those used last."""
@@ -72,7 +69,7 @@ class Compiler:
 
 
 def _program(source: str) -> CompiledModule:
-    from ..language.compiler import compile_source
+    from ..language.modules import compile_source
 
     return compile_source(source)
 

@@ -1,41 +1,370 @@
-"""Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
-
-A program runs its host function, which launches its kernels, whatever the grid; a tile kernel runs on the grid and the
-blocks of the launch. Kernels with named dimensions are lowered for the extents of a launch first: `specialise` gives
-the Target IR that a cache may keep, `executable_from` what runs it. Data only; time is the runtime's.
-"""
+"""Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 4, 8.1)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import prod
 from typing import TypeAlias
+
+import numpy as np
 
 from ..abi.fatbin import Explanation, Fatbin, KernelEntry
 from ..abi.status import Failure, Status, invalid
-from ..graph.interpreter import reachable
-from ..ir.module import Instruction, Module
+from ..graph.execution import execute, execute_on_mesh, groups_met, meets, mesh_in_force
+from ..graph.interpreter import FROM_ZERO, InputMismatch, RandomSource, describe, reachable
+from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.module import Function, Instruction, Module
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..ir.types import Tensor
+from ..ir.types import Mesh, Pointer, Scalar, Tensor, Value
 from ..levels.execution import Level, for_shapes, lower
 from ..levels.texts import read_at
+from ..numerics.array import Array
+from ..numerics.formats import DType, NumericsFailure
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from .canonical_text import canonical_text
-from .executable import Executable
-from .extents import named_dimensions, shapes_of
-from .kernels import Offered, offered
-from .programs import ProgramExecutable
-from .tile_kernels import TileExecutable
+from ..tile.interpreter import run_kernel
+from ..tile.verifier import MOST_BLOCKS
+from .extents import named_dimensions, refusal_at, shapes_of
+from .kernels import BYTE, Offered, abi_name, accessed_dtypes, canonical_text, offered
 
-__all__ = [
-    "Executable",
-    "code_digest",
-    "executable_from",
-    "executables_of",
-    "explain_launch",
-    "reduction_orders",
-    "specialise",
-]
+# The interface of kernels that are ready to run, and which launches they refuse (AMB-RT-08, AMB-RT-61).
+
+
+Extents: TypeAlias = tuple[int, int, int]
+Arguments: TypeAlias = Mapping[str, Array]
+"""An array for each parameter of the entry, by name, scalars too."""
+
+LARGEST_GRID = ((1 << 31) - 1,) * 3
+
+
+@dataclass(frozen=True, eq=False)
+class Executable(ABC):
+    """A kernel of a module for one target. What it computes depends on its arguments only, never on when it runs."""
+
+    entry: KernelEntry
+    target: Target
+
+    @property
+    def needs_mesh(self) -> bool:
+        """Whether it meets the other ranks of a mesh, so that it runs by `run_on_mesh`."""
+        return False
+
+    def groups_met(self) -> Sequence[tuple[int, ...]]:
+        """The groups of ranks that may meet in it; none for one that needs no mesh."""
+        return ()
+
+    @property
+    def most_blocks(self) -> Extents:
+        """The largest grid along x, y and z; C has no larger int."""
+        return LARGEST_GRID
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The pointer parameters whose memory it is known to read: those that it does not write."""
+        return frozenset(each.name for each in self.entry.parameters if each.type == "ptr" and not each.written)
+
+    @property
+    def meshes(self) -> Mapping[str, Mesh]:
+        """The meshes that the kernel's module declares, by name."""
+        return {}
+
+    @abstractmethod
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
+        """Run one launch: the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
+
+        Of a kernel that needs a mesh every rank has these arguments, and the arrays are rank 0's. Raises `Rejection`
+        with phase execute for what fails while it runs, `UnsupportedConstruct` for what goes beyond this reference, and
+        `Failure` with TESS_ERR_INVALID_VALUE for a configuration or arguments that do not fit the entry.
+        """
+
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
+        """Run one launch on every rank of a mesh, arguments and arrays by rank. Raises as `run`."""
+        return tuple(self.run(each, source=source) for each in arguments)
+
+    def block_of(self, block: Extents) -> Extents:
+        """The threads of a block, components of zero as the compiler chose them (AMB-RT-08)."""
+        x, y, z = (asked or chosen for asked, chosen in zip(block, self.entry.block, strict=True))
+        return x, y, z
+
+    def require_configuration(self, grid: Extents, block: Extents, shared_bytes: int = 0) -> None:
+        """Refuse what shows in the arguments of a launch already (AMB-RT-61), `shared_bytes` being the hint.
+
+        Raises `Failure` with TESS_ERR_INVALID_VALUE.
+        """
+        for axis, blocks, most in zip("xyz", grid, self.most_blocks, strict=True):
+            if not 1 <= blocks <= most:
+                raise invalid("tessLaunch", f"{blocks} blocks along {axis}", f"1 to {most}")
+        if min(block) < 0:
+            raise invalid("tessLaunch", f"a block of {'x'.join(map(str, block))} threads", "extents of at least 0")
+        threads, most = prod(self.block_of(block)), self.target.threads_per_block
+        if threads > most:
+            raise invalid("tessLaunch", f"a block of {threads} threads", f"at most {most} on {self.target.name}")
+        shared, most = self.entry.shared_bytes + shared_bytes, self.target.shared_bytes
+        if shared_bytes < 0 or shared > most:
+            given = f"shmemBytes is {shared_bytes}, beside the {self.entry.shared_bytes} bytes of the kernel"
+            raise invalid("tessLaunch", given, f"at least 0, and {most} in all on {self.target.name}")
+
+    def in_order(self, arguments: Arguments) -> list[Array]:
+        """The arguments in the order of the parameters. Raises `Failure` for one that is missing or unexpected."""
+        names = [parameter.name for parameter in self.entry.parameters]
+        if arguments.keys() != set(names):
+            given = f"arguments {', '.join(arguments) or 'none'} for kernel {self.entry.name}"
+            raise invalid("tessLaunch", given, ", ".join(names) or "none")
+        return [arguments[name] for name in names]
+
+
+def held_as(parameter: Value, array: Array) -> Array:
+    """An argument as the kernel holds it: a scalar that is tf32 there has come as fp32 (AMB-RT-28)."""
+    type_ = parameter.type
+    if isinstance(type_, Scalar) and type_.dtype != array.dtype and abi_name(type_.dtype) == array.dtype.name:
+        return Array(type_.dtype, array.values)
+    return array
+
+
+# Tile kernels: those of Tile or Target IR, which a host launches with a grid and blocks of its own (RT-04.5).
+
+
+@dataclass(frozen=True, eq=False)
+class TileExecutable(Executable):
+    """A kernel of Target IR. An opaque pointer is given the bytes behind it, as int8, and read as it is accessed."""
+
+    kernel: Function
+
+    @property
+    def most_blocks(self) -> Extents:
+        """What the device takes (AMB-LANG-203)."""
+        return MOST_BLOCKS
+
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
+        """Run the kernel on the grid and the blocks of the launch; see `Executable.run`."""
+        self.require_configuration(grid, block)
+        pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)
+        given = [self._held(parameter, array) for parameter, array in pairs]
+        if self.kernel.body.instructions:
+            given = self._run(given, grid, self.block_of(block))
+        left = {each.name: array for each, array in zip(self.entry.parameters, given, strict=True) if each.written}
+        return {name: as_bytes(array, arguments[name]) for name, array in left.items()}
+
+    def _run(self, given: list[Array], grid: Extents, block: Extents) -> list[Array]:
+        """The arguments after the kernel has run. Raises `Rejection`."""
+        try:
+            buffers = run_kernel(configured(self.kernel, grid, block), given, self.target)
+        except NumericsFailure as failure:
+            raise Rejection([_failed(self.kernel, failure)]) from failure
+        return [*buffers, *given[len(buffers) :]]  # scalars stand behind buffers (LANG-16-02)
+
+    def _held(self, parameter: Value, array: Array) -> Array:
+        """An argument as the kernel takes it. Raises `Failure` for one that does not fit."""
+        type_ = parameter.type
+        if isinstance(type_, Pointer):
+            entry = self.entry.parameters[self.kernel.parameters.index(parameter)]
+            if entry.dtype is not None:  # of a kernel of Tile IR the table still knows what the pointer is to
+                _require(parameter.name, array, entry.dtype, entry.shape)
+                return array
+            return of_bytes(array, self._accessed.get(parameter, BYTE))
+        assert isinstance(type_, Scalar), "a kernel of Target IR takes pointers and scalars"
+        held = held_as(parameter, array)
+        _require(parameter.name, held, type_.dtype.name, ())
+        return held
+
+    @cached_property
+    def _accessed(self) -> dict[Value, DType]:
+        return accessed_dtypes(self.kernel)
+
+
+@lru_cache(maxsize=256)
+def configured(kernel: Function, grid: Extents, block: Extents) -> Function:
+    """The kernel with the grid and the block of a launch in place of its own; the same one for the same launch."""
+    return replace(kernel, attributes={**kernel.attributes, "grid": grid, "block": block})
+
+
+def of_bytes(array: Array, dtype: DType) -> Array:
+    """The bytes behind an opaque pointer as whole elements of a dtype; what is given as another is that already."""
+    if array.dtype != BYTE or dtype == BYTE:
+        return array
+    data = array.to_bits()
+    count = len(data) // dtype.storage_bytes
+    return Array.from_bits(dtype, (count,), data[: count * dtype.storage_bytes])
+
+
+def as_bytes(left: Array, given: Array) -> Array:
+    """What a kernel has left as the bytes that it was given as, those of unchanged elements just as they were.
+
+    An element whose bits no kernel would write, such as one of many NaN, stays what it is unless it is written.
+    """
+    if left.dtype == given.dtype:
+        return left
+    size = left.dtype.storage_bytes
+    before = np.frombuffer(given.to_bits(), np.uint8)
+    elements = before[: before.size // size * size].reshape(-1, size)
+    old = np.frombuffer(of_bytes(given, left.dtype).to_bits(), np.uint8).reshape(-1, size)
+    new = np.frombuffer(left.to_bits(), np.uint8).reshape(-1, size)
+    kept = (old == new).all(axis=1)
+    merged = np.where(kept[:, None], elements, new).tobytes() + before[elements.size :].tobytes()
+    return Array.from_bits(BYTE, given.shape, merged)
+
+
+def _require(name: str, array: Array, dtype: str, shape: tuple[int | str, ...] | None) -> None:
+    if (array.dtype.name, array.shape) != (dtype, shape):
+        raise invalid("tessLaunch", f"argument {name} is {describe(array)}", f"{dtype} of shape {shape}")
+
+
+def _failed(kernel: Function, failure: NumericsFailure) -> Diagnostic:
+    """What went wrong in a launch as a whole, such as buffers that this machine has no room for."""
+    place = kernel.location
+    return Diagnostic("tile", "execute", f"@{kernel.name}: {failure}", place.span, place.filename)
+
+
+# Programs: kernels of the language, whose host function launches kernels of the device (language spec 4, 8.1).
+#
+# The grid of a launch does not say how a program is tiled, which Schedule IR does: its blocks share the work out, and
+# any number of them leaves the whole result. So neither grid nor block reaches the host function.
+
+
+MOST_KEPT = 64
+"""So many results of earlier launches an executable keeps."""
+KEPT_BYTES = 1024
+"""Launches with arguments of more bytes than this are not kept."""
+
+Key: TypeAlias = tuple[RandomSource, tuple[tuple[str, tuple[int, ...], bytes], ...]]
+"""Where random numbers begin, and the arguments in the order of the parameters, bit by bit."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramExecutable(Executable):
+    """A program with the module, at Target IR, that it is a function of."""
+
+    module: Module
+    function: Function
+
+    @cached_property
+    def needs_mesh(self) -> bool:
+        """Whether it comes to a collective."""
+        return meets(self.module, self.function)
+
+    def groups_met(self) -> Sequence[tuple[int, ...]]:
+        """Those along the axes of its collectives. Raises `Rejection` where it is unclear which mesh runs it."""
+        return groups_met(self.module, self.function) if self.needs_mesh else ()
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The tensors that an instruction of the host function takes."""
+        taken = {value for each in self.function.body.walk() for value in each.operands}
+        tensors = (each for each in self.function.parameters if isinstance(each.type, Tensor))
+        return frozenset(each.name for each in tensors if each in taken)
+
+    @property
+    def meshes(self) -> Mapping[str, Mesh]:
+        """The meshes that its module declares."""
+        return self.module.meshes
+
+    def run(
+        self,
+        arguments: Arguments,
+        grid: Extents = (1, 1, 1),
+        block: Extents = (0, 0, 0),
+        source: RandomSource = FROM_ZERO,
+    ) -> dict[str, Array]:
+        """Run the host function; see `Executable.run`."""
+        self.require_configuration(grid, block)
+        try:
+            return self._written(self._results(self._inputs(arguments), source))
+        except InputMismatch as mismatch:
+            raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
+
+    def run_on_mesh(
+        self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
+    ) -> tuple[dict[str, Array], ...]:
+        """Run the host function on every rank, row-major over the mesh; collectives are where they meet.
+
+        Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
+        """
+        inputs = [self._inputs(each) for each in arguments]
+        if not self.needs_mesh:
+            return super().run_on_mesh(arguments, mesh, source)
+        try:
+            self._require_ranks(len(inputs), mesh_in_force(self.module, self.function, mesh))
+            every = execute_on_mesh(self.module, self.function.name, inputs, mesh, source=source)
+        except InputMismatch as mismatch:
+            raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
+        return tuple(map(self._written, every))
+
+    def _require_ranks(self, given: int, mesh: str) -> None:
+        """Refuse to run on another number of ranks than the program's mesh has (AMB-LANG-108). Raises `Rejection`."""
+        ranks, place = self.module.meshes[mesh].size, self.function.location
+        if given != ranks:
+            message = f"@{self.function.name} runs on mesh {mesh} of {ranks} ranks, not on {given}"
+            wanted = f"a mesh of {ranks} ranks"
+            found = refusal_at(place, "distributed", message, wanted, "AMB-LANG-108", "launch it on another mesh")
+            raise Rejection([replace(found, phase="execute")])
+
+    def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
+        """What the host function returns, which depends on inputs and source alone: of small ones it is kept.
+
+        Whoever looks at orders of work launches one small kernel on the same values under many schedules; to execute
+        them all was a fifteenth of the CPU time of the suite. An executable belongs to one adapter, so nothing that is
+        kept outlives a violator.
+        """
+        key = _key(inputs.values(), source)
+        results = self._kept.get(key) if key is not None else None
+        if results is None:
+            results = execute(self.module, self.function.name, inputs, source=source)
+            if key is not None:
+                if len(self._kept) == MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = results
+        return results
+
+    @cached_property
+    def _kept(self) -> dict[Key, tuple[Array, ...]]:
+        return {}
+
+    def _inputs(self, arguments: Arguments) -> dict[str, Array]:
+        pairs = zip(self.function.parameters, self.in_order(arguments), strict=True)
+        return {parameter.name: held_as(parameter, array) for parameter, array in pairs}
+
+    def _written(self, results: tuple[Array, ...]) -> dict[str, Array]:
+        """What the host function leaves in its tensor parameters, of those that it writes."""
+        return {name: results[position] for name, position in self._outputs}
+
+    @cached_property
+    def _outputs(self) -> tuple[tuple[str, int], ...]:
+        tensors = [parameter.name for parameter in self.function.parameters if isinstance(parameter.type, Tensor)]
+        written = {each.name for each in self.entry.parameters if each.written}
+        return tuple((name, position) for position, name in enumerate(tensors) if name in written)
+
+
+def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
+    """What tells inputs apart; None for those that are too large to keep."""
+    held = list(inputs)
+    if sum(each.values.nbytes for each in held) > KEPT_BYTES:
+        return None
+    return source, tuple((each.dtype.name, each.shape, each.to_bits()) for each in held)
+
+
+# Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
+#
+# A program runs its host function, which launches its kernels, whatever the grid; a tile kernel runs on the grid and
+# the blocks of the launch. Kernels with named dimensions are lowered for the extents of a launch first: `specialise`
+# gives the Target IR that a cache may keep, `executable_from` what runs it. Data only; time is the runtime's.
+
 
 Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
 """`read_at`, or what keeps its results: the kernels of a module stand in one text."""
@@ -120,7 +449,7 @@ def explain_launch(
     entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
     if entry.level == "tile":
         return Explanation()
-    from .explanation import explanation_of  # imports the lowering to Schedule IR
+    from .images import explanation_of  # imports the lowering to Schedule IR
 
     return explanation_of(entry.name, _special(fatbin, entry, target, shapes or {}), target)
 

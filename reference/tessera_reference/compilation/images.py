@@ -1,37 +1,225 @@
-"""From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16; RT-17-03).
-
-Kernels whose extents are numbers are lowered here, for each target; those with named dimensions are lowered at launch,
-from the Graph IR that the image carries, and here for one choice of extents. The same source and options give the same
-bytes everywhere.
-"""
+"""From a source to the image of a module, with explanations of what was decided (runtime spec 8.1, 16, 17)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
 
-from ..abi.fatbin import Explanation, Fatbin, KernelEntry, Metadata, Section, write
+from ..abi.fatbin import Explanation, Fatbin, FusionGroup, KernelEntry, Metadata, Section, TileShape, write
 from ..abi.policy import NumericsPolicy
-from ..abi.status import invalid
-from ..abi.version import ABI_VERSION, AbiVersion
-from ..ir.missing_tool import MissingTool
-from ..ir.module import Module
+from ..abi.status import ABI_VERSION, AbiVersion, invalid
+from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
+from ..ir.module import Function, Instruction, Module
+from ..ir.operation import Refusal
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..levels.emission import bitcode, emit
+from ..ir.types import Tensor, Type
+from ..language import compile_source
+from ..levels.emission import bitcode, emit, joined
 from ..levels.execution import for_shapes, lower
-from ..levels.symbols import joined
-from ..schedule.options import Options
-from ..schedule.specialize import specialized_alone
-from ..target.lowering import to_target
-from .canonical_text import canonical_text
+from ..levels.texts import read_at
+from ..schedule.lowering import to_schedule
+from ..schedule.nests import Nest, with_nests_replaced
+from ..schedule.options import Options, annotated
+from ..schedule.specialize import lowering_refused, specialized_alone
+from ..target_ir.lowering import to_target
 from .collective_plans import plans_of
-from .examples import example
-from .explanation import explanation_of, merged
-from .kernels import Offered, entry_of, offered, require_kernels, with_resources
-from .sources import Start, made_for, read_graph, read_kernels, with_options
+from .extents import named_dimensions
+from .kernels import Offered, canonical_text, entry_of, offered, require_kernels, with_resources
 
-__all__ = ["BINARIES", "compile_module", "image_of_graph"]
+# The sources of compilation, programs and IR texts, as verified modules (language spec 4).
+
+
+Start = Literal["dsl", "graph", "tile", "target"]
+"""What a source is."""
+
+SETTINGS = tuple(field.name for field in fields(Options))
+"""What options say, by the names that an annotation has for it."""
+
+
+def read_graph(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:
+    """A program, or a text of Graph IR, as modules of Graph IR. Raises `Rejection` and `UnsupportedConstruct`."""
+    return compile_source(source, filename).modules if at == "dsl" else read_at("graph", source, target, filename)
+
+
+def read_kernels(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:
+    """A text of Tile or Target IR, verified for a target.
+
+    Raises `Rejection`, also for a kernel that is made for another target, `UnsupportedConstruct`, and `Failure` for a
+    level that there is not.
+    """
+    if at != "tile" and at != "target":
+        raise invalid("compile", f"a source at {at!r}", "dsl, graph, tile or target")
+    return read_at(at, source, target, filename)
+
+
+def made_for(module: Module, target: Target) -> Module:
+    """A module whose kernels all say which target they are for: this one, where a text leaves it open."""
+
+    def stated(function: Function) -> Function:
+        return replace(function, attributes={"target": target.name, **function.attributes})
+
+    functions = {name: stated(each) if each.device else each for name, each in module.functions.items()}
+    return replace(module, functions=functions)
+
+
+def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, ...]:
+    """Graph IR that says itself how it is to be scheduled, so that kernels specialised at launch are made alike.
+
+    A function's own annotation stands before the options, as it does for the lowering. Raises `Rejection`.
+    """
+    if options == Options():
+        return tuple(modules)
+    return tuple(
+        replace(module, functions={name: _annotated(each, options) for name, each in module.functions.items()})
+        for module in modules
+    )
+
+
+def _annotated(function: Function, options: Options) -> Function:
+    """A function whose annotation says what of its schedule is not the default."""
+    pairs: Any = function.attributes.get("schedule", ())
+    try:
+        wished = annotated(options, function)
+    except Refusal as refusal:
+        raise lowering_refused(refusal, function.location) from refusal
+    default = Options()
+    said = {name: getattr(wished, name) for name in SETTINGS if getattr(wished, name) != getattr(default, name)}
+    kept = [(name, value) for name, value in pairs if name not in said]
+    return replace(function, attributes={**function.attributes, "schedule": (*kept, *said.items())})
+
+
+# Kernels with named dimensions, lowered ahead of a launch for one choice of extents (runtime spec 8.1; AMB-RT-60).
+#
+# Kernels have extents that are numbers, so that the code which a launch runs is made for its arguments. The image
+# holds code all the same: that for the first of a few extents, every dimension the same, with which the kernel can be
+# lowered. The Target IR beside the binary says which these are, in the types of the program.
+
+
+EXTENTS = (16, 8, 32, 64, 4, 128, 2, 1)
+"""In the order in which they are tried: most kernels take any, some a multiple of their tile."""
+
+
+def example(kernel: Offered, target: Target) -> Module | None:
+    """A kernel with named dimensions, and what it calls, at Target IR; nothing where none of the extents fits."""
+    for extent in EXTENTS:
+        try:
+            return lower(_specialized(kernel, extent), "target", target)
+        except (Refusal, Rejection, UnsupportedConstruct):
+            continue
+    return None
+
+
+def _specialized(kernel: Offered, extent: int) -> Module:
+    """The kernel with every named dimension of this extent. Raises `Refusal` and `Rejection`."""
+    types = tuple(_closed_example(each.type, extent) for each in kernel.function.parameters)
+    return specialized_alone(kernel.module, {kernel.function.name: types})
+
+
+def _closed_example(type_: Type, extent: int) -> Type:
+    if not isinstance(type_, Tensor):
+        return type_
+    return replace(type_, shape=tuple(each if isinstance(each, int) else extent for each in type_.shape))
+
+
+# Explanations of compilation: fusion groups and tile shapes (runtime spec 17; RT-17-03, -08, -09).
+#
+# It is read off Schedule IR, nest by nest. A kernel whose dimensions are known only at launch has no nests before;
+# `executables.explain_launch` gives those of a launch. Kernels of Tile and Target IR were scheduled by who wrote
+# them.
+
+
+def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
+    """What is decided for a kernel, of which `module` holds all that it runs, for its shapes. Raises `Rejection`."""
+    nests: list[Nest] = []
+
+    def found(nest: Nest) -> tuple[Instruction, ...]:
+        nests.append(nest)
+        return ()
+
+    with_nests_replaced(to_schedule(module, target), target, found)
+    groups = tuple(FusionGroup(kernel, tuple(map(_described, nest.operations))) for nest in nests)
+    tiles = tuple(TileShape(kernel, _described(nest.lead), _tile(nest)) for nest in nests)
+    return Explanation(groups, tiles)
+
+
+def _described(instruction: Instruction) -> str:
+    """`%C = matmul -> tensor<20x18xbf16>`: enough to distinguish it from the others."""
+    results = ", ".join(f"%{value.name}" for value in instruction.results)
+    types = ", ".join(str(value.type) for value in instruction.results)
+    return f"{results} = {instruction.operation.short_name} -> {types}"
+
+
+def _tile(nest: Nest) -> tuple[tuple[str, int], ...]:
+    """The extents by name; k, and the depth of its pipeline, of contractions only."""
+    m, n, k = nest.tile
+    depth = (("depth", nest.depth),)
+    return (*depth, ("k", k), ("m", m), ("n", n)) if nest.kind == "contract" else (("m", m), ("n", n))
+
+
+def merged(explanations: Sequence[Explanation]) -> Explanation:
+    """Several explanations as one; what targets decide alike stands once."""
+    groups = dict.fromkeys(group for each in explanations for group in each.fusion_groups)
+    tiles = dict.fromkeys(tile for each in explanations for tile in each.tile_shapes)
+    return Explanation(tuple(groups), tuple(tiles))
+
+
+def explanation_value(metadata: Metadata) -> Mapping[str, object]:
+    """The explanation of a module as data that JSON can hold."""
+    explanation = metadata.explanation
+    return {
+        "kernels": {
+            each.name: {"level": each.level, "decided_at_launch_for": list(named_dimensions(each))}
+            for each in metadata.kernels
+        },
+        "fusion_groups": [asdict(each) for each in explanation.fusion_groups],
+        "tile_shapes": [{**asdict(each), "extents": dict(each.extents)} for each in explanation.tile_shapes],
+        "collective_plans": [dict(each.members) for each in metadata.collective_plans],
+    }
+
+
+def explanation_json(metadata: Metadata) -> str:
+    """The explanation of a module as JSON."""
+    return json.dumps(explanation_value(metadata), indent=2, sort_keys=True) + "\n"
+
+
+def explanation_text(metadata: Metadata) -> str:
+    """The explanation of a module as a person reads it."""
+    lines = [line for kernel in metadata.kernels for line in kernel_lines(kernel, metadata.explanation)]
+    lines += [f"collective {plan}" for plan in metadata.collective_plans]
+    if not metadata.collective_plans:
+        lines.append("collectives: no plans; the runtime chooses")
+    return "\n".join(lines) + "\n"
+
+
+def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]:
+    """The lines about one kernel."""
+    yield f"kernel {kernel.name}"
+    groups = [each for each in explanation.fusion_groups if each.kernel == kernel.name]
+    for number, group in enumerate(groups):
+        yield f"  fusion group {number}: {'; '.join(group.operations)}"
+    for tile in explanation.tile_shapes:
+        if tile.kernel == kernel.name:
+            extents = ", ".join(f"{name}={extent}" for name, extent in tile.extents)
+            yield f"  tile of {tile.operation}: {extents}"
+    names = named_dimensions(kernel)
+    if names and not groups:
+        yield f"  fusion groups and tiles are decided at launch, for {', '.join(names)}"
+    elif kernel.level == "tile":
+        yield "  one group, as it was written in Tile or Target IR"
+    elif not groups:
+        yield "  nothing to tile: the host function computes it"
+
+
+# From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16;
+# RT-17-03).
+#
+# Kernels whose extents are numbers are lowered here, for each target; those with named dimensions are lowered at
+# launch, from the Graph IR that the image carries, and here for one choice of extents. The same source and options
+# give the same bytes everywhere.
+
 
 BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
 """The kind of binary section that is made for a vendor."""

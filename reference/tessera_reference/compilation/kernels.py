@@ -1,8 +1,4 @@
-"""The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10).
-
-Kernels of the language are *programs*: host functions that bring their own launches. Kernels of Tile and Target IR that
-no program launches are offered as they are, under their symbol without its prefix (AMB-RT-18).
-"""
+"""The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10)."""
 
 from __future__ import annotations
 
@@ -11,20 +7,80 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from ..abi.fatbin import KernelEntry, KernelParameter
-from ..abi.identifiers import is_c_identifier
+from ..abi.parameters import is_c_identifier
 from ..graph.interpreter import reachable
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
-from ..ir.module import Block, Function, Module, Value
-from ..ir.types import Memref, Pointer, Scalar, Tensor
-from ..numerics.formats import DType
-from ..tile.launch import Launch
-from ..tile.preparation import prepare
+from ..ir.module import Block, Function, Module
+from ..ir.text import print_module
+from ..ir.types import Memref, Pointer, Scalar, Tensor, Value
+from ..numerics.formats import DTYPES, DType
+from ..target_ir.operations.memory import SHARED, GetElementPtr, Load, Store
+from ..tile.interpreter import Launch, prepare
 from ..tile.verifier import SYMBOL
-from .extents import is_open, untellable
-from .pointers import stored_to
-from .refusals import refusal_at
+from .extents import is_open, refusal_at, untellable
 
-__all__ = ["Offered", "entry_of", "offered", "require_kernels", "with_resources"]
+# The text of modules that an image carries and its hash is of (runtime spec 8.1).
+
+
+def canonical_text(modules: Sequence[Module]) -> str:
+    """IR in the one spelling that the hash of a module is of: generic form, without locations."""
+    return "".join(print_module(module) for module in modules)
+
+
+# Opaque pointers of kernels of Target IR: what is stored through them, and which dtype lies behind (AMB-LANG-35).
+#
+# A pointer of Target IR says nothing of what it points to; the accesses do.
+
+
+BYTE = DTYPES["int8"]
+"""What memory holds of which nothing is known."""
+
+
+def stored_to(kernel: Function) -> set[Value]:
+    """The pointer parameters that a kernel may write: all of them where a store goes to what cannot be followed."""
+    bases = _bases(kernel)
+    pointers = {each for each in kernel.parameters if isinstance(each.type, Pointer)}
+    places = [each.operands[1] for each in kernel.body.walk() if isinstance(each.operation, Store)]
+    outside = [place for place in places if isinstance(place.type, Pointer) and place.type.space != SHARED]
+    if any(place not in bases for place in outside):
+        return pointers
+    return {bases[place] for place in outside}
+
+
+def accessed_dtypes(kernel: Function) -> dict[Value, DType]:
+    """The dtype that each pointer parameter is accessed as: by its first load or store, else as it is counted in."""
+    bases = _bases(kernel)
+    found: dict[Value, DType] = {}
+    counted: dict[Value, DType] = {}
+    for instruction in kernel.body.walk():
+        operation = instruction.operation
+        if isinstance(operation, Load):
+            place, dtype, where = instruction.operands[0], operation.returns.dtype, found
+        elif isinstance(operation, Store):
+            place, dtype, where = instruction.operands[1], operation.value.dtype, found
+        elif isinstance(operation, GetElementPtr):
+            place, dtype, where = instruction.operands[0], operation.elem_type, counted
+        else:
+            continue
+        if place in bases:
+            where.setdefault(bases[place], dtype)
+    return counted | found
+
+
+def _bases(kernel: Function) -> dict[Value, Value]:
+    """The parameter behind each pointer that is a parameter, or so many elements on from one."""
+    bases = {each: each for each in kernel.parameters if isinstance(each.type, Pointer)}
+    for instruction in kernel.body.walk():
+        if isinstance(instruction.operation, GetElementPtr) and instruction.operands[0] in bases:
+            bases[instruction.results[0]] = bases[instruction.operands[0]]
+    return bases
+
+
+# The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10).
+#
+# Kernels of the language are *programs*: host functions that bring their own launches. Kernels of Tile and Target IR
+# that no program launches are offered as they are, under their symbol without its prefix (AMB-RT-18).
+
 
 DEFAULT_BLOCK = (128, 1, 1)
 """What a program that is not lowered yet is launched with where the host leaves the block open (AMB-RT-08)."""

@@ -1,11 +1,6 @@
-"""Collectives between the ranks of a mesh (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
+"""Collectives between the ranks of a mesh, and the axes of the mesh (spec sections 5.2, 5.4, 9, 15)."""
 
-A collective works along one axis of a mesh: the ranks that differ in no other coordinate are its group. Each brings one
-operand and is given one result, in order of the axis coordinate. `ranks` brings them together.
-
-A derivative on a mesh is that of the sum, over all ranks, of the elements of y: what leaves a rank through a collective
-comes back to it through another.
-"""
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,26 +9,75 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..ir.diagnostics import Location
-from ..ir.module import Value
+from ..ir.diagnostics import Location, did_you_mean
+from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation, require
-from ..ir.spelling import did_you_mean
-from ..ir.stepwise import Arrival, StepEnvironment, Steps, Stepwise
-from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor
+from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor, Value
 from ..numerics import reductions
 from ..numerics.array import Array
+from ..numerics.errors import require_room
 from ..numerics.formats import dtype
-from ..numerics.limits import require_room
-from .axes import require_axis
-from .dtypes import require_numeric
-from .mesh_axes import resolve_axis
-from .term import Term
+from .term import Term, require_axis, require_numeric
+
+# The mesh in force and its axes (spec section 5.4; AMB-LANG-60, AMB-LANG-108).
+
+
+def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
+    """The mesh in force and its extent along `axis`: the only mesh, or the named one (AMB-LANG-60, AMB-LANG-108).
+
+    Raises `Refusal` of category distributed.
+    """
+    require(
+        bool(meshes),
+        "distributed",
+        f"axis {axis} is of no mesh: the module declares none",
+        f"a mesh with an axis {axis}",
+        "LANG-05.4-04",
+        f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
+    )
+    require(
+        mesh is not None or len(meshes) == 1,
+        "distributed",
+        f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
+        "a mesh by name, where the module declares several",
+        "AMB-LANG-108",
+        f"name it: mesh={next(iter(meshes), '')}",
+    )
+    name = next(iter(meshes)) if mesh is None else mesh
+    require(
+        name in meshes,
+        "distributed",
+        f"unknown mesh {name!r}",
+        f"one of {', '.join(meshes)}",
+        "AMB-LANG-108",
+        did_you_mean(name, meshes),
+    )
+    axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
+    require(
+        axis in axes,
+        "distributed",
+        f"mesh {name} has no axis {axis!r}",
+        f"one of its axes: {', '.join(axes)}",
+        "LANG-05.4-04",
+        did_you_mean(axis, axes),
+    )
+    return name, axes[axis]
+
+
+# Collectives between the ranks of a mesh (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
+#
+# A collective works along one axis of a mesh: the ranks that differ in no other coordinate are its group. Each brings
+# one operand and is given one result, in order of the axis coordinate. `ranks` brings them together.
+#
+# A derivative on a mesh is that of the sum, over all ranks, of the elements of y: what leaves a rank through a
+# collective comes back to it through another.
+
 
 OPERATORS = ("sum", "max", "min")
 """What a reducing collective may compute (AMB-LANG-76)."""
 
 
-def missing_declaration(collective: type["Collective"], attribute: str) -> Refusal:
+def missing_declaration(collective: type[Collective], attribute: str) -> Refusal:
     """What to say where a collective does not declare its axis or what it computes (LANG-09-02, LANG-09-03)."""
     spelling = (*collective.spellings, collective.name)[0]
     axis = attribute == "axis"

@@ -1,12 +1,16 @@
-"""Constants: a literal of the source, and a tensor of given numbers (LANG-05.2-01; AMB-LANG-53, AMB-LANG-54)."""
+"""Layouts, and constants (spec sections 3.3, 5.2; AMB-LANG-53, -54).
+
+A literal of the source, and a tensor of given numbers."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 
-from ..ir.module import Value
 from ..ir.operation import (
     Applied,
     Attribute,
@@ -14,19 +18,62 @@ from ..ir.operation import (
     Builder,
     Environment,
     Hidden,
+    Operand,
     Operation,
     Refusal,
     Shown,
     operation,
     require,
 )
-from ..ir.types import Scalar, Tensor, Type, dtype_of
+from ..ir.types import LAYOUTS, Layout, Scalar, Tensor, Type, Value, dtype_of, is_layout, layout_of
 from ..numerics.array import Array
+from ..numerics.errors import require_room
 from ..numerics.formats import DType
-from ..numerics.limits import require_room
 from ..numerics.rounding import round_to
-from .axes import require_extents
-from .layouts import known_layout
+from .term import require_extents
+
+# Layouts: as attributes, words such as `col_major` or `blocked(bm=2,bn=4)`; and casts between them (section 3.3).
+
+
+def known_layout(text: str) -> Layout:
+    """The layout that an attribute names. Raises `Refusal`."""
+    try:
+        layout = layout_of(text)
+    except ValueError:
+        layout = Layout(text)
+    require(
+        is_layout(layout),
+        "layouts",
+        f"{text!r} is no layout",
+        f"one of {', '.join(LAYOUTS)}, blocked with bm and bn",
+        "LANG-02.3-39",
+    )
+    return layout
+
+
+@operation("tessera.graph.layout_cast", spellings=("op.layout_cast",), clauses=("LANG-03.3-02", "LANG-11-05"))
+class LayoutCast(Operation):
+    """The same elements in another layout: a materialized copy (AMB-LANG-67)."""
+
+    x: Operand[Tensor]
+    to: Attribute[str]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Tensor:
+        """The operand's type with the other layout."""
+        return replace(self.x, layout=known_layout(self.to))
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """Elements stay where they are; a layout says how they are stored."""
+        return x
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient in the operand's layout."""
+        return (build(LayoutCast, at.dy, to=self.x.layout.text),)
+
+
+# Constants: a literal of the source, and a tensor of given numbers (LANG-05.2-01; AMB-LANG-53, AMB-LANG-54).
 
 
 @operation("tessera.graph.constant", clauses=("LANG-02.3-42", "LANG-02.3-72", "LANG-02.3-74", "LANG-02.3-75"))

@@ -1,31 +1,48 @@
-"""Control flow: if, for and while as operations with regions, and what orders or ends execution (sections 2.3, 4).
+"""Control flow, calls, functions as values, and directives (spec sections 2.3, 4, 5, 6)."""
 
-Their names are ours (AMB-LANG-85). What a region rebinds of the names around it, it yields (AMB-LANG-52): the values
-carried by a loop are arguments of its regions and its results.
-"""
+from __future__ import annotations
 
 from typing import Any
 
-from ..ir.dimensions import joined_all, loosened_all
-from ..ir.module import Value
+from ..ir.diagnostics import did_you_mean
+from ..ir.module import StepEnvironment, Steps, Stepwise
 from ..ir.operation import (
     Applied,
     Attribute,
+    AttributeValue,
     Builder,
     Environment,
     Hidden,
     Operand,
     Operands,
     Operation,
+    Refusal,
     Shown,
+    Signature,
     operation,
     require,
 )
-from ..ir.stepwise import StepEnvironment, Steps, Stepwise
-from ..ir.types import LAYOUTS, Scalar, Type
+from ..ir.types import (
+    LAYOUTS,
+    Dim,
+    FunctionType,
+    Scalar,
+    Tensor,
+    Type,
+    Value,
+    fits,
+    joined_all,
+    loosened_all,
+    substituted,
+)
 from ..numerics.array import Array
-from ..numerics.errors import NumericsFailure
-from ..numerics.formats import dtype
+from ..numerics.formats import NumericsFailure, dtype
+
+# Control flow: if, for and while as operations with regions, and what orders or ends execution (sections 2.3, 4).
+#
+# Their names are ours (AMB-LANG-85). What a region rebinds of the names around it, it yields (AMB-LANG-52): the
+# values carried by a loop are arguments of its regions and its results.
+
 
 _INT32 = Scalar(dtype("int32"))
 
@@ -211,3 +228,168 @@ class Barrier(Operation):
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """It touches no value."""
         return ()
+
+
+# `tessera.graph.call`: another function of the module (LANG-05-03).
+
+
+def callee_of(shown: Shown) -> tuple[str, Signature]:
+    """The name and the signature of the function that the attribute `callee` names. Raises `Refusal`."""
+    name = str(shown.attributes.get("callee"))
+    callee = shown.functions.get(name)
+    if callee is None:
+        remedy = did_you_mean(name, shown.functions, "@{}")
+        raise Refusal("types", f"unknown function @{name}", "a function of this module", "LANG-05-03", remedy)
+    return name, callee
+
+
+@operation("tessera.graph.call", clauses=("LANG-02.3-32", "LANG-05-03"))
+class Call(Stepwise):
+    """Runs `callee` on the arguments; its results are what the callee's signature gives for these arguments."""
+
+    arguments: Operands[Type]
+    callee: Attribute[str]
+    returns: Hidden[tuple[Type, ...]]
+
+    layouts = frozenset(LAYOUTS)
+    takes_futures = True
+    calls = "callee"
+
+    def infer(self) -> tuple[Type, ...]:
+        """What the front end found the callee to return."""
+        return self.returns
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """What the callee's signature gives for these arguments, in the words of the caller."""
+        name, callee = callee_of(shown)
+        require(
+            not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"
+        )
+        wanted = tuple(parameter.type for parameter in callee.parameters)
+        dims: dict[str, Dim] = {}
+        require(
+            len(wanted) == len(shown.operands) and all(map(lambda w, o: fits(w, o, dims), wanted, shown.operands)),
+            "types",
+            f"the arguments are ({', '.join(map(str, shown.operands))})",
+            f"those of @{name}: ({', '.join(map(str, wanted))})",
+            "LANG-11-01",
+        )
+        given = tuple(substituted(type_, dims) for type_ in callee.results)
+        return {"returns": loosened_all(given, shown.results)}
+
+    def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
+        """The callee's results."""
+        return env.call(self.callee, arguments)
+
+
+# Functions as values: one of the module by name, and a call of whichever a value is (LANG-02.3-51, AMB-LANG-187).
+#
+# While a program runs, such a value is the number of a function among those of its module.
+
+
+def type_of_function(name: str, function: Signature) -> FunctionType:
+    """The type of a function as a value: one result, and extents that are numbers. Raises `Refusal`."""
+    parameters, results = tuple(each.type for each in function.parameters), function.results
+    clause = "LANG-02.3-51"
+    require(not function.kernel, "types", f"{name} is a kernel, which is launched and no value", "a func", "AMB-RT-20")
+    require(len(results) == 1, "types", f"{name} returns {len(results)} values", "a function of one result", clause)
+    require(
+        all(map(_is_closed, (*parameters, *results))),
+        "shapes",
+        f"{name} has dimensions that are not known",
+        "a function whose extents are numbers",
+        clause,
+    )
+    return FunctionType(parameters, results[0])
+
+
+def _is_closed(type_: Type) -> bool:
+    return not isinstance(type_, Tensor) or all(isinstance(extent, int) for extent in type_.shape)
+
+
+@operation("tessera.graph.function", clauses=("LANG-02.3-51", "LANG-05-03"))
+class FunctionValue(Stepwise):
+    """The function `callee` of the module."""
+
+    callee: Attribute[str]
+    type: Hidden[FunctionType]
+
+    calls = "callee"
+
+    def infer(self) -> FunctionType:
+        """The type of the function."""
+        return self.type
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The function's type follows from its signature."""
+        name, function = callee_of(shown)
+        return {"type": type_of_function(f"@{name}", function)}
+
+    def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
+        """Those of the type."""
+        return self.type.parameters
+
+    def steps(self, env: StepEnvironment) -> Steps:
+        """Its number."""
+        yield from ()
+        return (env.number_of(self.callee),)
+
+
+@operation("tessera.graph.call_value", clauses=("LANG-02.3-32", "LANG-02.3-51"))
+class CallValue(Stepwise):
+    """Runs the function that a value is on the arguments."""
+
+    function: Operand[FunctionType]
+    arguments: Operands[Type]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Type:
+        """The result of the function's type, whose parameters the arguments are."""
+        wanted = self.function.parameters
+        require(
+            self.arguments == wanted,
+            "types",
+            f"the arguments are ({', '.join(map(str, self.arguments))})",
+            f"({', '.join(map(str, wanted))})",
+            "LANG-11-01",
+        )
+        return self.function.result
+
+    def steps(self, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
+        """The function's results."""
+        return env.call(env.function_of(function), arguments)
+
+
+# `tessera.graph.directive`: what a schedule or dist statement says about values (sections 2.3, 6; AMB-LANG-13).
+#
+# A directive changes how a thing is computed, never a bit of it (AMB-LANG-110): executing it does nothing. Lowering
+# to Schedule IR reads it.
+
+
+@operation(
+    "tessera.graph.directive", clauses=("LANG-02.3-53", "LANG-02.3-54", "LANG-02.3-79", "LANG-02.3-80", "LANG-02-06")
+)
+class Directive(Operation):
+    """Metadata about its operands: the directive's dotted name, and its settings as pairs of name and value."""
+
+    subjects: Operands[Type]
+    directive: Attribute[str]
+    settings: Attribute[tuple[tuple[str, AttributeValue], ...]] = ()
+
+    layouts = frozenset(LAYOUTS)
+    effects = frozenset({"metadata"})
+
+    def infer(self) -> tuple[Type, ...]:
+        """It yields nothing (LANG-02.3-53)."""
+        return ()
+
+    def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
+        """Nothing is computed."""
+        return ()
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """It touches no value."""
+        return (None,) * len(at.operands)

@@ -1,22 +1,36 @@
-"""Elementwise operations: the operators of the language (spec sections 2.3, 3.2; AMB-LANG-55).
+"""Elementwise operations (spec sections 2.3, 3.1, 3.2; AMB-LANG-55).
 
-They declare NumPy broadcasting, scalars included, take operands of one dtype and of equal layouts, and round once, to
-the result type. Comparisons give bool, and bools no gradient.
-"""
+Operators, selections, casts and the identity."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, get_args
 
-from ..ir.module import Value
-from ..ir.operation import Applied, Builder, Environment, Operand, Operation, Refusal, Unimplemented, operation
-from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, show_dim
-from ..numerics import arithmetic
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    Operand,
+    Operation,
+    Refusal,
+    Unimplemented,
+    operation,
+    require,
+)
+from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, Value, show_dim
+from ..numerics import arithmetic, movement
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
-from .adjoints import terms
-from .dtypes import require_kind, require_numeric
-from .term import Term
+from ..numerics.rounding import Overflow, cast
+from .term import Term, require_kind, require_numeric, terms
+
+# Elementwise operations: the operators of the language (spec sections 2.3, 3.2; AMB-LANG-55).
+#
+# They declare NumPy broadcasting, scalars included, take operands of one dtype and of equal layouts, and round once,
+# to the result type. Comparisons give bool, and bools no gradient.
 
 
 class Operator(Protocol):
@@ -252,3 +266,190 @@ class Negate(Operation):
         """-dy."""
         dy, *_ = terms(at, build)
         return ((-dy).value,)
+
+
+# Choosing among elements: `select`, `maximum`, `minimum`, `clamp`, `abs` (section 2; AMB-LANG-106's feature).
+#
+# They broadcast as the operators do. Maximum and minimum are the canon's: NaN propagates, -0 lies below +0. Where
+# they have a corner, the derivative is one of its subgradients: at equal operands that of the first, of abs at 0 it
+# is 0.
+
+
+_CLAUSES = ("LANG-02-04", "LANG-03.2-02")
+
+
+@operation("tessera.graph.select", spellings=("op.select",), clauses=_CLAUSES)
+class Select(Operation):
+    """The elements of `a` where the condition holds, those of `b` elsewhere; all three broadcast."""
+
+    condition: Operand[Tensor | Scalar]
+    a: Operand[Tensor | Scalar]
+    b: Operand[Tensor | Scalar]
+
+    alike = ("a", "b")
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """A bool condition, and two operands of one dtype."""
+        require(
+            self.condition.dtype.kind == "bool",
+            "types",
+            f"the condition is {self.condition}, not bool",
+            "bool",
+            "LANG-11-01",
+            "compare it: {condition} != 0",
+        )
+        require_one_dtype(self.a, self.b)
+        return elementwise(self.a.dtype, self.condition, self.a, self.b)
+
+    def execute(self, condition: Array, a: Array, b: Array, env: Environment) -> Array:
+        """One or the other."""
+        return movement.chosen(condition, a, b)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy to the operand that was chosen, 0 to the other."""
+        dy, _, condition, a, b = terms(at, build)
+        return None, dy.where(condition).summed_to(a).value, dy.unless(condition).summed_to(b).value
+
+
+@operation("tessera.graph.maximum", spellings=("op.maximum",), clauses=_CLAUSES)
+class Maximum(Arithmetic):
+    """The larger of two elements; a NaN wins, -0 lies below +0."""
+
+    defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
+    compute = staticmethod(arithmetic.maximum)
+
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy to b where b > a, else to a."""
+        return dy.unless(b > a), dy.where(b > a)
+
+
+@operation("tessera.graph.minimum", spellings=("op.minimum",), clauses=_CLAUSES)
+class Minimum(Arithmetic):
+    """The smaller of two elements; a NaN wins, -0 lies below +0."""
+
+    defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
+    compute = staticmethod(arithmetic.minimum)
+
+    def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy to b where b < a, else to a."""
+        return dy.unless(b < a), dy.where(b < a)
+
+
+@operation("tessera.graph.clamp", spellings=("op.clamp",), clauses=_CLAUSES)
+class Clamp(Operation):
+    """minimum(maximum(x, low), high): x kept between two bounds, which broadcast; high where they cross."""
+
+    x: Operand[Tensor | Scalar]
+    low: Operand[Tensor | Scalar]
+    high: Operand[Tensor | Scalar]
+
+    alike = ("x", "low", "high")
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """Three operands of one dtype."""
+        require_one_dtype(self.x, self.low)
+        require_one_dtype(self.x, self.high)
+        require_kind(self.x.dtype, "float", "int")
+        return elementwise(self.x.dtype, self.x, self.low, self.high)
+
+    def execute(self, x: Array, low: Array, high: Array, env: Environment) -> Array:
+        """A maximum, then a minimum."""
+        return arithmetic.minimum(arithmetic.maximum(x, low), high)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy to the bound that was reached, or to x: where it equals a bound too."""
+        dy, _, x, low, high = terms(at, build)
+        above, below = high < x.maximum(low), low > x
+        inside = dy.unless(above)
+        to_x, to_low, to_high = inside.unless(below), inside.where(below), dy.where(above)
+        return to_x.summed_to(x).value, to_low.summed_to(low).value, to_high.summed_to(high).value
+
+
+@operation("tessera.graph.abs", spellings=("op.abs",), clauses=_CLAUSES)
+class Abs(Operation):
+    """The magnitude: the sign cleared, of -0 and -inf too; the least integer wraps to itself."""
+
+    x: Operand[Tensor | Scalar]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """The operand's type."""
+        require_kind(self.x.dtype, "float", "int")
+        return self.x
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """Without signs."""
+        return arithmetic.absolute(x)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy above 0, -dy below, 0 at 0."""
+        dy, _, x = terms(at, build)
+        return ((x < 0).select(-dy, dy.where(x > 0)).value,)
+
+
+# `tessera.graph.cast`: the explicit conversion that the language asks for (spec section 3.1; AMB-LANG-105).
+
+
+@operation("tessera.graph.cast", spellings=("op.cast",), clauses=("LANG-03.1-05", "LANG-02.2-06", "LANG-02.2-07"))
+class Cast(Operation):
+    """Every element in another dtype, rounded once; `overflow` concerns fp8 only."""
+
+    x: Operand[Tensor | Scalar]
+    dtype: Attribute[DType]
+    overflow: Attribute[str] = "saturate"
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """The operand's type with the other dtype; a complex number does not become a real one."""
+        require(
+            self.x.dtype.kind != "complex" or self.dtype.kind in ("complex", "bool"),
+            "types",
+            f"{self.x.dtype} does not become {self.dtype}",
+            "a complex dtype",
+            "LANG-03.1-05",
+        )
+        require(
+            self.overflow in get_args(Overflow),
+            "numerics",
+            f"there is no overflow mode {self.overflow!r}",
+            " or ".join(get_args(Overflow)),
+            "LANG-11-13",
+        )
+        return self.x.with_dtype(self.dtype)
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The conversion by the canon."""
+        return cast(x, self.dtype, self.overflow)  # type: ignore[arg-type]  # infer has checked it
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy in the operand's dtype, as if nothing had been rounded or saturated; both are floats."""
+        dy, _, x = terms(at, build)
+        return (dy.cast(dtype=x.dtype, overflow=self.overflow).value,)
+
+
+# `tessera.graph.identity`: a value under another name, as where it is handed to a function or a region.
+
+
+@operation("tessera.graph.identity", clauses=("LANG-05-01", "LANG-05.5-01"))
+class Identity(Operation):
+    """Its operand. On the tape of a differentiation it tells two values apart that happen to be one array."""
+
+    x: Operand[Tensor | Scalar]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """The operand's type."""
+        return self.x
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The operand."""
+        return x
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient as it is."""
+        return (at.dy,)

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from ..ir.module import Value
 from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
-from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor
+from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor, Value
 from ..numerics import activations, elementary
 from ..numerics.array import Array
-from .adjoints import terms
-from .dtypes import require_float
 from .elementwise import Arithmetic
-from .term import Term
+from .term import Term, require_float, terms
 
 _CLAUSES = ("LANG-02-04", "LANG-10-07", "LANG-10-11")
 

@@ -1,30 +1,21 @@
-"""Collectives that yield futures, `tessera.collective`, and `tessera.await` (collectives spec 2.1, 8; AMB-COLL-15).
+"""The dialect of collectives (collectives spec 2, 3, 8).
 
-A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is what
-the collective of Graph IR computes, whose data these operations share: neither scope nor path or chunk changes a bit,
-and the algorithm only the order of a reduction under another level than strict, which is for whoever runs the program
-(AMB-COLL-96). Leaves out what travels and when, which is for the planner and the message schedules.
-"""
+Futures, messages between two ranks, and common attributes."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from ..ir.byte_count import ByteCount
+from ..ir.attributes import ByteCount
+from ..ir.diagnostics import did_you_mean
+from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.operation import Attribute, Hidden, Operand, Shown, operation, require
-from ..ir.stepwise import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
-from .collective_hints import (
-    ALGORITHMS,
-    ALL_TO_ALL_ALGORITHMS,
-    PATHS,
-    SCOPES,
-    require_chunk,
-    require_known,
-    require_wire,
-)
+from ..numerics.formats import DTYPES, DType
 from .collectives import (
     OPERATORS,
     AllGather,
@@ -33,8 +24,97 @@ from .collectives import (
     Collective,
     ReduceScatter,
     RootBroadcast,
+    resolve_axis,
 )
-from .mesh_axes import resolve_axis
+
+# The attributes that all collectives of the dialect take, and their values (collectives spec 2, 3, 8).
+#
+# `scope`, `algo`, `path` and `chunk` say how a collective travels, `dtype` as what; `priority`, `overlap` and `qos`
+# are kept as they are written (AMB-COLL-19). None of them changes what is computed; `algo` says in which order under
+# another level than strict (AMB-COLL-96).
+
+
+SCOPES = ("intra_sm", "intra_gpu", "node", "rack")
+ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
+ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
+"""Those that bring each block straight to its rank (AMB-COLL-34)."""
+PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
+WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
+"""What may travel, and the dtype that each name stands for (AMB-COLL-07)."""
+LARGEST_CHUNK = 2**63 - 1
+
+
+def require_known(name: str, given: str | None, known: Sequence[str], clause: str) -> None:
+    """Refuse a value that an attribute does not have, with the nearest one that it has."""
+    require(
+        given is None or given in known,
+        "distributed",
+        f"there is no {name} {str(given)[:40]!r}",
+        f"{name} = one of {', '.join(known)}",
+        clause,
+        did_you_mean(given or "", known),
+    )
+
+
+def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
+    """Refuse a chunk of no bytes, and two names of one attribute that say different things (AMB-COLL-01)."""
+    for name, given in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
+        require(
+            given is None or 1 <= given <= LARGEST_CHUNK,
+            "distributed",
+            f"{name} is {given}",
+            f"1 <= {name} <= {LARGEST_CHUNK} bytes",
+            "COLL-02.3-01",
+        )
+    require(
+        chunk is None or chunk_bytes is None or chunk == chunk_bytes,
+        "distributed",
+        f"chunk is {chunk} and chunk_bytes is {chunk_bytes}",
+        "one of them, or the same number of bytes",
+        "AMB-COLL-01",
+        "leave one out",
+    )
+
+
+def require_wire(wire: str | None, x: Numeric) -> None:
+    """Refuse what does not travel, and a wire for data that are no floats."""
+    require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
+    require(
+        wire is None or x.dtype.kind == "float",
+        "distributed",
+        f"dtype is {wire!r}, the data are {x.dtype}",
+        "no dtype, or data of a float dtype",
+        "COLL-02.5-01",
+    )
+
+
+def loses(wire: str | None, data: DType) -> bool:
+    """Whether some value of a dtype is none of what travels under a name (AMB-COLL-53)."""
+    return wire is not None and not holds(DTYPES[WIRES[wire]], data)
+
+
+def holds(wire: DType, data: DType) -> bool:
+    """Whether a dtype has every value of another of its kind; those of different kinds hold none of each other."""
+    held = data.storage
+    if wire in (data, held) or wire.kind != held.kind:
+        return wire in (data, held)
+    if held.kind == "int":
+        return wire.bits >= held.bits
+    return (
+        wire.fraction_bits >= held.fraction_bits
+        and wire.max_finite >= held.max_finite
+        and wire.min_subnormal <= held.min_subnormal
+        and wire.has_infinity >= held.has_infinity
+    )
+
+
+# Collectives that yield futures, `tessera.collective`, and `tessera.await` (collectives spec 2.1, 8; AMB-COLL-15).
+#
+# A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is
+# what the collective of Graph IR computes, whose data these operations share: neither scope nor path or chunk changes
+# a bit, and the algorithm only the order of a reduction under another level than strict, which is for whoever runs
+# the program (AMB-COLL-96). Leaves out what travels and when, which is for the planner and the message schedules.
+
 
 NOTHING = Shard()
 """No ranks: of an operation whose place is not known."""
@@ -276,3 +356,113 @@ def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[
         grid, extent = resolve_axis(meshes, axis, mesh)
         group *= extent
     return grid, group
+
+
+# Messages between two ranks, `tessera.collective.send` and `recv`, with futures (collectives spec 2.1; AMB-COLL-59).
+#
+# A send of rank s to rank t meets a recv of rank t from rank s with the same tag: the n-th of the one the n-th of the
+# other. Neither waits where it is issued; the future of each has its value once both are issued, so that ranks which
+# await their sends before they issue their recvs wait for each other. Leaves out messages from any rank, and of any
+# tag.
+
+
+LARGEST_TAG = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class PointToPoint(FutureCollective):
+    """What a send and a recv share: the other end, as a place in the group or a distance in it, and a tag."""
+
+    peer: Attribute[int | None] = field(default=None, kw_only=True)
+    """The place of the other rank in the group."""
+    shift: Attribute[int | None] = field(default=None, kw_only=True)
+    """The place of the other rank less that of the own, around the group."""
+    tag: Attribute[int] = field(default=0, kw_only=True)
+
+    sends: ClassVar[bool]
+
+    def infer(self) -> Future:  # type: ignore[override]  # a future, as of every collective of the dialect
+        """A future of the operand's type; the other rank is in the group, and not the own one."""
+        require(
+            (self.peer is None) != (self.shift is None),
+            "distributed",
+            f"peer is {self.peer} and shift is {self.shift}",
+            "one of peer and shift",
+            "AMB-COLL-59",
+            "say which rank is the other end: peer = 0, or shift = 1 for the next one",
+        )
+        group = self.group
+        require(
+            group > 1,
+            "distributed",
+            f"a group of {group} rank has no other end",
+            "a group of at least 2 ranks",
+            "AMB-COLL-59",
+        )
+        require(
+            self.peer is None or 0 <= self.peer < group,
+            "distributed",
+            f"peer {self.peer} is not {super().where()}",
+            f"0 <= peer <= {group - 1}",
+            "AMB-COLL-59",
+        )
+        require(
+            self.shift is None or 0 < abs(self.shift) < group,
+            "distributed",
+            "a rank cannot be its own peer" if self.shift == 0 else f"shift is {self.shift} among {group} ranks",
+            f"1 <= shift <= {group - 1}, or the same backwards: -{group - 1} <= shift <= -1",
+            "AMB-COLL-59",
+        )
+        require(
+            0 <= self.tag <= LARGEST_TAG,
+            "distributed",
+            f"tag is {self.tag}",
+            f"0 <= tag <= {LARGEST_TAG}",
+            "AMB-COLL-59",
+        )
+        return super().infer()
+
+    def given(self) -> Numeric:
+        """The operand's type, at both ends."""
+        return self.x
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """What the sender brings, at both ends; the receiver brings a buffer, whose values are not looked at."""
+        sent, _ = contributions
+        return (sent, sent)
+
+    def where(self) -> str:
+        """By which message."""
+        return f"with a {self.short_name} of tag {self.tag}"
+
+    def ends(self, rank: int, ranks: Sequence[int]) -> tuple[int, int]:
+        """Who sends and who receives, from the rank that issues this in a group. Raises `Refusal`."""
+        place = ranks.index(rank)
+        other = self.peer if self.peer is not None else (place + (self.shift or 0)) % len(ranks)
+        require(
+            other != place,
+            "distributed",
+            f"rank {rank} is its own peer",
+            f"another rank {super().where()}",
+            "AMB-COLL-59",
+            "keep the value: it is there already",
+        )
+        return (rank, ranks[other]) if self.sends else (ranks[other], rank)
+
+
+@operation("tessera.collective.send", clauses=COMMON_CLAUSES)
+class Send(PointToPoint):
+    """The peer will have what this rank brings; the future has it too, once the peer has issued its recv."""
+
+    x: Operand[Tensor | Scalar]
+
+    sends = True
+
+
+@operation("tessera.collective.recv", clauses=COMMON_CLAUSES)
+class Recv(PointToPoint):
+    """This rank will have what the peer sends, of the type of the operand, a buffer that is not read."""
+
+    x: Operand[Tensor | Scalar]
+
+    sends = False

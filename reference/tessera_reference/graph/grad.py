@@ -1,9 +1,35 @@
-"""`tessera.graph.grad`: reverse-mode derivatives (spec sections 5.2, 5.5; AMB-LANG-58, AMB-LANG-107)."""
+"""Gradients (spec section 5.5; AMB-LANG-58, -59).
 
-from ..ir.operation import Operand, Operands, operation, require
-from ..ir.stepwise import StepEnvironment, Steps, Stepwise
-from ..ir.types import LAYOUTS, Scalar, Tensor, Type
+`tessera.graph.grad`, its tape, differentiation, and which gradients exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..ir.diagnostics import Diagnostic, Location
+from ..ir.module import (
+    Arrival,
+    Block,
+    BlockBuilder,
+    Function,
+    Instruction,
+    Module,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    fields_of,
+)
+from ..ir.operation import Applied, Operand, Operands, Operation, Refusal, diagnostic_of, operation, require
+from ..ir.types import LAYOUTS, ROW_MAJOR, Future, Numeric, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
+from .collectives import Collective
+from .control import Call
+from .elementwise import Add
+
+# `tessera.graph.grad`: reverse-mode derivatives (spec sections 5.2, 5.5; AMB-LANG-58, AMB-LANG-107).
 
 
 @operation("tessera.graph.grad", spellings=("op.grad",), clauses=("LANG-05.2-06", "LANG-05.5-01", "LANG-05.5-02"))
@@ -31,3 +57,271 @@ class Grad(Stepwise):
     def steps(self, y: Array, *wrt: Array, env: StepEnvironment) -> Steps:
         """Go back along what was executed."""
         return env.differentiate(y, wrt)
+
+
+# The tape: the record of executed operations that differentiation goes back along (section 5.5).
+
+
+@dataclass(frozen=True)
+class Executed:
+    """An operation that was executed, with its operands and results."""
+
+    operation: Operation
+    operands: tuple[Array, ...]
+    results: tuple[Array, ...]
+    location: Location
+
+
+def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
+    """An operation with the types of the arrays that it was executed on, so that every dimension is known."""
+    static = [type_ for _, type_ in operation.operand_types]
+    types = tuple(actual_type(type_, array) for type_, array in zip(static, operands, strict=True))
+    return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
+
+
+def actual_type(static: Type, array: Array) -> Type:
+    """The type of an array where `static` is the type of its value: the same layout."""
+    return replace(static, shape=array.shape) if isinstance(static, Tensor) else Scalar(array.dtype)
+
+
+def type_of(array: Array) -> Numeric:
+    """The type of an array, in the layout that every operation takes."""
+    return Tensor(array.shape, array.dtype) if array.shape else Scalar(array.dtype)
+
+
+class Tape:
+    """The operations that one interpreter has executed, in order."""
+
+    def __init__(self) -> None:
+        self._entries: list[Executed] = []
+        self._produced: dict[int, int] = {}
+        self._communicates = False
+
+    def add(self, executed: Executed) -> None:
+        """Append an executed operation."""
+        for result in executed.results:
+            self._produced[id(result)] = len(self._entries)
+        self._communicates = self._communicates or isinstance(executed.operation, Stepwise)
+        self._entries.append(executed)
+
+    def since(self, arrays: Sequence[Array]) -> tuple[Executed, ...]:
+        """The entries from the one that made the first of `arrays` on: nothing before it can depend on one of them.
+
+        All entries where ranks communicated, since every rank goes back through every collective.
+        """
+        first = 0 if self._communicates else min((self._produced.get(id(array), 0) for array in arrays), default=0)
+        return tuple(self._entries[first:])
+
+
+# Reverse-mode differentiation along what was executed (spec section 5.5; LANG-05.5-01).
+#
+# An interpreter that runs a program with `grad` keeps a tape of what it executes: branches taken, every turn of a
+# loop, the bodies of calls. `gradients` goes back along the tape and has each operation's adjoint build its
+# contribution, which is then executed, and recorded, like any other code; so gradients can be differentiated again.
+
+
+Contributions = dict[int, list[Array]]
+"""What each array, by identity, is given by its uses, the last use first."""
+
+Run = Callable[[Block, tuple[Array, ...]], Steps]
+"""Runs a block on arguments, recording what it executes."""
+
+
+def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
+    """The derivative of the sum of y's elements with respect to each of `wrt`; zeros where y does not depend on it."""
+    executed = tape.since(wrt)
+    depending = _depending_on(wrt, executed)
+    contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
+    for entry in reversed(executed):
+        reached = any(id(result) in contributions for result in entry.results)
+        operation = entry.operation
+        if isinstance(operation, Collective) and operation.is_differentiable():  # what reaches any rank comes to all
+            reached = yield from operation.anywhere(reached, entry.location)
+        if not reached:
+            continue
+        dys = []
+        for result in entry.results:
+            dys.append((yield from _total(run, result, contributions, location)))
+        found = yield from _adjoint(run, entry, tuple(dys))
+        for operand, gradient in reversed(list(zip(entry.operands, found, strict=True))):
+            if gradient is not None and id(operand) in depending:
+                contributions.setdefault(id(operand), []).append(gradient)
+    totals = []
+    for x in wrt:
+        totals.append((yield from _total(run, x, contributions, location)))
+    return tuple(totals)
+
+
+def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[int]:
+    """The identities of the arrays computed from `wrt`, and of `wrt` themselves."""
+    depending = {id(x) for x in wrt}
+    for entry in executed:
+        if any(id(operand) in depending for operand in entry.operands):
+            depending.update(id(result) for result in entry.results if result.dtype.kind == "float")
+    return depending
+
+
+def _total(
+    run: Run, x: Array, contributions: Contributions, location: Location
+) -> Generator[Arrival, tuple[Array, ...], Array]:
+    """The contributions of all uses, added in program order (AMB-LANG-117)."""
+    found = contributions.get(id(x), [])
+    if len(found) < 2:
+        return found[0] if found else _filled(x, 0)
+    build = BlockBuilder(location)
+    terms = tuple(build.value(type_of(x)) for _ in found)
+    total = terms[0]
+    for term in terms[1:]:
+        total = build(Add, total, term)
+    (result,) = yield from run(build.block(terms, (total,)), tuple(reversed(found)))
+    contributions[id(x)] = [result]
+    return result
+
+
+def _adjoint(
+    run: Run, entry: Executed, dys: tuple[Array, ...]
+) -> Generator[Arrival, tuple[Array, ...], tuple[Array | None, ...]]:
+    """What an operation's adjoint gives each operand; None for nothing."""
+    operation = _row_major(on_types_of(entry.operation, entry.operands))
+    build = BlockBuilder(entry.location)
+    operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
+    types = operation.results()
+    results = tuple(build.value(type_) for type_ in types)
+    incoming = tuple(build.value(type_) for type_ in types)
+    outgoing = operation.adjoint(Applied(operands, results, incoming), build)
+    block = build.block((*operands, *results, *incoming), tuple(value for value in outgoing if value is not None))
+    found = iter((yield from run(block, (*entry.operands, *entry.results, *dys))))
+    return tuple(None if value is None else next(found) for value in outgoing)
+
+
+def _row_major(operation: Operation) -> Operation:
+    """On operands in the layout that every operation takes: no derivative depends on a layout."""
+    types = (
+        replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for _, type_ in operation.operand_types
+    )
+    return replace(operation, **fields_of(type(operation), tuple(types)))  # type: ignore[type-var]  # all are dataclasses
+
+
+def _filled(like: Array, number: int) -> Array:
+    return Array(like.dtype, np.full(like.shape, number, like.dtype.carrier))
+
+
+# Whether every gradient that a program asks for exists (LANG-05.5-02, AMB-LANG-59).
+#
+# `grad` goes back along what is executed, which is known only then. So a path from what is differentiated to what it
+# is differentiated by is one that some execution could take: through either branch, round every loop, into what is
+# called and out to every caller. Only floats carry a derivative, and futures of them.
+
+
+Edges = dict[Value, list[Value]]
+
+
+def missing_adjoints(module: Module) -> list[Diagnostic]:
+    """A diagnostic for each operation without an adjoint that a `grad` of the module may have to go through."""
+    instructions = [each for function in module.functions.values() for each in function.body.walk()]
+    gradients = [each for each in instructions if isinstance(each.operation, Grad)]
+    lacking = [each for each in instructions if gradients and not each.operation.is_differentiable()]
+    if not lacking:
+        return []
+    flow = Flow(module)
+    found: dict[Instruction, None] = {}
+    for gradient in gradients:
+        y, *wrt = gradient.operands
+        behind, ahead = flow.before(y), flow.after(wrt)
+        for each in lacking:
+            if ahead.intersection(each.operands) and behind.intersection(each.results):
+                found[each] = None
+    return [_diagnostic(each) for each in found]
+
+
+class Flow:
+    """Which values a value may be computed from, or be handed on as, in the whole of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self._into: Edges = {}
+        self._out_of: Edges = {}
+        self._same: Edges = {}
+        for function in module.functions.values():
+            for instruction in function.body.walk():
+                self._add(instruction, module.functions)
+
+    def before(self, value: Value) -> set[Value]:
+        """The float values that `value` may depend on, itself among them."""
+        return _reached([value], self._out_of)
+
+    def after(self, values: Iterable[Value]) -> set[Value]:
+        """The float values that may depend on one of `values`, or on what that was handed on from."""
+        return _reached(_reached(values, self._same), self._into)
+
+    def _add(self, instruction: Instruction, functions: Mapping[str, Function]) -> None:
+        operation = instruction.operation
+        if isinstance(operation, Call):
+            callee = functions.get(operation.callee)
+            if callee is not None:
+                self._hand_on(instruction.operands, callee.parameters)
+                for results in _returned(callee.body):
+                    self._hand_on(results, instruction.results)
+        elif instruction.regions:
+            for region in instruction.regions:
+                self._hand_on(instruction.operands, region.arguments)
+                if region.exit == "yield":
+                    self._hand_on(region.results, region.arguments)
+                    self._hand_on(region.results, instruction.results)
+            self._hand_on(instruction.operands, instruction.results)
+        else:
+            for operand in instruction.operands:
+                for result in instruction.results:
+                    self._connect(operand, result)
+
+    def _hand_on(self, given: tuple[Value, ...], taken: tuple[Value, ...]) -> None:
+        """One value for another, counted from the last: what is carried comes behind conditions and counters."""
+        for source, target in zip(reversed(given), reversed(taken), strict=False):
+            if self._connect(source, target):
+                self._same.setdefault(target, []).append(source)
+
+    def _connect(self, source: Value, target: Value) -> bool:
+        if not (_is_float(source) and _is_float(target)):
+            return False
+        self._into.setdefault(source, []).append(target)
+        self._out_of.setdefault(target, []).append(source)
+        return True
+
+
+def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
+    """What a function may return: at its end, and from within regions."""
+    if block.exit == "return":
+        yield block.results
+    for instruction in block.walk():
+        for region in instruction.regions:
+            if region.exit == "return":
+                yield region.results
+
+
+def _is_float(value: Value) -> bool:
+    """Whether it is of floats, or a future of such."""
+    type_ = value.type.value if isinstance(value.type, Future) else value.type
+    found = dtype_of(type_)
+    return found is not None and found.kind == "float"
+
+
+def _reached(start: Iterable[Value], edges: Edges) -> set[Value]:
+    reached = set(start)
+    pending = list(reached)
+    while pending:
+        for value in edges.get(pending.pop(), ()):
+            if value not in reached:
+                reached.add(value)
+                pending.append(value)
+    return reached
+
+
+def _diagnostic(instruction: Instruction) -> Diagnostic:
+    refusal = Refusal(
+        "types",
+        "no adjoint, and a gradient is asked for that goes through it",
+        "an adjoint of every operation between what is differentiated and what it is differentiated by",
+        "LANG-05.5-02",
+        "compute the value without it, or differentiate before it",
+    )
+    operands = tuple(f"{name} is {type_}" for name, type_ in instruction.operation.operand_types)
+    return diagnostic_of(refusal.by(instruction.operation), instruction.location, operands)

@@ -1,30 +1,96 @@
-"""The interpreter of Graph IR: runs one rank, one instruction after another (spec section 4; LANG-04-01, -03).
-
-It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its arrival
-and is sent the results. A failure ends the run with a diagnostic at the instruction.
-"""
+"""The interpreter of Graph IR: binds inputs and runs one rank (spec sections 3.1, 4; LANG-04-01, -03)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
-from ..ir.module import Block, Function, Instruction, Module, Value
-from ..ir.operation import Operation, Refusal
-from ..ir.refusals import diagnostic_of
-from ..ir.stepwise import Composite, Steps, Stepwise
+from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Module, Steps, Stepwise
+from ..ir.operation import Operation, Refusal, diagnostic_of
+from ..ir.types import Scalar, Tensor, Value, is_unknown
 from ..numerics.array import Array
-from ..numerics.errors import DivisionByZero, NumericsFailure, ShapeMismatch
-from ..numerics.formats import DTYPES
-from .differentiation import gradients
-from .grad import Grad
-from .identity import Identity
-from .tape import Executed, Tape, on_types_of, type_of
+from ..numerics.errors import DivisionByZero, ShapeMismatch
+from ..numerics.formats import DTYPES, NumericsFailure
+from .elementwise import Identity
+from .grad import Executed, Grad, Tape, gradients, on_types_of, type_of
+
+# Inputs against the signature of a function (spec section 3.1).
+#
+# Dimensions that the signature leaves open are bound by the inputs: equal names to equal sizes (AMB-LANG-08), each
+# `?` to whatever comes.
+
+
+class InputMismatch(Exception):
+    """The inputs do not fit the signature. `expected` or `given` is empty for an input unexpected or missing."""
+
+    def __init__(self, name: str, expected: str, given: str, why: str = "") -> None:
+        self.name = name
+        self.expected = expected
+        self.given = given
+        self.why = why
+        super().__init__(name, expected, given, why)
+
+    def __str__(self) -> str:
+        if not self.given:
+            return f"input {self.name} is missing: expected {self.expected}"
+        if not self.expected:
+            return f"input {self.name} is not a parameter; {self.why}"
+        return f"input {self.name}: expected {self.expected}, given {self.given}{self.why and f' ({self.why})'}"
+
+
+def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
+    """The inputs in the order of the parameters; those left out take their defaults (AMB-LANG-74).
+
+    Raises `InputMismatch` for the first that does not fit.
+    """
+    for type_ in function.results:
+        if not isinstance(type_, Tensor | Scalar):
+            raise UnsupportedConstruct(f"execute.{type(type_).__name__.lower()}", function.location)
+    names = [parameter.name for parameter in function.parameters]
+    for name, array in inputs.items():
+        if name not in names:
+            why = f"@{function.name} takes {', '.join(names) or 'none'}"
+            raise InputMismatch(name, "", describe(array), why)
+    bound: dict[str, tuple[int, str]] = {}
+    given = {**function.defaults, **inputs}
+    for parameter in function.parameters:
+        if parameter.name not in given:
+            raise InputMismatch(parameter.name, str(parameter.type), "")
+        _bind_one(function, parameter, given[parameter.name], bound)
+    return tuple(given[name] for name in names)
+
+
+def _bind_one(function: Function, parameter: Value, array: Array, bound: dict[str, tuple[int, str]]) -> None:
+    type_ = parameter.type
+    if not isinstance(type_, Tensor | Scalar):
+        raise UnsupportedConstruct(f"execute.{type(type_).__name__.lower()}", function.location)
+    expected, given = str(type_), describe(array)
+    if array.dtype != type_.dtype or len(array.shape) != len(type_.shape):
+        raise InputMismatch(parameter.name, expected, given)
+    for dim, extent in zip(type_.shape, array.shape, strict=True):
+        if isinstance(dim, int):
+            if dim != extent:
+                raise InputMismatch(parameter.name, expected, given)
+        elif not is_unknown(dim):
+            first, owner = bound.setdefault(dim, (extent, parameter.name))
+            if first != extent:
+                raise InputMismatch(parameter.name, expected, given, f"{dim} is {first} in {owner}")
+
+
+def describe(array: Array) -> str:
+    """An array's type, as the source would write it."""
+    return f"tensor<{'x'.join(map(str, (*array.shape, array.dtype)))}>" if array.shape else array.dtype.name
+
+
+# The interpreter of Graph IR: runs one rank, one instruction after another (spec section 4; LANG-04-01, -03).
+#
+# It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its
+# arrival and is sent the results. A failure ends the run with a diagnostic at the instruction.
+
 
 Frame: TypeAlias = dict[Value, Array]
 """What the values of one activation of a function hold."""

@@ -1,6 +1,5 @@
 """`tessera.graph.matmul`: the matrix product (spec sections 5.2, 5.4, 10, 15)."""
 
-from ..ir.module import Value
 from ..ir.operation import (
     Applied,
     Attribute,
@@ -13,13 +12,11 @@ from ..ir.operation import (
     operation,
     require,
 )
-from ..ir.types import LAYOUTS, Tensor, show_dim
+from ..ir.types import LAYOUTS, Tensor, Value, show_dim
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
-from .adjoints import terms
-from .dtypes import require_accumulator, require_numeric
-from .term import Term
+from .term import Term, require_accumulator, require_numeric, terms
 
 
 @operation(

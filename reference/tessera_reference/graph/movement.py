@@ -1,18 +1,182 @@
-"""`tessera.graph.concat`, `pad` and `iota`: tensors joined, framed and counted."""
+"""Operations that move elements (spec sections 2.3, 5.2).
+
+Reshape, broadcast, transpose, concat, pad, iota, gather, slice, update."""
+
+from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import prod
 
-from ..ir.module import Value
-from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operands, Operation, operation, require
-from ..ir.types import Dim, Tensor, show_dim
-from ..numerics import movement
+from ..ir.operation import (
+    Applied,
+    Attribute,
+    Builder,
+    Environment,
+    Operand,
+    Operands,
+    Operation,
+    derived,
+    operation,
+    require,
+)
+from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Numeric, Scalar, Tensor, Value, is_unknown, show_dim
+from ..numerics import arithmetic, movement
 from ..numerics.array import Array
-from ..numerics.formats import DTYPES, DType
+from ..numerics.formats import DTYPES, DType, dtype
+from ..numerics.movement import Selection, Stretch
 from ..numerics.rounding import round_exact
-from .adjoints import terms
-from .axes import require_axis, require_extents
-from .dtypes import require_kind
+from .term import Term, require_axis, require_extents, require_kind, require_numeric, terms
+
+# `tessera.graph.reshape` and `tessera.graph.broadcast`: the same elements in another shape, or repeated (section
+# 3.2).
+#
+# What does not fit is refused where the extents of the operand are known, and an error at run time where they are
+# not.
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many elements a shape has: a number, times the dimensions that are not known."""
+
+    number: int
+    symbols: tuple[str, ...]
+
+    @classmethod
+    def of(cls, shape: tuple[Dim, ...]) -> Count:
+        """The count of a shape."""
+        return cls(
+            prod(dim for dim in shape if isinstance(dim, int)), tuple(dim for dim in shape if isinstance(dim, str))
+        )
+
+    def may_be(self, number: int) -> bool:
+        """Whether the dimensions that are not known can make it `number`."""
+        if not self.symbols or self.number == 0:
+            return self.number == number
+        return number % self.number == 0
+
+    def without(self, number: int) -> Dim | None:
+        """What is left when divided by `number`; nothing when that leaves a remainder."""
+        if not self.symbols or self.number == 0:
+            return self.number // number if self.number % number == 0 else None
+        return self.symbols[0] if self.number == number and len(self.symbols) == 1 else "?"
+
+
+def of_shape(shape: tuple[Dim, ...], like: Numeric) -> Numeric:
+    """A tensor of the operand's dtype; a scalar where the shape has no dimensions (AMB-LANG-27)."""
+    return Tensor(shape, like.dtype) if shape else Scalar(like.dtype)
+
+
+@operation("tessera.graph.reshape", spellings=("op.reshape",), clauses=("LANG-02-04", "LANG-03.2-01"))
+class Reshape(Operation):
+    """The elements in row-major order in another shape, of which one extent may be -1: whatever is left."""
+
+    x: Operand[Tensor | Scalar]
+    shape: Attribute[tuple[int, ...]]
+
+    def infer(self) -> Numeric:
+        """As many elements as the operand has."""
+        require_extents("shape", self.shape, -1)
+        require(
+            self.shape.count(-1) < 2,
+            "shapes",
+            f"shape {list(self.shape)} leaves several extents open",
+            "-1 at most once",
+            "LANG-03.2-01",
+        )
+        count, asked = Count.of(self.x.shape), prod(extent for extent in self.shape if extent != -1)
+        left = count.without(asked) if -1 in self.shape and asked else None
+        fits = left is not None if -1 in self.shape else count.may_be(asked)
+        require(
+            fits,
+            "shapes",
+            f"{self.x} does not become shape {list(self.shape)}",
+            "as many elements as before",
+            "LANG-03.2-01",
+        )
+        shape = tuple(left if extent == -1 and left is not None else extent for extent in self.shape)
+        return of_shape(shape, self.x)
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The same elements."""
+        return movement.reshaped(x, self.shape)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy in the operand's shape."""
+        dy, _, x = terms(at, build)
+        return (dy.shaped(x.shape).value,)
+
+
+@operation("tessera.graph.broadcast", spellings=("op.broadcast",), clauses=("LANG-02-04", "LANG-03.2-02"))
+class Broadcast(Operation):
+    """The operand repeated to a shape by NumPy's rules: along axes of extent 1, and new ones in front."""
+
+    x: Operand[Tensor | Scalar]
+    shape: Attribute[tuple[int, ...]]
+
+    def infer(self) -> Numeric:
+        """The shape asked for; each of its last dimensions is the operand's, or that is 1."""
+        require_extents("shape", self.shape)
+        x, shape = self.x.shape, self.shape
+        fits = len(shape) >= len(x) and all(
+            not isinstance(have, int) or have in (1, want)
+            for have, want in zip(reversed(x), reversed(shape), strict=False)
+        )
+        require(
+            fits,
+            "shapes",
+            f"{self.x} does not broadcast to shape {list(shape)}",
+            "each dimension equal, or 1",
+            "LANG-03.2-03",
+        )
+        return of_shape(shape, self.x)
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The elements repeated."""
+        return movement.broadcast(x, self.shape)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The sum of dy over the axes that were spread."""
+        dy, _, x = terms(at, build)
+        return (dy.summed_to(x).value,)
+
+
+# `tessera.graph.transpose`: the axes in another order.
+
+
+@operation("tessera.graph.transpose", spellings=("op.transpose",), clauses=("LANG-02.3-32", "LANG-03.2-01"))
+class Transpose(Operation):
+    """Axis i of the result is axis perm[i] of the operand; reversed unless `perm` says otherwise."""
+
+    x: Operand[Tensor]
+    perm: Attribute[tuple[int, ...]] = derived(lambda self: tuple(reversed(range(self.x.rank))))
+
+    def infer(self) -> Tensor:
+        """`perm` names every axis once."""
+        axes = list(range(self.x.rank))
+        require(
+            sorted(self.perm) == axes,
+            "shapes",
+            f"perm {list(self.perm)} is no permutation of {axes}",
+            f"every axis of {self.x} once",
+            "LANG-03.2-01",
+        )
+        return Tensor(tuple(self.x.shape[axis] for axis in self.perm), self.x.dtype, self.x.layout)
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The same elements, elsewhere."""
+        return arithmetic.transpose(x, self.perm)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy with its axes back in their places."""
+        dy, *_ = terms(at, build)
+        return (dy.transpose(perm=tuple(self.perm.index(axis) for axis in range(self.x.rank))).value,)
+
+
+# `tessera.graph.concat`, `pad` and `iota`: tensors joined, framed and counted.
 
 
 @operation("tessera.graph.concat", spellings=("op.concat",), clauses=("LANG-02-04", "LANG-03.2-01"))
@@ -170,3 +334,369 @@ class Iota(Operation):
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """It depends on nothing."""
         return ()
+
+
+# `tessera.graph.gather` and its adjoint `scatter_add`: the slices along an axis at computed indices.
+
+
+INDEX_DTYPES = ("int32", "int64")
+
+
+def slices_shape(x: Tensor, indices: Numeric, axis: int) -> tuple[Dim, ...]:
+    """The shape of the slices of `x` at `indices`, whose dimensions replace the axis. Raises `Refusal`."""
+    require_axis(axis, x.rank)
+    require(
+        indices.dtype.name in INDEX_DTYPES,
+        "types",
+        f"the indices are {indices.dtype}",
+        " or ".join(INDEX_DTYPES),
+        "LANG-11-01",
+        "cast them with op.cast(..., dtype=int32)",
+    )
+    at = axis % x.rank
+    return (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
+
+
+@operation("tessera.graph.gather", spellings=("op.gather",), clauses=("LANG-02-04", "LANG-03.2-01"))
+class Gather(Operation):
+    """The slices of `x` along an axis at `indices`; an index outside is an error at run time (AMB-LANG-96)."""
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor | Scalar]
+    axis: Attribute[int]
+
+    def infer(self) -> Numeric:
+        """The dimensions of the indices in the place of the axis."""
+        return of_shape(slices_shape(self.x, self.indices, self.axis), self.x)
+
+    def execute(self, x: Array, indices: Array, env: Environment) -> Array:
+        """The slices."""
+        return movement.gathered(x, indices, self.axis)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy added to where its slices came from, in the order of the indices."""
+        dy, _, x, indices = terms(at, build)
+        nothing = x.beside(0).broadcast(shape=x.shape)
+        return (nothing.scatter_add(indices, dy, axis=self.axis).value, None)
+
+
+@operation("tessera.graph.scatter_add", spellings=("op.scatter_add",), clauses=("LANG-02-04", "LANG-10-06"))
+class ScatterAdd(Operation):
+    """`x` with `updates` added to its slices along an axis at `indices`.
+
+    What falls on one slice is added in ascending order of its position among the indices, row-major, to the element of
+    x, in the accumulator type; one final rounding.
+    """
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor | Scalar]
+    updates: Operand[Tensor | Scalar]
+    axis: Attribute[int]
+
+    def infer(self) -> Tensor:
+        """x's type; the updates have its dtype and the shape that gathering would give."""
+        x, updates = self.x, self.updates
+        require_numeric(x.dtype)
+        require(
+            updates.dtype == x.dtype,
+            "types",
+            f"operands have dtypes {x.dtype} and {updates.dtype}",
+            "updates.dtype == x.dtype",
+            "LANG-03.1-05",
+            "cast one operand with op.cast",
+        )
+        shape = slices_shape(x, self.indices, self.axis)
+        require(
+            updates.shape == shape,
+            "shapes",
+            f"the updates are {updates}, not of shape {', '.join(map(show_dim, shape))}",
+            "the shape of x with the axis replaced by the dimensions of the indices",
+            "LANG-03.2-01",
+        )
+        return x
+
+    def execute(self, x: Array, indices: Array, updates: Array, env: Environment) -> Array:
+        """The additions in order."""
+        return movement.scattered(x, indices, updates, self.axis)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """To x all of dy, to the updates its slices."""
+        dy, _, _, indices, _ = terms(at, build)
+        return (dy.value, None, dy.gather(indices, axis=self.axis).value)
+
+
+# `tessera.graph.slice` and `tessera.graph.update`: indexing and slice assignment (AMB-LANG-52, -95, -96).
+#
+# Both say what they select by one text a dimension: `3` is an index, which drops the dimension; `a:b:s` a slice,
+# which keeps it. Each part is left out, an integer, or `$k`, the k-th operand of `bounds`. Dimensions left out at the
+# end are taken whole. `op.slice` is the same with integers only.
+
+
+_PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One part of a specification: nothing, an integer, or the position of the operand that holds it."""
+
+    value: int | None = None
+    operand: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Bound:
+        """Raises `Refusal` for text that is none."""
+        require(
+            _PART.fullmatch(text) is not None,
+            "types",
+            f"{text!r} is no part of a slice",
+            "an integer, $k or nothing",
+            "LANG-02.3-20",
+        )
+        return cls(operand=int(text[1:])) if text.startswith("$") else cls(int(text) if text else None)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether nothing is said."""
+        return self.value is None and self.operand is None
+
+    def among(self, bounds: tuple[int, ...]) -> int | None:
+        """The integer that it is, given the operands."""
+        return self.value if self.operand is None else bounds[self.operand]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The specification of one dimension: an index alone, or a start, a stop and a step."""
+
+    parts: tuple[Bound, ...]
+
+    @classmethod
+    def read(cls, text: str) -> Entry:
+        """Raises `Refusal` for what is no index and no slice."""
+        require(isinstance(text, str), "types", f"{text!r} is no text", "an index or a slice", "LANG-02.3-20")
+        parts = tuple(Bound.read(part) for part in text.split(":"))
+        require(
+            len(parts) <= 3 and not (len(parts) == 1 and parts[0].is_left_out),
+            "types",
+            f"{text!r} is no index and no slice",
+            "an index, a:b or a:b:s",
+            "LANG-02.3-20",
+        )
+        return cls(parts)
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it drops the dimension."""
+        return len(self.parts) == 1
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no operand takes part."""
+        return all(part.operand is None for part in self.parts)
+
+    def given(self, bounds: tuple[int, ...]) -> int | Stretch:
+        """What it selects, given the operands."""
+        parts = [part.among(bounds) for part in self.parts]
+        start, stop, step = (*parts, None, None)[:3]
+        if self.is_index:
+            assert start is not None
+            return start
+        return Stretch(start, stop, 1 if step is None else step)
+
+    def problem(self, extent: int | None) -> str:
+        """What is wrong with its constants; empty when nothing is."""
+        if self.is_index:
+            index = self.parts[0].value
+            return "" if index is None else movement.index_problem(index, extent)
+        start, stop, step = (*(part.value for part in self.parts), None, None)[:3]
+        return Stretch(start, stop, 1 if step is None else step).problem(extent)
+
+    def extent(self, dim: Dim) -> Dim:
+        """The extent that a slice leaves of `dim`; unknown where it depends on an operand."""
+        if not self.is_constant:
+            return "?"
+        stretch = self.given(())
+        assert isinstance(stretch, Stretch)
+        if stretch.is_whole:
+            return dim
+        positions = stretch.over(dim if isinstance(dim, int) else None)
+        return "?" if positions is None else len(positions)
+
+
+_read = lru_cache(maxsize=4096)(Entry.read)
+"""Reading, made cheap for what is executed again and again."""
+
+
+def read_entries(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -> tuple[Entry, ...]:
+    """A specification, checked against what it selects from. Raises `Refusal`."""
+    require(
+        len(spec) <= x.rank,
+        "shapes",
+        f"{len(spec)} indices for rank {x.rank}",
+        f"at most {x.rank}, one a dimension",
+        "LANG-02.3-20",
+    )
+    entries = tuple(Entry.read(text) for text in spec)
+    used = [part.operand for entry in entries for part in entry.parts if part.operand is not None]
+    require(
+        set(used) == set(range(len(bounds))),
+        "types",
+        f"{len(bounds)} bounds are given, and the specification uses {sorted(set(used))}",
+        "every bound used, and no other",
+        "LANG-02.3-20",
+    )
+    for each in bounds:
+        require(
+            each == Scalar(dtype("int32")),
+            "types",
+            f"an index or bound is {each}, not int32",
+            "int32 scalars",
+            "AMB-LANG-96",
+            "cast it with op.cast(..., dtype=int32)",
+        )
+    for dimension, (entry, dim) in enumerate(zip(entries, x.shape, strict=False)):
+        problem = entry.problem(dim if isinstance(dim, int) else None)
+        require(
+            not problem,
+            "shapes",
+            f"dimension {dimension}: {problem}",
+            _allowed(entry, dim),
+            "AMB-LANG-96",
+            "positions count from the start" if "-" in problem else "",
+        )
+    return entries
+
+
+def _allowed(entry: Entry, dim: Dim) -> str:
+    extent = show_dim(dim) if not is_unknown(dim) else "extent"
+    return f"0 <= index < {extent}" if entry.is_index else f"0 <= start, stop <= {extent}, and a step other than 0"
+
+
+def selected(x: Tensor, entries: tuple[Entry, ...]) -> Numeric:
+    """The type of what is selected; a tensor of rank below 2 has only one order, the default."""
+    kept = [entry.extent(dim) for entry, dim in zip(entries, x.shape, strict=False) if not entry.is_index]
+    shape = (*kept, *x.shape[len(entries) :])
+    return Tensor(shape, x.dtype, x.layout if len(shape) > 1 else ROW_MAJOR) if shape else Scalar(x.dtype)
+
+
+def selection(spec: tuple[str, ...], bounds: tuple[Array, ...]) -> Selection:
+    """What a specification selects, given the operands."""
+    numbers = tuple([int(bound.values) for bound in bounds])
+    return tuple([_read(text).given(numbers) for text in spec])
+
+
+def put_back(dy: Term, x: Term, bounds: tuple[Term, ...], spec: tuple[str, ...]) -> Term:
+    """The adjoint of selecting from x: dy where it was taken from, 0 elsewhere."""
+    return x.beside(0).broadcast(shape=x.shape).update(dy, *bounds, spec=spec)
+
+
+@operation("tessera.graph.slice", clauses=("LANG-02.3-20", "LANG-02.3-31", "LANG-14.2-07"))
+class Slice(Operation):
+    """Part of a tensor, `X[i, a:b]`: an index drops its dimension, a slice keeps it (AMB-LANG-96)."""
+
+    x: Operand[Tensor]
+    bounds: Operands[Scalar]
+    spec: Attribute[tuple[str, ...]]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """The kept dimensions; a scalar where every one is indexed. What depends on an operand is unknown."""
+        return selected(self.x, read_entries(self.spec, self.x, self.bounds))
+
+    def execute(self, x: Array, *bounds: Array, env: Environment) -> Array:
+        """The elements selected; bounds are checked here where they were not known before."""
+        return movement.sliced(x, selection(self.spec, bounds))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy where it was taken from, 0 elsewhere."""
+        dy, _, x, *bounds = terms(at, build)
+        return (put_back(dy, x, tuple(bounds), self.spec).value, *(None for _ in bounds))
+
+
+@operation("tessera.graph.strided_slice", spellings=("op.slice",), clauses=("LANG-02-04", "LANG-14.2-07"))
+class StridedSlice(Operation):
+    """`op.slice(x, starts=[...], stops=[...], steps=[...])`: x[start:stop:step] in each dimension, in integers."""
+
+    x: Operand[Tensor]
+    starts: Attribute[tuple[int, ...]]
+    stops: Attribute[tuple[int, ...]]
+    steps: Attribute[tuple[int, ...]] = derived(lambda self: (1,) * len(self.starts))
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Numeric:
+        """What the slices leave of each dimension; dimensions left out at the end are taken whole."""
+        require(
+            len(self.starts) == len(self.stops) == len(self.steps),
+            "shapes",
+            f"there are {len(self.starts)} starts, {len(self.stops)} stops and {len(self.steps)} steps",
+            "as many starts as stops and steps",
+            "LANG-02.3-20",
+        )
+        return selected(self.x, read_entries(self._spec, self.x, ()))
+
+    @property
+    def _spec(self) -> tuple[str, ...]:
+        """The same as a specification."""
+        parts = zip(self.starts, self.stops, self.steps, strict=True)
+        return tuple(f"{start}:{stop}:{step}" for start, stop, step in parts)
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The elements selected."""
+        return movement.sliced(x, selection(self._spec, ()))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy where it was taken from, 0 elsewhere."""
+        dy, _, x = terms(at, build)
+        return (put_back(dy, x, (), self._spec).value,)
+
+
+@operation("tessera.graph.update", clauses=("LANG-02.3-19", "LANG-02.3-20"))
+class Update(Operation):
+    """A tensor with part of it replaced, `X[i, a:b] = V`; the operand itself stays (AMB-LANG-95).
+
+    The value has the shape of the part, or is a scalar that fills it.
+    """
+
+    x: Operand[Tensor]
+    value: Operand[Tensor | Scalar]
+    bounds: Operands[Scalar]
+    spec: Attribute[tuple[str, ...]]
+
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> Tensor:
+        """x's type. An extent that is unknown on either side is compared at run time."""
+        part = selected(self.x, read_entries(self.spec, self.x, self.bounds))
+        require(
+            self.value.dtype == self.x.dtype,
+            "types",
+            f"the value is {self.value.dtype}, the tensor {self.x.dtype}",
+            "value.dtype == x.dtype",
+            "LANG-03.1-05",
+            "cast the value with op.cast",
+        )
+        require(
+            isinstance(self.value, Scalar) or _may_be_equal(self.value.shape, part.shape),
+            "shapes",
+            f"the value is {self.value}, the slice {part}",
+            "a value of the slice's shape, or a scalar",
+            "LANG-03.2-03",
+        )
+        return self.x
+
+    def execute(self, x: Array, value: Array, *bounds: Array, env: Environment) -> Array:
+        """A copy with the part replaced."""
+        return movement.updated(x, value, selection(self.spec, bounds))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """To x what was not replaced, to the value what was: to a scalar the sum of it."""
+        dy, _, _, value, *bounds = terms(at, build)
+        to_x = dy.update(dy.beside(0), *bounds, spec=self.spec)
+        part = dy.slice(*bounds, spec=self.spec)
+        return (to_x.value, part.summed_to(value).value if not value.shape else part.value, *(None for _ in bounds))
+
+
+def _may_be_equal(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
+    return len(a) == len(b) and all(x == y or is_unknown(x) or is_unknown(y) for x, y in zip(a, b, strict=True))

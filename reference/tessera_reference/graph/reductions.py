@@ -1,11 +1,12 @@
-"""Reductions along an axis (spec sections 2, 10; AMB-LANG-104, AMB-LANG-113, AMB-LANG-134)."""
+"""Operations on rows: reductions, softmax and Fourier transforms along one axis (spec sections 2, 5.2, 10, 15)."""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
-from ..ir.module import Value
 from ..ir.operation import (
     Applied,
     Attribute,
@@ -18,14 +19,15 @@ from ..ir.operation import (
     operation,
     require,
 )
-from ..ir.types import Numeric, Scalar, Tensor
-from ..numerics import reductions
+from ..ir.types import Numeric, Scalar, Tensor, Value
+from ..numerics import fourier, reductions
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
-from .adjoints import positions_along, terms
-from .axes import require_axis
-from .dtypes import require_accumulator, require_kind
-from .term import Term
+from ..numerics.reductions import softmax
+from .term import Term, positions_along, require_accumulator, require_axis, require_float, require_kind, terms
+
+# Reductions along an axis (spec sections 2, 10; AMB-LANG-104, AMB-LANG-113, AMB-LANG-134).
+
 
 _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
 
@@ -208,3 +210,96 @@ def _through_products(dy: Term, x: Term, axis: int) -> Term:
     dx = x.beside(0).broadcast(shape=x.shape)
     dx = dx.update(dz.slice(spec=nodes) * right, spec=lefts).update(dz.slice(spec=nodes) * left, spec=rights)
     return dx.update(dz.slice(spec=carried), spec=tail)
+
+
+# `tessera.graph.softmax` (spec sections 5.2, 5.4, 10, 15).
+
+
+@operation(
+    "tessera.graph.softmax",
+    spellings=("op.softmax",),
+    clauses=("LANG-05.2-03", "LANG-05.4-02", "LANG-05.4-03", "LANG-10-03", "LANG-15-07", "LANG-15-08", "LANG-15-09"),
+)
+class Softmax(Operation):
+    """exp(x - max) / sum(exp(x - max)) along an axis; same shape and dtype (AMB-LANG-37, AMB-LANG-75).
+
+    Stable by construction: there is no attribute that turns the subtraction off (AMB-LANG-39).
+    """
+
+    x: Operand[Tensor]
+    axis: Attribute[int] = -1
+    accum: Attribute[DType] = derived(lambda self: self.x.dtype.accumulator)
+
+    def infer(self) -> Tensor:
+        """A float tensor with elements along an axis from -rank to rank - 1."""
+        x, axis = self.x, self.axis
+        require_float(x)
+        require_axis(axis, x.rank, "LANG-05.4-02")
+        require(
+            x.shape[axis] != 0,
+            "shapes",
+            f"axis {axis} has no elements",
+            "an axis of at least 1 element",
+            "LANG-05.2-03",
+        )
+        require_accumulator(x.dtype, self.accum)
+        if self.accum != x.dtype.accumulator:
+            raise Unimplemented("op.softmax.accum")
+        return x
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """Softmax by the canon."""
+        return softmax(x, self.axis)
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """y * (dy - sum(dy * y))."""
+        dy, y, _ = terms(at, build)
+        return ((y * (dy - (dy * y).sum(axis=self.axis, keepdims=True))).value,)
+
+
+# `tessera.graph.fft` and its inverse (spec section 5.2; AMB-LANG-46, AMB-LANG-116).
+
+
+@dataclass(frozen=True)
+class FourierTransform(Operation):
+    """What the transform and its inverse share: float or complex operands, the last axis, a norm, a complex result."""
+
+    x: Operand[Tensor]
+    norm: Attribute[str] = "ortho"
+
+    inverse: ClassVar[bool]
+
+    def infer(self) -> Tensor:
+        """The operand's shape, of at least one element along the last axis, complex."""
+        x = self.x
+        require(
+            x.dtype.kind in ("complex", "float"),
+            "types",
+            f"is not defined on {x.dtype}",
+            "a float or a complex dtype",
+            "LANG-05.2-04",
+            "cast the operand with op.cast",
+        )
+        require(x.shape[-1] != 0, "shapes", "the last axis has no elements", "at least 1 element", "LANG-05.2-04")
+        norms = get_args(fourier.Norm)
+        require(self.norm in norms, "numerics", f"there is no norm {self.norm!r}", " or ".join(norms), "LANG-05.2-04")
+        return x.with_dtype(fourier.result_dtype(x.dtype))
+
+    def execute(self, x: Array, env: Environment) -> Array:
+        """The transform by the canon."""
+        transform = fourier.ifft if self.inverse else fourier.fft
+        return transform(x, self.norm)  # type: ignore[arg-type]  # infer has checked it
+
+
+@operation("tessera.graph.fft", spellings=("op.fft",), clauses=("LANG-05.2-04",))
+class FFT(FourierTransform):
+    """The discrete Fourier transform along the last axis."""
+
+    inverse = False
+
+
+@operation("tessera.graph.ifft", spellings=("op.ifft",), clauses=("LANG-05.2-04",))
+class InverseFFT(FourierTransform):
+    """The inverse transform along the last axis."""
+
+    inverse = True

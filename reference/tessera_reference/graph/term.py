@@ -1,21 +1,25 @@
-"""Terms: values under construction, which read as mathematics and build Graph IR (section 5.5; AMB-LANG-59).
+"""Terms (section 5.5).
 
-Operations are found by their short names: `x.exp()` is `tessera.graph.exp`. None is imported here, since adjoints are
-written in terms, and those of several operations use each other in circles.
-"""
+Values under construction, which read as mathematics and build Graph IR; and the checks that operations share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from typing import TypeAlias
 
-from ..ir.module import Value
-from ..ir.operation import OPERATIONS, Builder
-from ..ir.types import Dim, Tensor, dtype_of
+from ..ir.operation import OPERATIONS, Applied, Builder, Refusal, require
+from ..ir.types import Dim, Numeric, Tensor, Value, dtype_of, show_dim
 from ..numerics.formats import DType
 from ..numerics.rounding import round_exact
+
+# Terms: values under construction, which read as mathematics and build Graph IR (section 5.5; AMB-LANG-59).
+#
+# Operations are found by their short names: `x.exp()` is `tessera.graph.exp`. None is imported here, since adjoints
+# are written in terms, and those of several operations use each other in circles.
+
 
 Number: TypeAlias = int | Fraction
 
@@ -117,3 +121,145 @@ def constant(build: Builder, number: Number, dtype: DType) -> Term:
     """A number as a scalar, rounded once to `dtype`."""
     held = int(number) if dtype.kind in ("int", "bool") else round_exact(Fraction(number), dtype)
     return Term(build(OPERATIONS["tessera.graph.constant"], value=held, dtype=dtype), build)
+
+
+# What adjoints share: the terms that one starts from, and positions along an axis (section 5.5; AMB-LANG-59).
+#
+# An adjoint is a composition of operations of Graph IR in the operand's dtype, each of which rounds, so that it can
+# be executed, traced and differentiated again like any other code.
+
+
+def terms(at: Applied, build: Builder) -> tuple[Term, ...]:
+    """The gradient of the only result, the result, and the operands."""
+    return tuple(Term(value, build) for value in (at.dy, at.results[0], *at.operands))
+
+
+def positions_along(axis: int, like: Term) -> Term:
+    """The position along an axis of every element of a tensor, as int32."""
+    declared = OPERATIONS["tessera.graph.iota"]
+    return Term(like.build(declared, shape=like.shape, axis=axis), like.build)
+
+
+# What operations ask of an axis and of a shape that are given as attributes.
+
+
+def require_axis(axis: int, rank: int, clause: str = "LANG-03.2-01") -> None:
+    """An axis from -rank to rank - 1. Raises `Refusal`."""
+    require(
+        -rank <= axis < rank,
+        "shapes",
+        f"axis {axis} is out of range for rank {rank}",
+        f"{-rank} <= axis <= {rank - 1}",
+        clause,
+        "the last axis is -1",
+    )
+
+
+def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
+    """None of them below `least`. Raises `Refusal`."""
+    require(
+        all(extent >= least for extent in extents),
+        "shapes",
+        f"{name} {list(extents)} has an extent below {least}",
+        f"extents of at least {least}",
+        "LANG-05.3-01",
+    )
+
+
+# What operations require of the dtypes of their operands.
+
+
+def require_kind(dtype: DType, *kinds: str) -> None:
+    """A dtype of one of these kinds. Raises `Refusal`."""
+    if dtype.kind not in kinds:
+        wanted = f"a dtype of kind {' or '.join(kinds)}"
+        raise Refusal("types", f"is not defined on {dtype}", wanted, "LANG-11-01", "")
+
+
+def require_numeric(dtype: DType) -> None:
+    """Any dtype but bool. Raises `Refusal`."""
+    require(dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+
+
+def require_float(x: Numeric) -> None:
+    """A float dtype. Raises `Refusal`."""
+    remedy = "cast the operand with op.cast"
+    require(x.dtype.kind == "float", "types", f"is not defined on {x.dtype}", "a float dtype", "LANG-11-01", remedy)
+
+
+def require_accumulator(dtype: DType, accum: DType) -> None:
+    """An accumulator of the kind that `dtype` has by the canon. Raises `Refusal`."""
+    kind = dtype.accumulator.kind
+    if accum.kind != kind:
+        message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
+        raise Refusal("types", message, wanted, "LANG-10-01", "")
+
+
+# What compound operations share: they compute in the accumulator type, and round each result once to its dtype.
+#
+# Canon of arithmetic. Every step of a composition is an operation of Graph IR and rounds in the accumulator type;
+# numbers given as attributes are rounded once to it, from the fp64 that the attribute holds.
+
+
+def widened(value: Value, build: Builder) -> Term:
+    """A value in the accumulator type of its dtype."""
+    term = Term(value, build)
+    return term.cast_to(term.dtype.accumulator)
+
+
+def number(value: float) -> Fraction:
+    """A number given as an attribute, exactly."""
+    return Fraction(value)
+
+
+def along_axis(vector: Term, axis: int, rank: int) -> Term:
+    """A vector whose elements stand along one axis of a tensor of that rank."""
+    return vector.shaped(tuple(vector.shape[0] if place == axis % rank else 1 for place in range(rank)))
+
+
+def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wide: bool = False) -> None:
+    """One element for each position of x along an axis, of x's dtype; `wide`: or of its accumulator's.
+
+    Raises `Refusal`.
+    """
+    require_held_as(name, vector, x, wide=wide)
+    extent = x.shape[axis]
+    require(
+        vector.shape == (extent,),
+        "shapes",
+        f"{name} is {vector}, and axis {axis} of {x} has extent {show_dim(extent)}",
+        f"{name}.shape == [x.shape[{axis}]]",
+        "LANG-03.2-03",
+    )
+
+
+def require_like(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
+    """The shape and dtype of another operand; `wide`: or the dtype of its accumulator. Raises `Refusal`."""
+    require_held_as(name, value, x, wide=wide)
+    require(
+        type(value) is type(x) and value.shape == x.shape,
+        "shapes",
+        f"{name} is {value}, not of the shape of {x}",
+        "operands of one shape",
+        "LANG-03.2-03",
+    )
+
+
+def require_held_as(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
+    """The dtype of another operand; `wide`: or its accumulator's. Raises `Refusal`."""
+    dtypes = dict.fromkeys((x.dtype, *([x.dtype.accumulator] if wide else [])))
+    require(
+        value.dtype in dtypes,
+        "types",
+        f"{name} is {value.dtype}, beside {x.dtype}",
+        f"{name}.dtype in {{{', '.join(map(str, dtypes))}}}, since nothing is cast implicitly",
+        "LANG-03.1-05",
+        "cast one operand with op.cast",
+    )
+
+
+def require_number(name: str, value: float, *, below: float | None = None, most: float | None = None) -> None:
+    """A finite number of at least 0, less than `below` and at most `most` where they are given. Raises `Refusal`."""
+    allowed = isfinite(value) and value >= 0 and (below is None or value < below) and (most is None or value <= most)
+    above = f" < {below:g}" if below is not None else f" <= {most:g}" if most is not None else ""
+    require(allowed, "numerics", f"{name} is {value}", f"0 <= {name}{above}", "LANG-02-04")

@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 
 from ..abi.fatbin import KernelEntry
 from ..numerics.array import Array
-from .conversion import Request, value_of
-from .deployed import NAMES
-from .endpoint import MOST_SUNK, Endpoint, ids_of
+from .endpoint import MOST_SUNK, Endpoint, Pair, ids_of
 from .errors import ErrorCode, RequestFailed
-from .frames import read_frame, write_frame
-from .journal import Pair
+from .frames import Request, read_frame, value_of, write_frame
+from .launches import NAMES
 from .machine import Place
 from .messages import (
     KernelLaunch,
@@ -33,8 +31,6 @@ from .messages import (
     TensorPAMap,
     TensorShard,
 )
-
-__all__ = ["Bridge", "Code", "Exchange", "LaunchArguments", "pattern_of"]
 
 ALIGNMENT = 256
 """Bytes; physical addresses of allocations are multiples of it."""

@@ -1,27 +1,116 @@
-"""The endpoint: frames of requests come in, frames of responses go out (D1 to D4; AMB-HIO-48, -50, -51, -55).
-
-A request acts on memory when it arrives, so that effects have the order of arrival; its response waits until it is
-completed, in any order. Requests that are malformed, repeated or too many are answered at once and do nothing.
-"""
+"""The endpoint: frames of requests come in, frames of responses go out, and a journal keeps them (D1 to D4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from ..mesh.choice_policies import Choices, FirstCome
-from .conversion import Request, request_of
+from ..mesh.engine import Choices, FirstCome
+from ..mesh.trace import Names, Record, RecordKind, chrome_trace, trace_text
 from .errors import ErrorCode, InvalidFrame, RequestFailed
-from .frames import read_frame, write_frame
-from .journal import Answered, Journal, Pair
-from .latency import CONTROL, Branch, Journey
+from .frames import Request, read_frame, request_of, write_frame
 from .launches import launch
-from .machine import Machine, MachineSize, Place
+from .machine import CONTROL, Branch, Hop, Journey, Machine, MachineSize, Place, components, traced
 from .messages import KernelLaunch, MemoryRead, MemoryWrite
 from .patterns import element_bytes
 
-__all__ = ["MOST_BYTES", "MOST_SUNK", "Endpoint", "ids_of"]
+# The requests that an endpoint has answered, as far as it keeps them: what each passed.
+
+
+Pair: TypeAlias = tuple[str, str]
+"""The ids by which a response belongs to its request (AMB-HIO-12)."""
+
+MOST_KEPT = 16 << 20
+"""Characters of frames whose requests are kept, unless told otherwise; older ones are forgotten."""
+
+
+class Answered(NamedTuple):
+    """A request that was answered, and what it passed."""
+
+    request: Request
+    journey: Journey
+    characters: int
+
+
+class Journal:
+    """The last answered requests by their ids; of a pair that was used again, the later one."""
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._kept: dict[Pair, Answered] = {}
+        self._characters = 0
+
+    def __iter__(self) -> Iterator[Answered]:
+        return iter(self._kept.values())
+
+    def get(self, pair: Pair) -> Answered | None:
+        """The request of a pair, or None where it is not known."""
+        return self._kept.get(pair)
+
+    def add(self, answered: Answered) -> None:
+        """Keep a request, and forget the oldest ones where they are too much."""
+        pair = answered.request.correlation_id, answered.request.request_id
+        self._drop(pair)
+        self._kept[pair] = answered
+        self._characters += answered.characters
+        while self._characters > self._most:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, pair: Pair) -> None:
+        before = self._kept.pop(pair, None)
+        self._characters -= 0 if before is None else before.characters
+
+
+# The answered requests as a trace in the Chrome format (`schemas/trace.schema.json`; Verification).
+#
+# Requests share no time, so that they are drawn one after the other, in the order in which they were answered. A PE
+# is a process, as is the host with what stands before the PEs; a component is a row.
+
+
+def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
+    """The text of the trace."""
+    devices = {place: number for number, place in enumerate(machine.places())}
+    names = Names(
+        {number: f"sip {each.sip} cube {each.cube} pe {each.pe}" for each, number in devices.items()},
+        dict(enumerate(components())),
+    )
+    return trace_text(chrome_trace(_records(answered, devices), names))
+
+
+def _records(answered: Iterable[Answered], devices: Mapping[Place, int]) -> Iterator[Record]:
+    """A record for each hop."""
+    rows = {name: number for number, name in enumerate(components())}
+    now = 0
+    for each in answered:
+        trace = traced(each.journey)
+        kind: RecordKind = "kernel" if isinstance(each.request, KernelLaunch) else "copy"
+        name = f"{each.request.msg_type} {each.request.correlation_id} {each.request.request_id}"
+        for hop in (*trace.path, *trace.branches):
+            yield _record(hop, name, kind, rows[hop.component], devices, now)
+        now += trace.latency
+
+
+def _record(hop: Hop, name: str, kind: RecordKind, row: int, devices: Mapping[Place, int], now: int) -> Record:
+    device = 0 if hop.place is None else devices[hop.place]
+    return Record(
+        "host" if hop.place is None else kind,
+        name,
+        row,
+        device,
+        device,
+        now,
+        now + hop.start,
+        now + hop.end,
+        hop.bytes,
+    )
+
+
+# The endpoint: frames of requests come in, frames of responses go out (D1 to D4; AMB-HIO-48, -50, -51, -55).
+#
+# A request acts on memory when it arrives, so that effects have the order of arrival; its response waits until it is
+# completed, in any order. Requests that are malformed, repeated or too many are answered at once and do nothing.
+
 
 MOST_BYTES = 1 << 20
 """Bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""

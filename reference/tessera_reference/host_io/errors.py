@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ErrorCode", "InvalidFrame", "RequestFailed"]
-
 
 class ErrorCode(StrEnum):
     """The causes; a cause has the same code each time."""

@@ -1,14 +1,32 @@
-"""One frame: a JSON object in UTF-8, read without loss and written in one form (D3; AMB-HIO-19, AMB-HIO-33)."""
+"""Frames: reading one, checking it against schema and rules, and converting it to a typed message (D3 to D7)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from decimal import Decimal
-from typing import Any, NoReturn
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any, NoReturn, TypeAlias
 
-from .errors import InvalidFrame
+from .errors import ErrorCode, InvalidFrame, RequestFailed
+from .messages import (
+    KernelLaunch,
+    KernelRef,
+    MemoryRead,
+    MemoryWrite,
+    Pattern,
+    ScalarArgument,
+    TensorArgument,
+    TensorPAMap,
+    TensorShard,
+)
+from .patterns import ELEMENTS, FLOATS, INTEGERS, overflows
 
-__all__ = ["read_frame", "write_frame"]
+# One frame: a JSON object in UTF-8, read without loss and written in one form (D3; AMB-HIO-19, AMB-HIO-33).
+
 
 _MOST_DIGITS = 20
 """Digits of 2^64: a larger number is no whole number that a member may have."""
@@ -105,3 +123,312 @@ def _require_shallow(value: Any) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
+
+# What the schema of the messages says about a value, with the member at fault and its clause (AMB-HIO-31).
+#
+# Every reference of the schema is replaced by what it names, once. An argument of a launch is judged by the
+# definition of its kind, so that an error is one of that kind.
+
+
+ARGUMENTS = {"tensor": "tensor_argument", "scalar": "scalar_argument"}
+"""The definition of each kind of argument."""
+Path: TypeAlias = Sequence[str | int]
+
+
+@cache
+def definitions() -> Mapping[str, Any]:
+    """The definitions of the published schema, by name."""
+    schema = json.loads(files(__package__).joinpath("messages.schema.json").read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = schema["$defs"]
+    return found
+
+
+def require_form(definition: str, value: Any, *, fast: bool = True) -> None:
+    """A value has the form of a definition; with `fast`, fastjsonschema judges where it is installed.
+
+    Raises `RequestFailed` with INVALID_MESSAGE, the path of the member, what is expected, and the clause.
+    """
+    _require(definition, value, (), fast)
+    if definition == "kernel_launch":
+        for place, argument in enumerate(value["args"]):
+            kind = argument.get("arg_kind") if isinstance(argument, dict) else None
+            if isinstance(kind, str) and kind in ARGUMENTS:
+                _require(ARGUMENTS[kind], argument, ("args", place), fast)
+            else:
+                raise _strange(argument, place)
+
+
+def _require(definition: str, value: Any, within: Path, fast: bool) -> None:
+    """A value has the form of a definition, the arguments of a launch left aside. Raises `RequestFailed`."""
+    if fast and (sound := _fast_judge(definition)) is not None and sound(value):
+        return
+    judge = _judge(definition)
+    if judge.is_valid(value):
+        return
+    from jsonschema.exceptions import best_match  # slow to import, and sound messages do not need it
+
+    raise _failure(definition, best_match(judge.iter_errors(value)), within)
+
+
+@cache
+def _inlined(definition: str) -> Mapping[str, Any]:
+    """A definition without references; no definition refers to itself."""
+
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        own = {key: inlined(each) for key, each in node.items() if key != "$ref"}
+        return {**inlined(definitions()[node["$ref"].removeprefix("#/$defs/")]), **own} if "$ref" in node else own
+
+    found: dict[str, Any] = inlined(definitions()[definition])
+    if definition == "kernel_launch":
+        del found["properties"]["args"]["items"]
+    return found
+
+
+@cache
+def _judge(definition: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(_judging(_inlined(definition)))
+
+
+@cache
+def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
+    """The judge of the extra `host-io`, or None without it."""
+    if find_spec("fastjsonschema") is None:
+        return None
+    import fastjsonschema
+
+    # draft 7, the newest that it knows, says the same about every keyword that the schema uses
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_judging(_inlined(definition))}
+    judge = fastjsonschema.compile(schema, use_default=False)
+
+    def sound(value: Any) -> bool:
+        try:
+            judge(value)
+        except fastjsonschema.JsonSchemaValueException:
+            return False
+        return True
+
+    return sound
+
+
+def _judging(node: Any) -> Any:
+    """A schema without what refuses nothing."""
+    if isinstance(node, list):
+        return [_judging(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    names = node.get("properties", {})
+    kept = {key: _judging(each) for key, each in node.items() if key not in ANNOTATIONS and key != "properties"}
+    return kept | ({"properties": {name: _judging(each) for name, each in names.items()}} if names else {})
+
+
+ANNOTATIONS = {"title", "description", "default", "x-clauses", "x-other-members"}
+
+
+def _strange(argument: Any, place: int) -> RequestFailed:
+    """What is told of an argument of no kind."""
+    if not isinstance(argument, dict):
+        return _told("is no object", ("args", place), "HIO-D7-04")
+    if "arg_kind" not in argument:
+        return _told("is missing", ("args", place, "arg_kind"), "HIO-D7-49")
+    known = " or ".join(ARGUMENTS)
+    return _told(f"is {argument['arg_kind']!r:.100}, expected {known}", ("args", place, "arg_kind"), "HIO-D7-49")
+
+
+def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
+    """What is told of an error of jsonschema; of a missing or unknown member, the member itself is at fault."""
+    path, schema = list(error.absolute_path), _inlined(definition)
+    if error.validator == "required":
+        path.append(next(name for name in error.validator_value if name not in error.instance))
+        return _told("is missing", [*within, *path], _clause(schema, path))
+    if error.validator == "additionalProperties":
+        unknown = min(set(error.instance) - set(error.schema["properties"]))
+        barred = _part(schema, path)["x-other-members"]
+        return _told("is no member of this", [*within, *path, unknown], barred)
+    return _told(error.message, [*within, *path], _clause(schema, path))
+
+
+def _told(reason: str, path: Path, clause: str) -> RequestFailed:
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part:.100}" for part in path).lstrip(".")
+    return RequestFailed(ErrorCode.INVALID_MESSAGE, reason, field, clause)
+
+
+def _clause(schema: Mapping[str, Any], path: Path) -> str:
+    """The first clause of the innermost part along a path that has one."""
+    stated = [_part(schema, path[:depth]).get("x-clauses", ()) for depth in range(len(path) + 1)]
+    return next((str(clauses[0]) for clauses in reversed(stated) if clauses), "")
+
+
+def _part(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """The definition of the value at a path; nothing is known of what lies in a free-form object."""
+    for part in path:
+        inner = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
+        schema = {**inner.get("then", {}), **inner}
+    return schema
+
+
+# What the schema of the messages cannot say: members that must agree with one another (D5, D7).
+#
+# What depends on the endpoint is judged there: ids that are in use, devices, places and addresses that exist.
+
+
+ADDRESSES = 1 << 64
+MOST_FREE_FORM = 4096
+"""Characters of a grid, or of a meta: what needs more is bulk data (AMB-HIO-43)."""
+
+
+def require_agreement(request: MemoryWrite | MemoryRead | KernelLaunch) -> None:
+    """The members of a request agree. Raises `RequestFailed` with INVALID_MESSAGE, the member and its clause."""
+    match request:
+        case MemoryWrite():
+            _require_range("dst_pa", request.dst_pa, request.nbytes, "HIO-D5-06")
+            _require_source(request)
+        case MemoryRead():
+            _require_range("src_pa", request.src_pa, request.nbytes, "HIO-D6-06")
+        case KernelLaunch():
+            _require_deployment(request.kernel_ref)
+            for place, argument in enumerate(request.args):
+                _require_argument(f"args[{place}]", argument)
+            _require_small("grid", request.grid, "HIO-D7-33")
+            _require_small("meta", request.meta, "HIO-D7-33")
+
+
+def _require_source(write: MemoryWrite) -> None:
+    """A pattern where, and only where, the source is one, whose value fits and fills whole elements."""
+    pattern = write.pattern
+    if write.src_kind != "pattern":
+        if pattern is not None:
+            _refuse("pattern", f"is given beside src_kind {write.src_kind}", "HIO-D5-10")
+        return
+    if pattern is None:
+        _refuse("pattern", "is missing, with src_kind pattern", "HIO-D5-11")
+    element = ELEMENTS[pattern.pattern_kind]
+    if pattern.pattern_kind != "zero":
+        if pattern.value is None:
+            _refuse("pattern.value", f"is missing, with pattern_kind {pattern.pattern_kind}", "HIO-D5-20")
+        _require_fit("pattern.value", pattern.value, element.dtype, "HIO-D5-19")
+    if write.nbytes % element.size:
+        _refuse("nbytes", f"is {write.nbytes}, expected a multiple of {element.size}", "HIO-D5-07")
+
+
+def _require_deployment(kernel: KernelRef) -> None:
+    """An address and a size for what is deployed, no address for what is built in (AMB-HIO-07, AMB-HIO-40)."""
+    if kernel.kind == "builtin":
+        if kernel.deploy_pa is not None:
+            _refuse("kernel_ref.deploy_pa", f"is {kernel.deploy_pa}, expected null for a builtin", "HIO-D7-07")
+        return
+    if kernel.deploy_pa is None:
+        _refuse("kernel_ref.deploy_pa", "is missing, with kind deployed", "HIO-D7-08")
+    if kernel.nbytes_code < 1:
+        _refuse("kernel_ref.nbytes_code", "is 0, expected at least 1 for a deployed kernel", "HIO-D7-12")
+    _require_range("kernel_ref.deploy_pa", kernel.deploy_pa, kernel.nbytes_code, "HIO-D7-07")
+
+
+def _require_argument(field: str, argument: TensorArgument | ScalarArgument) -> None:
+    if isinstance(argument, ScalarArgument):
+        _require_scalar(f"{field}.value", argument)
+        return
+    for place, shard in enumerate(argument.tensor_pa_map.shards):
+        _require_shard(f"{field}.tensor_pa_map.shards[{place}]", shard)
+
+
+def _require_scalar(field: str, scalar: ScalarArgument) -> None:
+    """A bool for bool and for nothing else; a number in the range of its dtype (AMB-HIO-14)."""
+    value = scalar.value
+    if isinstance(value, bool) != (scalar.dtype == "bool"):
+        _refuse(
+            field, f"is {value!r}, expected {'true or false' if scalar.dtype == 'bool' else 'a number'}", "HIO-D7-27"
+        )
+    if not isinstance(value, bool):
+        _require_fit(field, value, scalar.dtype, "HIO-D7-27")
+
+
+def _require_shard(field: str, shard: TensorShard) -> None:
+    _require_range(f"{field}.pa", shard.pa, shard.nbytes, "HIO-D7-22")
+    _require_range(f"{field}.offset_bytes", shard.offset_bytes, shard.nbytes, "HIO-D7-24")
+
+
+def _require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> None:
+    """A whole number in the range of an integer dtype, or a number that a floating dtype can round (AMB-HIO-06)."""
+    if dtype in INTEGERS:
+        least, most = INTEGERS[dtype]
+        if not isinstance(value, int) or not least <= value <= most:
+            _refuse(field, f"is {value}, expected a whole number from {least} to {most}", clause)
+    elif overflows(value, dtype):
+        _refuse(field, f"is {value}, which no finite {FLOATS[dtype].name} is nearest to", clause)
+
+
+def _require_range(field: str, first: int, count: int, clause: str) -> None:
+    if first + count > ADDRESSES:
+        _refuse(field, f"is {first}, from where {count} bytes pass 2^64", clause)
+
+
+def _require_small(field: str, members: Mapping[str, Any] | None, clause: str) -> None:
+    if members is not None and len(write_frame(members)) > MOST_FREE_FORM:
+        _refuse(field, f"holds more than {MOST_FREE_FORM} characters, which counts as bulk data", clause)
+
+
+def _refuse(field: str, reason: str, clause: str) -> NoReturn:
+    raise RequestFailed(ErrorCode.INVALID_MESSAGE, reason, field, clause)
+
+
+# From a frame's object to a typed message and back (D3 to D7; AMB-HIO-18).
+
+
+Request: TypeAlias = MemoryWrite | MemoryRead | KernelLaunch
+MESSAGES: Mapping[str, type[Request]] = {
+    "MemoryWrite": MemoryWrite,
+    "MemoryRead": MemoryRead,
+    "KernelLaunch": KernelLaunch,
+}
+DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "KernelLaunch": "kernel_launch"}
+"""The part of the schema, by message."""
+
+
+def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
+    """The request of an object that has the form of one and whose members agree.
+
+    Raises `RequestFailed` with INVALID_MESSAGE: the path of the member, what is wrong, the clause.
+    """
+    kind = value.get("msg_type")
+    if not isinstance(kind, str) or kind not in MESSAGES:
+        known = ", ".join(MESSAGES)
+        given = "is missing" if "msg_type" not in value else f"is {kind!r:.100}, expected one of {known}"
+        raise RequestFailed(ErrorCode.INVALID_MESSAGE, given, "msg_type", "HIO-D2-01")
+    require_form(DEFINITIONS[kind], value, fast=fast)
+    members = {name: member for name, member in value.items() if name != "msg_type" and member is not None}
+    if kind == "MemoryWrite" and "pattern" in members:
+        members["pattern"] = Pattern(**members["pattern"])
+    if kind == "KernelLaunch":
+        members["kernel_ref"] = KernelRef(**members["kernel_ref"])
+        members["args"] = tuple(map(_argument, members["args"]))
+    request = MESSAGES[kind](**members)
+    require_agreement(request)
+    return request
+
+
+def _argument(value: Mapping[str, Any]) -> TensorArgument | ScalarArgument:
+    if value["arg_kind"] == "scalar":
+        return ScalarArgument(value["dtype"], value["value"])
+    shards = tuple(TensorShard(**each) for each in value["tensor_pa_map"]["shards"])
+    return TensorArgument(TensorPAMap(shards))
+
+
+def value_of(message: Any) -> dict[str, Any]:
+    """The object of a message, for a frame; optional members that have their default are left out."""
+    kind = {name: getattr(message, name) for name in ("msg_type", "arg_kind") if hasattr(message, name)}
+    members = {each.name: getattr(message, each.name) for each in fields(message)}
+    usual = {each.name: each.default for each in fields(message)}
+    kept = {name: member for name, member in members.items() if usual[name] is MISSING or member != usual[name]}
+    return kind | {name: _plain(member) for name, member in kept.items()}
+
+
+def _plain(member: Any) -> Any:
+    if is_dataclass(member):
+        return value_of(member)
+    return [_plain(each) for each in member] if isinstance(member, tuple) else member

@@ -1,18 +1,199 @@
-"""The machine behind an endpoint: devices, PEs and the memories that each PE has (D3, D5; `components.toml`)."""
+"""The machine behind an endpoint: PEs, memories, kernels, and the hops that make up latency (D3, D5, D7)."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from ..mesh.memory import Intervals
 from .errors import ErrorCode, RequestFailed
-from .memory import SparseMemory
+from .patterns import bytes_of, rounded
 
-__all__ = ["MOST_PLACES", "Machine", "MachineSize", "MemoryRange", "Place", "described"]
+# Bytes by address, of which only those that were written take room.
+
+
+PAGE = 1 << 12
+"""Bytes of a page: a multiple of every element that a pattern repeats."""
+ZEROS = bytes(PAGE)
+
+
+class SparseMemory:
+    """An address space of zeros, by pages; the pages of a fill share their bytes until one is changed."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, bytes | bytearray] = {}
+        self._written = Intervals()
+
+    def read(self, pa: int, nbytes: int) -> bytes:
+        """The bytes from an address on."""
+        parts = [memoryview(self._pages.get(page, ZEROS))[start:stop] for page, start, stop in _pieces(pa, nbytes)]
+        return b"".join(parts)
+
+    def write(self, pa: int, data: bytes | memoryview) -> None:
+        """Write bytes from an address on."""
+        data = memoryview(data)
+        self._written.add(pa, pa + len(data))
+        done = 0
+        for page, start, stop in _pieces(pa, len(data)):
+            self._own(page)[start:stop] = data[done : done + stop - start]
+            done += stop - start
+
+    def fill(self, pa: int, nbytes: int, element: bytes) -> None:
+        """Repeat an element whose size divides `nbytes` and a page, from the first byte on (AMB-HIO-35)."""
+        first, last = -(-pa // PAGE), (pa + nbytes) // PAGE
+        if first >= last:
+            self.write(pa, element * (nbytes // len(element)))
+            return
+        turn = -pa % len(element)
+        page = (element[turn:] + element[:turn]) * (PAGE // len(element))
+        self.write(pa, page[PAGE - (first * PAGE - pa) :])
+        self._pages.update(dict.fromkeys(range(first, last), page))
+        self.write(last * PAGE, page[: pa + nbytes - last * PAGE])
+        self._written.add(pa, pa + nbytes)
+
+    def was_written(self, pa: int, nbytes: int) -> bool:
+        """Whether each of the bytes was written once."""
+        return self._written.covers(pa, pa + nbytes)
+
+    def _own(self, page: int) -> bytearray:
+        """A page to write to, which no other shares."""
+        found = self._pages.get(page, ZEROS)
+        if isinstance(found, bytes):
+            found = self._pages[page] = bytearray(found)
+        return found
+
+
+def _pieces(pa: int, nbytes: int) -> Iterator[tuple[int, int, int]]:
+    """The pages of a range, each with the first and the last position within it."""
+    end = pa + nbytes
+    while pa < end:
+        page, start = divmod(pa, PAGE)
+        stop = min(PAGE, start + end - pa)
+        yield page, start, stop
+        pa += stop - start
+
+
+# Kernels that a launch can name: those built in, and what they take (D7; AMB-HIO-40, AMB-HIO-57).
+
+
+MOST_READ = 1 << 28
+"""Bytes."""
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A shard as the kernel sees it: bytes in the memory of the PE on which it runs."""
+
+    space: SparseMemory
+    pa: int
+    nbytes: int
+
+    def read(self) -> bytes:
+        """Its bytes."""
+        return self.space.read(self.pa, self.nbytes)
+
+    def write(self, data: bytes) -> None:
+        """Change its bytes."""
+        self.space.write(self.pa, data)
+
+    def floats(self) -> Floats:
+        """Its elements as fp32."""
+        return np.frombuffer(self.read(), "<f4")
+
+
+Given: TypeAlias = Buffer | int | Decimal | bool
+"""An argument of one PE: its shard of a tensor, or the value of a scalar."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a kernel takes, `tensor` or the dtype of a scalar each, and what it does on one PE.
+
+    `parameters` is None where it takes anything. `check` refuses the bytes of shards that do not fit, before any runs;
+    `run` raises `RequestFailed` with PE_FAULT.
+    """
+
+    parameters: tuple[str, ...] | None
+    check: Callable[[Sequence[int]], None]
+    run: Callable[[Sequence[Given]], None]
+
+
+def require_bearable(count: int) -> None:
+    """A kernel does not read more at once than this machine bears. Raises `RequestFailed` with UNSUPPORTED."""
+    if count > MOST_READ:
+        raise RequestFailed(ErrorCode.UNSUPPORTED, f"{count} bytes to be read at once, expected at most {MOST_READ}")
+
+
+def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
+    """Shards that belong together have as many whole elements of a size; whether they are read."""
+
+    def check(counts: Sequence[int]) -> None:
+        require_bearable(sum(counts) if reads else 0)
+        if len(set(counts)) > 1:
+            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"shards of {_listed(counts)} bytes, expected equal sizes")
+        if counts and counts[0] % size:
+            expected = f"expected a multiple of {size}"
+            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"a shard of {counts[0]} bytes, {expected}")
+
+    return check
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
+
+
+def _nothing(given: object) -> None:
+    """Neither check nor compute."""
+
+
+def _copy(given: Sequence[Given]) -> None:
+    source, target = given
+    assert isinstance(source, Buffer) and isinstance(target, Buffer)
+    target.write(source.read())
+
+
+def _fill(given: Sequence[Given]) -> None:
+    target, value = given
+    assert isinstance(target, Buffer) and isinstance(value, int)
+    target.space.fill(target.pa, target.nbytes, bytes_of(value, "i32"))
+
+
+def _add(given: Sequence[Given]) -> None:
+    a, b, total = given
+    assert isinstance(a, Buffer) and isinstance(b, Buffer) and isinstance(total, Buffer)
+    with np.errstate(all="ignore"):
+        total.write((a.floats() + b.floats()).astype("<f4").tobytes())
+
+
+def _scale(given: Sequence[Given]) -> None:
+    target, factor = given
+    assert isinstance(target, Buffer) and not isinstance(factor, Buffer)
+    with np.errstate(all="ignore"):
+        target.write((target.floats() * np.float32(rounded(factor, "fp32"))).astype("<f4").tobytes())
+
+
+ANY = Kernel(None, _nothing, _nothing)
+"""Computes nothing, whatever it is given."""
+BUILTINS: Mapping[str, Kernel] = {
+    "nop": ANY,
+    "copy": Kernel(("tensor", "tensor"), _elements(1), _copy),
+    "fill": Kernel(("tensor", "i32"), _elements(4, reads=False), _fill),
+    "add_fp32": Kernel(("tensor", "tensor", "tensor"), _elements(4), _add),
+    "scale_fp32": Kernel(("tensor", "fp32"), _elements(4), _scale),
+}
+"""By name."""
+
+# The machine behind an endpoint: devices, PEs and the memories that each PE has (D3, D5; `components.toml`).
+
 
 MOST_PLACES = 1 << 16
 """The PEs of a machine that this reference is ready to list."""
@@ -106,3 +287,142 @@ class Machine:
 
 def _told(place: Place) -> str:
     return f"sip {place.sip} cube {place.cube} pe {place.pe}"
+
+
+# What a request passes on its way and back, and when: all latency is made of these hops (D5, D7; AMB-HIO-28, -54).
+#
+# A component takes its fixed time for each message and the time of the bytes at its bandwidth, rounded up to a
+# picosecond, and serves every request alone: no other request changes a latency.
+
+
+CONTROL = 64
+"""Bytes of a message without its data, there and back."""
+INWARD = ("host", "pcie_ep", "io_cpu")
+"""From the host to the endpoint."""
+TO_PE = ("noc", "m_cpu", "pe_cpu")
+"""From the endpoint to a PE."""
+PICOSECONDS = 1_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component: picoseconds for each message, and bytes a second, or None where bytes take no time."""
+
+    name: str
+    fixed: int
+    bandwidth: int | None = None
+
+    def takes(self, count: int) -> int:
+        """Picoseconds that so many bytes take."""
+        return self.fixed + (0 if self.bandwidth is None else -(-count * PICOSECONDS // self.bandwidth))
+
+
+class Branch(NamedTuple):
+    """The part of a request that goes to one PE: the bytes that pass its memory, None where the PE failed before."""
+
+    place: Place
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What a request passes: bytes on the way there and back, branches, and for a launch the binary that is fetched.
+
+    Without branches, the request ended in the endpoint.
+    """
+
+    there: int = CONTROL
+    back: int = CONTROL
+    branches: tuple[Branch, ...] = ()
+    code: Branch | None = None
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A message at a component, in picoseconds since the request left the host; `place` is the PE it goes on for."""
+
+    component: str
+    place: Place | None
+    bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The hops to the component that ended last and back, and those to the other PEs."""
+
+    path: tuple[Hop, ...]
+    branches: tuple[Hop, ...]
+
+    @property
+    def latency(self) -> int:
+        """Picoseconds until the response has reached the host."""
+        return self.path[-1].end
+
+
+Step: TypeAlias = tuple[str, Place | None, int]
+"""A component, the PE for which a message goes on, and its bytes."""
+
+
+@cache
+def components() -> Mapping[str, Component]:
+    """The components by name."""
+    return {each["name"]: Component(**each) for each in described()["component"]}
+
+
+def traced(journey: Journey) -> Trace:
+    """When each hop of a request begins and ends; of branches that end together, the first is on the path."""
+    inward = list(_timed(_inward(journey), 0))
+    begin = inward[-1].end
+    ways = [list(_timed(_outward(journey, each), begin)) for each in journey.branches]
+    last = max(ways, key=lambda each: each[-1].end, default=[])
+    place = last[-1].place if last else None
+    ahead = inward + last
+    path = (*ahead, *_timed(_homeward(journey, place), ahead[-1].end))
+    return Trace(path, tuple(hop for each in ways if each is not last for hop in each))
+
+
+def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:
+    """Steps one after the other."""
+    for component, place, count in steps:
+        end = start + components()[component].takes(count)
+        yield Hop(component, place, count, start, end)
+        start = end
+
+
+def _inward(journey: Journey) -> Iterator[Step]:
+    """To the endpoint, which fetches the address of a binary and has it read there."""
+    yield from ((name, None, journey.there) for name in INWARD)
+    if journey.code is not None:
+        yield "noc", journey.code.place, CONTROL
+        yield "memory", journey.code.place, journey.code.memory or 0
+
+
+def _outward(journey: Journey, branch: Branch) -> Iterator[Step]:
+    """From the endpoint to a PE and its memory; the binary passes the network with it."""
+    code = 0 if journey.code is None else journey.code.memory or 0
+    for name in TO_PE:
+        yield name, branch.place, journey.there + (code if name == "noc" else 0)
+    if branch.memory is not None:
+        yield "memory", branch.place, branch.memory
+
+
+def _homeward(journey: Journey, place: Place | None) -> Iterator[Step]:
+    if place is not None:
+        yield from ((name, place, journey.back) for name in reversed(TO_PE))
+    yield from ((name, None, journey.back) for name in reversed(INWARD))
+
+
+# What an endpoint has, as `host_io.describe` answers it and as files of `hostio:` describe it.
+
+
+def description(machine: Machine) -> dict[str, Any]:
+    """Devices, PEs, memories, kernels, and how many requests may be unanswered."""
+    return {
+        "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
+        "places": [each._asdict() for each in machine.places()],
+        "memories": [{"kind": each.kind, "base": each.base, "bytes": each.bytes} for each in machine.memories],
+        "builtins": [{"name": name, "parameters": list(each.parameters or ())} for name, each in BUILTINS.items()],
+        "queue_depth": machine.size.queue_depth,
+    }

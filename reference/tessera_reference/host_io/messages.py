@@ -10,21 +10,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
-__all__ = [
-    "Completion",
-    "KernelLaunch",
-    "KernelRef",
-    "MemoryRead",
-    "MemoryWrite",
-    "Pattern",
-    "Refusal",
-    "Response",
-    "ScalarArgument",
-    "TensorArgument",
-    "TensorPAMap",
-    "TensorShard",
-]
-
 
 @dataclass(frozen=True)
 class MemoryWrite:

@@ -1,27 +1,180 @@
-"""An endpoint behind a socket: a line is a frame (D3; AMB-HIO-55, -58 to -61).
-
-Every connection has ids and a queue of its own; all of them work on one machine. What has arrived on a connection is
-taken whole before it is answered, so that requests that arrive together are unanswered together. While a host does not
-read its answers, nothing more is read from it, so that what is kept for a connection is bounded.
-"""
+"""An endpoint behind a socket, and clients that talk to it (D3; AMB-HIO-55, -58 to -61)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
+import json
+import os
 import socket
+import stat
 import sys
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeAlias
 
-from .connections import closed
-from .endpoint import MOST_BYTES, Endpoint
+from .endpoint import MOST_BYTES, Endpoint, Journal, Pair, ids_of
+from .errors import InvalidFrame
 from .frames import write_frame
-from .journal import Journal
-from .listening import Listener
 from .machine import Machine
 
-__all__ = ["CHUNK", "MOST_CONNECTIONS", "Server"]
+# Where an endpoint is reached: a socket file, or a host and a port (AMB-HIO-58).
+
+
+class AddressProblem(Exception):
+    """An address that cannot be read, listened on or reached; says which and why."""
+
+
+@dataclass(frozen=True)
+class UnixAddress:
+    """A socket file."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}"
+
+
+@dataclass(frozen=True)
+class TcpAddress:
+    """A host and a port; to listen on port 0 is to listen on any that is free."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"tcp:[{self.host}]:{self.port}" if ":" in self.host else f"tcp:{self.host}:{self.port}"
+
+
+Address: TypeAlias = UnixAddress | TcpAddress
+
+
+def read_address(text: str) -> Address:
+    """The address of `unix:PATH` or `tcp:HOST:PORT`. Raises `AddressProblem`."""
+    form, _, rest = text.partition(":")
+    if form == "unix" and rest and "\0" not in rest:
+        return UnixAddress(rest)
+    host, _, port = rest.rpartition(":")
+    if form == "tcp" and host and port.isascii() and port.isdecimal() and int(port) < 1 << 16:
+        return TcpAddress(host.removeprefix("[").removesuffix("]"), int(port))
+    raise AddressProblem(f"address {text!r}: expected unix:PATH or tcp:HOST:PORT")
+
+
+# Connections on which a line is a frame: made, and ended once everything is sent.
+
+
+LONGEST_ANSWER = 1 << 21
+
+
+async def connect(address: Address) -> tuple[StreamReader, StreamWriter]:
+    """A connection to an endpoint. Raises `AddressProblem`."""
+    try:
+        if isinstance(address, UnixAddress):
+            return await asyncio.open_unix_connection(address.path, limit=LONGEST_ANSWER)
+        return await asyncio.open_connection(address.host, address.port, limit=LONGEST_ANSWER)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AddressProblem(f"{address}: no connection: {reason}") from None
+
+
+async def closed(writer: StreamWriter) -> None:
+    """Close a connection once everything is sent, or the other side is gone."""
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+# Sockets to listen on: for this machine alone unless told otherwise, a socket file for its owner alone.
+
+
+OWNER_ONLY = 0o600
+
+
+class Listener:
+    """A socket that is bound to an address and does not listen yet; `address` has the port that was found for port 0.
+
+    Raises:
+        AddressProblem: another endpoint listens there, other machines reach the address and `allow_remote` is false,
+            or the system refuses.
+    """
+
+    def __init__(self, address: Address, *, allow_remote: bool = False) -> None:
+        self.address = address
+        self._file: tuple[int, int] | None = None
+        try:
+            if isinstance(address, UnixAddress):
+                self.socket = socket.socket(socket.AF_UNIX)
+                self._bind_file(address.path)
+            else:
+                family, kind, protocol, place = _resolved(address, allow_remote)
+                self.socket = socket.socket(family, kind, protocol)
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self.socket.bind(place)
+                self.address = TcpAddress(address.host, self.socket.getsockname()[1])
+        except (OSError, UnicodeError, AddressProblem) as error:
+            self.close()
+            raise AddressProblem(f"{address}: {getattr(error, 'strerror', None) or error}") from None
+
+    socket: socket.socket
+
+    def _bind_file(self, path: str) -> None:
+        """Make the socket file; it gets its mode before the socket listens, until when nobody can connect."""
+        _remove_stale(path)
+        self.socket.bind(path)
+        os.chmod(path, OWNER_ONLY)
+        self._file = _identity(path)
+
+    def close(self) -> None:
+        """Close the socket and remove its file, unless another one has taken its place."""
+        if isinstance(self.address, UnixAddress) and self._file is not None:
+            with contextlib.suppress(OSError):
+                if _identity(self.address.path) == self._file:
+                    os.unlink(self.address.path)
+        if hasattr(self, "socket"):
+            self.socket.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket file on which nobody listens. Raises `AddressProblem` for any other file."""
+    if not os.path.lexists(path):
+        return
+    if not stat.S_ISSOCK(os.lstat(path).st_mode):
+        raise AddressProblem("there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX) as trial:
+        trial.setblocking(False)
+        try:
+            trial.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except BlockingIOError:  # it listens, and has not accepted others yet
+            pass
+    raise AddressProblem("another endpoint listens there")
+
+
+def _resolved(address: TcpAddress, allow_remote: bool) -> tuple[int, int, int, Any]:
+    """Family, kind, protocol and place of a socket. Raises `OSError`, `UnicodeError` or `AddressProblem`."""
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, place = found[0]
+    if not (allow_remote or ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback):
+        raise AddressProblem("other machines reach it: name a loopback address, or add --allow-remote")
+    return family, kind, protocol, place
+
+
+# An endpoint behind a socket: a line is a frame (D3; AMB-HIO-55, -58 to -61).
+#
+# Every connection has ids and a queue of its own; all of them work on one machine. What has arrived on a connection
+# is taken whole before it is answered, so that requests that arrive together are unanswered together. While a host
+# does not read its answers, nothing more is read from it, so that what is kept for a connection is bounded.
+
 
 CHUNK = 1 << 16
 """Bytes that are taken from a connection at a time, and answered before the next."""
@@ -128,3 +281,122 @@ def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
     """A message for what the event loop cannot do, such as to accept a connection without a file descriptor."""
     reason = context.get("exception") or context["message"]
     print(f"host-io serve: {reason}", file=sys.stderr, flush=True)
+
+
+# The host's side of a connection to an endpoint: frames as they are, or requests with their responses (D3).
+
+
+Response: TypeAlias = dict[str, Any]
+
+
+class ConnectionEnded(Exception):
+    """The endpoint ended the connection before it answered; says what it told last."""
+
+
+class Client:
+    """Sends requests, any number of which may be unanswered, and matches the responses by their ids."""
+
+    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._unanswered: dict[Pair, asyncio.Future[Response]] = {}
+        self._last_words = ""
+        self._receiving = asyncio.create_task(self._receive())
+
+    @classmethod
+    async def open(cls, address: Address) -> Self:
+        """A client with a connection of its own. Raises `AddressProblem`."""
+        return cls(*await connect(address))
+
+    async def request(self, message: Mapping[str, Any]) -> Response:
+        """The response of one request.
+
+        Raises:
+            InvalidFrame: the message has no two ids.
+            ValueError: a request with the same ids is unanswered.
+            ConnectionEnded: the endpoint ended the connection before.
+        """
+        pair = ids_of(message)
+        if pair in self._unanswered:
+            raise ValueError(f"{pair[1]!r} of {pair[0]!r} is not answered yet")
+        if self._receiving.done():
+            raise self._ended()
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._unanswered[pair] = answer
+        with contextlib.suppress(ConnectionError):  # what the endpoint told before decides
+            self._writer.write(f"{write_frame(message)}\n".encode())
+            await self._writer.drain()
+        try:
+            return await answer
+        finally:
+            self._unanswered.pop(pair, None)
+
+    async def exchange(self, messages: Sequence[Mapping[str, Any]]) -> list[Response]:
+        """The responses of requests that are sent without waiting, in their order; raises as `request`."""
+        return await asyncio.gather(*map(self.request, messages))
+
+    async def close(self) -> None:
+        """End the connection; what is unanswered raises `ConnectionEnded`."""
+        await closed(self._writer)
+        await self._receiving
+
+    async def _receive(self) -> None:
+        """Match lines to requests until the connection ends."""
+        try:
+            while line := await self._reader.readline():
+                self._match(line)
+        except (ConnectionError, ValueError) as error:
+            self._last_words = str(error)
+        for answer in self._unanswered.values():
+            if not answer.done():
+                answer.set_exception(self._ended())
+
+    def _match(self, line: bytes) -> None:
+        """Give a response to its request; anything else is what the endpoint told last. Raises `ValueError`."""
+        response = json.loads(line)
+        try:
+            answer = self._unanswered[ids_of(response)]
+        except (InvalidFrame, KeyError, AttributeError):
+            self._last_words = line.decode().strip()
+            return
+        if not answer.done():
+            answer.set_result(response)
+
+    def _ended(self) -> ConnectionEnded:
+        told = f"; it told: {self._last_words:.300}" if self._last_words else ""
+        return ConnectionEnded(f"the endpoint ended the connection{told}")
+
+
+class BlockingClient:
+    """A client for code that waits: `with BlockingClient(address) as client: client.request(message)`.
+
+    Raises:
+        AddressProblem: nobody listens at the address.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._runner = asyncio.Runner()
+        try:
+            self._client = self._runner.run(Client.open(address))
+        except AddressProblem:
+            self._runner.close()
+            raise
+
+    def request(self, message: Mapping[str, Any]) -> Response:
+        """As `Client.request`."""
+        return self._runner.run(self._client.request(message))
+
+    def exchange(self, messages: Sequence[Mapping[str, Any]]) -> list[Response]:
+        """As `Client.exchange`."""
+        return self._runner.run(self._client.exchange(messages))
+
+    def close(self) -> None:
+        """End the connection."""
+        self._runner.run(self._client.close())
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,14 +1,13 @@
-"""Attribute values in text: how they are written, and of which kind an operation wants them (sections 5.3, 13.1).
+"""Attributes in text (spec sections 5.3, 13.1).
 
-The text knows integers, floats, bools, strings, lists and dictionaries; a dtype is a string there. What an operation
-declares says which of these it is to become. Every value is written exactly.
-"""
+Their spelling, their kinds, and those that any operation may carry."""
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import isfinite
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -16,12 +15,41 @@ from typing import Any, get_args, get_origin
 import numpy as np
 
 from ..numerics.array import Array
-from ..numerics.errors import NumericsFailure
-from ..numerics.formats import DTYPES, DType
-from .byte_count import ByteCount
-from .operation import AttributeValue, Refusal
-from .spelling import did_you_mean
-from .types import Shard
+from ..numerics.formats import DTYPES, DType, NumericsFailure
+from .diagnostics import did_you_mean
+from .operation import AttributeValue, Refusal, require
+from .types import Mesh, Shard, Tensor, Type, dtype_of
+
+# Numbers of bytes with a unit, `512KiB` or `1MiB`, as attributes of collectives have them (AMB-COLL-01).
+
+
+UNITS: Mapping[str, int] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+"""Each in bytes; a number without a unit counts bytes."""
+
+
+class ByteCount(int):
+    """A whole number of bytes, which prints with the largest unit that measures it: `1MiB` for 1048576."""
+
+    @classmethod
+    def of(cls, number: Fraction | int, unit: str) -> ByteCount:
+        """So many of a unit. Raises `KeyError` for what is no unit, `ValueError` for no whole number of bytes."""
+        total = Fraction(number) * UNITS[unit]
+        if total.denominator != 1:
+            raise ValueError(f"{number} {unit} is no whole number of bytes")
+        return cls(total.numerator)
+
+    def __str__(self) -> str:
+        for name, size in sorted(UNITS.items(), key=lambda unit: -unit[1]):
+            if self and size > 1 and self % size == 0:
+                return f"{int(self) // size}{name}"
+        return str(int(self))
+
+
+# Attribute values in text: how they are written, and of which kind an operation wants them (sections 5.3, 13.1).
+#
+# The text knows integers, floats, bools, strings, lists and dictionaries; a dtype is a string there. What an
+# operation declares says which of these it is to become. Every value is written exactly.
+
 
 _ESCAPED = re.compile(r'\\(?:(["\\])|(n)|(t)|([0-9A-Fa-f]{2}))|[^\\]+')
 _KINDS = {
@@ -207,3 +235,86 @@ def _list_of(value: object, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(kinds) != len(value):
         raise Mismatch
     return tuple(map(of_kind, value, kinds))
+
+
+# Verification of the attributes that any operation may carry, at every level of IR (section 5.3).
+#
+# `shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of
+# meshes of the module (AMB-LANG-60); `precision` and `numerics_profile` are annotations of numerics (AMB-LANG-51,
+# AMB-LANG-83).
+
+
+COMMON_ATTRIBUTES: Mapping[str, Any] = {
+    "shape": tuple[int, ...],
+    "dtype": DType,
+    "layout": str,
+    "mesh_axes": tuple[str, ...],
+    "precision": str,
+    "numerics_profile": str,
+}
+"""Each with its kind."""
+
+PROFILES = ("fast", "deterministic", "strict")
+"""Numerics profiles, the loosest first (spec section 10)."""
+
+
+def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
+    """Refuse what contradicts the result type, axes that no mesh of the module has, and what is no annotation."""
+    _check_numerics(values)
+    known = [axis for mesh in meshes.values() for axis in mesh.axes]
+    for axis in values.get("mesh_axes", ()):
+        require(
+            axis in known,
+            "distributed",
+            f"no mesh has the axis {axis!r}",
+            f"one of {', '.join(known)}" if known else "a mesh in the module",
+            "LANG-05.3-04",
+            did_you_mean(axis, known),
+        )
+    if values.keys() & {"shape", "dtype", "layout"}:
+        _check_result(values, results[0] if results else None)
+
+
+def _check_numerics(values: Mapping[str, Any]) -> None:
+    profile, precision = values.get("numerics_profile"), values.get("precision")
+    if profile is not None and profile not in PROFILES:
+        remedy = did_you_mean(str(profile), PROFILES)
+        requirement = f"one of {', '.join(PROFILES)}"
+        raise Refusal("numerics", f"{profile!r} is no numerics profile", requirement, "LANG-10-04", remedy)
+    if precision is not None and (precision not in DTYPES or DTYPES[precision].kind not in ("float", "complex")):
+        remedy = did_you_mean(str(precision), DTYPES)
+        raise Refusal("numerics", f"{precision!r} is no precision", "a float dtype", "LANG-02-09", remedy)
+
+
+def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:
+    shape, held, layout = values.get("shape"), values.get("dtype"), values.get("layout")
+    actual = result.shape if isinstance(result, Tensor) else ()
+    require(
+        shape is None or (isinstance(shape, tuple) and _is_shape(shape, actual)),
+        "shapes",
+        f"shape={list(shape) if isinstance(shape, tuple) else shape} is stated, the result is {result}",
+        "the shape that the result has",
+        "LANG-05.3-01",
+    )
+    require(
+        held is None or held == dtype_of(result),
+        "types",
+        f"dtype={held} is stated, the result is {result}",
+        "the dtype that the result has",
+        "LANG-05.3-02",
+    )
+    require(
+        layout is None or (isinstance(result, Tensor) and result.layout.text == layout),
+        "layouts",
+        f"layout={layout} is stated, the result is {result}",
+        "the layout that the result has",
+        "LANG-05.3-03",
+        "cast it: op.layout_cast(..., to=...)",
+    )
+
+
+def _is_shape(stated: Sequence[Any], actual: Sequence[int | str]) -> bool:
+    """Whether a shape is stated rightly; a dimension that is not a number may be any."""
+    return len(stated) == len(actual) and all(
+        have == want or isinstance(have, str) for want, have in zip(stated, actual, strict=True)
+    )

@@ -1,15 +1,59 @@
-"""What a front end or a verifier says about a program: where, what, why, and what now (spec sections 11 and 12).
+"""Diagnostics.
 
-A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` is the answer to an illegal program,
-`UnsupportedConstruct` the answer to a legal one that this reference does not implement: the two never mix.
-"""
+Where, what, why, and what to do (spec sections 11, 12); near spellings, and tools that are missing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from typing import Literal, NamedTuple
+
+# Words of diagnostics: the nearest known spelling of a name, and how many there are of something.
+
+
+LONGEST = 100
+"""Characters of a name for which a near spelling is looked for."""
+MOST_KNOWN = 1000
+"""Names among which a near spelling is looked for."""
+
+
+def did_you_mean(given: str, known: Iterable[str], template: str = "{}") -> str:
+    """A remedy that names the nearest spelling, or nothing."""
+    names = list(islice(known, MOST_KNOWN))
+    near = [name for name in names if name == given.lower()]
+    if not near and len(given) <= LONGEST:
+        near = get_close_matches(given, names, 1, 0.6)
+    return f"did you mean {template.format(near[0])}?" if near else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 operand`, `2 operands`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+# What is raised where an optional package is wanted and not installed.
+
+
+class MissingTool(Exception):
+    """What this needs is not installed; `install` says how to get it."""
+
+    def __init__(self, tool: str, install: str) -> None:
+        super().__init__(tool, install)
+        self.tool = tool
+        self.install = install
+
+    def __str__(self) -> str:
+        return f"{self.tool} is not installed: {self.install}"
+
+
+# What a front end or a verifier says about a program: where, what, why, and what now (spec sections 11 and 12).
+#
+# A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` is the answer to an illegal program,
+# `UnsupportedConstruct` the answer to a legal one that this reference does not implement: the two never mix.
+
 
 Category = Literal["syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics"]
 Phase = Literal["lex", "parse", "verify", "lower", "execute"]

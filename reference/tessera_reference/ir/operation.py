@@ -1,10 +1,4 @@
-"""Declaring an operation: name, clauses, operands, attributes, typing and execution in one class (spec section 5).
-
-A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its attributes;
-`infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the printer, the
-verifier and the interpreter, is driven by the declaration. Operations that run other code, or wait for other ranks, are
-declared in `stepwise.py`.
-"""
+"""Declaring an operation in one class, and diagnosing operands that it refuses (spec section 5)."""
 
 from __future__ import annotations
 
@@ -28,9 +22,16 @@ from typing import (
 )
 
 from ..numerics.formats import DType
-from .diagnostics import Category
-from .types import Future, Mesh, Shard, Tensor, Type
-from .values import Value
+from .diagnostics import Category, Diagnostic, Location, Phase
+from .types import Future, Mesh, Shard, Tensor, Type, Value
+
+# Declaring an operation: name, clauses, operands, attributes, typing and execution in one class (spec section 5).
+#
+# A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its
+# attributes; `infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the
+# printer, the verifier and the interpreter, is driven by the declaration. Operations that run other code, or wait for
+# other ranks, are declared in `stepwise.py`.
+
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Operation")  # noqa: E741
@@ -361,3 +362,46 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
         return made
 
     return declare
+
+
+# From what is refused to what is said about it: diagnostics, and which category a difference of types has.
+
+
+MOST_NAMED = 8
+"""Functions of a circle of calls that a message names."""
+
+
+def diagnostic_of(
+    refusal: Refusal, location: Location, operands: tuple[str, ...] = (), phase: Phase = "verify"
+) -> Diagnostic:
+    """A refusal at a place."""
+    return Diagnostic(
+        refusal.category,
+        phase,
+        refusal.message,
+        location.span,
+        location.filename,
+        operands,
+        refusal.requirement,
+        refusal.clause,
+        refusal.remedy,
+    )
+
+
+def other_type(subject: str, given: Type, wanted: Type) -> Refusal:
+    """What to say where a value has another type than it must: shapes and layouts have categories of their own."""
+    category: Category = "types"
+    clause = "LANG-11-01"
+    if isinstance(given, Tensor) and isinstance(wanted, Tensor) and given.dtype == wanted.dtype:
+        same_layout = given.layout == wanted.layout
+        category, clause = ("shapes", "LANG-11-03") if same_layout else ("layouts", "LANG-11-05")
+    return Refusal(category, f"{subject} is {given}, not {wanted}", str(wanted), clause, "")
+
+
+def recursion(circle: Sequence[str]) -> Refusal:
+    """What to say about functions of which each calls the one before it, and the first the last (AMB-LANG-97)."""
+    names = [f"@{name}" for name in reversed(circle)]
+    if len(names) > MOST_NAMED:
+        names[MOST_NAMED - 1 : -1] = ["..."]
+    message = f"recursion: {' calls '.join(names)}"
+    return Refusal("types", message, "functions that never come back to themselves", "AMB-LANG-97", "")

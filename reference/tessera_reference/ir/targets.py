@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..numerics.formats import DType, dtype
-from .spelling import did_you_mean
+from .diagnostics import did_you_mean
 
 DEFAULT = "sm_90"
 

@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .attributes import array_value, attribute_text, string_text
-from .byte_count import ByteCount
-from .common_attributes import COMMON_ATTRIBUTES
+from .attributes import COMMON_ATTRIBUTES, ByteCount, array_value, attribute_text, string_text
 from .diagnostics import Location
-from .module import Block, Exit, Function, Instruction, Module, Value
-from .naming import Names
+from .module import Block, Exit, Function, Instruction, Module, Names, Walk, trampoline
 from .operation import AttributeValue
-from .trampoline import Walk, trampoline
 from .type_text import exported
-from .types import Type
+from .types import Type, Value
 
 __all__ = ["attribute_text", "print_module"]
 

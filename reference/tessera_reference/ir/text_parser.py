@@ -1,25 +1,406 @@
-"""Parsing IR text to the tree of what it says (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
-
-Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one of
-section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result. Everything
-but the name may be left out; what it means to leave it out is for the reader of the tree to say. The entry of a kernel
-reads as in section 8.1 as well. The first error ends the parse.
-"""
+"""Parsing IR text to a tree of what it says: tokens, literals, entries of kernels (spec sections 5.2, 8.1, 13.1)."""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any, NoReturn
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NoReturn, Protocol
 
-from .diagnostics import Location, Span, UnsupportedConstruct
+from ..numerics.formats import dtype
+from .attributes import UNITS, ByteCount, float_of_bits, string_of
+from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct, did_you_mean
+from .module import Walk, trampoline
 from .operation import OPERATIONS, Operation, Refusal
-from .text_entry import WORD, kernel_entry
-from .text_literals import fraction, integer, number, string
-from .text_tokens import Tokens
-from .text_tree import Given, Name, Signature, TextBlock, TextOperation
-from .trampoline import Walk, trampoline
+from .text import DEVICE_KERNELS, TERMINATORS
 from .type_text import DIALECT, read_type
-from .types import FunctionType, Type
+from .types import FunctionType, Scalar, Type
+
+# The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal).
+#
+# A comment goes from `//` or, as in the examples of the collectives, from `;` to the end of its line (AMB-COLL-12).
+
+
+_TOKEN = re.compile(
+    r"""(?:[ \t\r\n]+|(?://|;)[^\n]*)*(?:
+      (?P<mark>->|[(){}\[\]<>,:=])
+    | (?P<value>%(?:[0-9]+|[A-Za-z_$.-][\w$.-]*)(?:\#[0-9]+)?)
+    | (?P<string>"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*")
+    | (?P<type>(?:(?:!tessera\.)?(?:tensor|memref|fragment|mesh|vector|shard)|!llvm\.ptr)<[^<>]*>(?:\[addrspace=\w*\])?
+      |(?:!tessera\.)?future<(?:[^<>]|<[^<>]*>)*>)
+    | (?P<float>-?[0-9]+(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+))
+    | (?P<int>-?(?:0x[0-9A-Fa-f]+|[0-9]+))
+    | (?P<word>!?[A-Za-z_][\w$.]*)
+    | (?P<symbol>@[A-Za-z_][\w$.-]*)
+    | (?P<block>\^[\w$.-]+)
+    | (?P<end>\Z)
+    | (?P<strange>.)
+    )""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+
+LONGEST_SHOWN = 40
+
+
+class Tokens:
+    """The current token of a text: `kind`, `text`, `start` and `end`; `previous_end` is where the one before ended."""
+
+    def __init__(self, source: str, filename: str) -> None:
+        self.source = source
+        self.filename = filename
+        self._matches: Iterator[re.Match[str]] = _TOKEN.finditer(source)
+        self._lines: list[int] = []
+        self.text = ""
+        self.end = 0
+        self.advance()
+
+    def advance(self) -> str:
+        """Go on to the next token; the text of the one left behind. Raises `Rejection` for what is no token."""
+        left, self.previous_end = self.text, self.end
+        found = next(self._matches)
+        self.kind = kind = found.lastgroup or ""
+        self.text = found[kind]
+        self.start, self.end = found.span(kind)
+        if kind == "strange":
+            self._refuse_character()
+        return left
+
+    def accept(self, mark: str) -> bool:
+        """Whether this is the token `mark`; goes on if so."""
+        if self.text != mark:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, mark: str, where: str) -> None:
+        """Go on behind the token `mark`. Raises `Rejection` when it is another."""
+        if not self.accept(mark):
+            self.refuse(f"expected {mark!r} {where}, found {self.shown()}", f"{mark!r} {where}")
+
+    def on_same_line(self) -> bool:
+        """Whether the current token stands on the line on which the one before ended."""
+        return "\n" not in self.source[self.previous_end : self.start]
+
+    def shown(self) -> str:
+        """The current token as a diagnostic shows it."""
+        if self.kind == "end":
+            return "the end of the text"
+        short = self.text if len(self.text) <= LONGEST_SHOWN else f"{self.text[:LONGEST_SHOWN]}..."
+        return short if self.kind == "string" else f"{short!r}"
+
+    def refuse(self, message: str, requirement: str, clause: str = "AMB-LANG-66", remedy: str = "") -> NoReturn:
+        """End with a syntax error at the current token."""
+        self.reject("syntax", "parse", message, self.span(self.start, self.end), requirement, clause, remedy)
+
+    def reject(
+        self, category: Category, phase: Phase, message: str, span: Span, requirement: str, clause: str, remedy: str
+    ) -> NoReturn:
+        """End with an error anywhere in the text."""
+        raise Rejection(
+            [
+                Diagnostic(
+                    category,
+                    phase,
+                    message,
+                    span,
+                    self.filename,
+                    requirement=requirement,
+                    clause=clause,
+                    remedy=remedy,
+                )
+            ]
+        )
+
+    def span(self, start: int, end: int) -> Span:
+        """The place of a stretch of the text."""
+        line, column = self._place(start)
+        end_line, end_column = self._place(max(end, start + 1))
+        return Span(line, column, end_line, end_column)
+
+    def location(self, start: int, end: int) -> Location:
+        """The place of a stretch of the text, in its file."""
+        return Location(self.filename, self.span(start, end))
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        if not self._lines:
+            self._lines = [0, *(found.end() for found in re.finditer("\n", self.source))]
+        line = bisect_right(self._lines, offset)
+        return line, offset - self._lines[line - 1] + 1
+
+    def _refuse_character(self) -> NoReturn:
+        span = self.span(self.start, self.end)
+        if self.text == '"':
+            message, requirement = "a string does not end on its line", 'a closing "'
+        else:
+            message, requirement = f"unexpected character {self.text!r}", "a token of IR text"
+        self.reject("syntax", "lex", message, span, requirement, "AMB-LANG-66", "")
+
+
+# Reading the numbers and strings of IR text, of which the first token is the current one (AMB-LANG-31).
+
+
+MOST_DIGITS = 4000
+
+
+def number(tokens: Tokens) -> int | float | ByteCount:
+    """An integer, the bits of a double such as `0x7FF0000000000000 : f64`, or a number of bytes such as `4KiB`."""
+    start, is_hexadecimal = tokens.start, tokens.text.startswith("0x")
+    value = integer(tokens)
+    if _is_unit(tokens):
+        return _bytes_of(tokens, value)
+    if _suffix(tokens) != "f64":
+        return value
+    if not is_hexadecimal:
+        return float(value) if abs(value) <= 1 << 53 else value
+    if not 0 <= value < 1 << 64:
+        span = tokens.span(start, tokens.previous_end)
+        tokens.reject("syntax", "parse", "a double has 64 bits", span, "16 digits at most", "AMB-LANG-31", "")
+    return float_of_bits(value)
+
+
+def fraction(tokens: Tokens) -> float | ByteCount:
+    """A float, or a number of bytes such as `1.5MiB`; infinity is written by its bits."""
+    text = tokens.advance()
+    if _is_unit(tokens) and "e" not in text.lower():
+        return _bytes_of(tokens, Fraction(text.rstrip(".")))
+    span = tokens.span(tokens.previous_end - len(text), tokens.previous_end)
+    _suffix(tokens)
+    if math.isinf(float(text)):
+        requirement = "a magnitude up to 1.7976931348623157e308, or 0x7FF0000000000000 : f64"
+        tokens.reject("types", "verify", f"{text[:20]} does not fit a double", span, requirement, "AMB-LANG-54", "")
+    return float(text)
+
+
+def integer(tokens: Tokens) -> int:
+    """An integer, decimal or hexadecimal."""
+    if len(tokens.text) > MOST_DIGITS:
+        tokens.refuse(f"an integer of {len(tokens.text)} digits", f"at most {MOST_DIGITS}", "LANG-02.1-02")
+    text = tokens.advance()
+    return int(text, 16) if "x" in text else int(text)
+
+
+def string(tokens: Tokens) -> str:
+    """What a string says."""
+    try:
+        text = string_of(tokens.text)
+    except ValueError:
+        tokens.refuse("a string has an escape that is none", r"\\, \", \n, \t or two hexadecimal digits")
+    tokens.advance()
+    return text
+
+
+def _is_unit(tokens: Tokens) -> bool:
+    """Whether a word stands right behind a number."""
+    return tokens.kind == "word" and tokens.start == tokens.previous_end
+
+
+def _bytes_of(tokens: Tokens, count: Fraction | int) -> ByteCount:
+    """`B`, `KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01, AMB-COLL-35)."""
+    unit = tokens.text
+    if unit not in UNITS:
+        remedy = did_you_mean(unit, UNITS)
+        tokens.refuse(f"{unit!r} is no unit of bytes", f"one of {', '.join(UNITS)}", "AMB-COLL-01", remedy)
+    try:
+        found = ByteCount.of(count, unit)
+    except ValueError as no_bytes:
+        tokens.refuse(str(no_bytes), "a whole number of bytes", "AMB-COLL-35")
+    tokens.advance()
+    return found
+
+
+def _suffix(tokens: Tokens) -> str:
+    """`: i64` or `: f64` behind a number; the word."""
+    if not tokens.accept(":"):
+        return ""
+    if tokens.kind != "word":
+        tokens.refuse(f"expected a type, found {tokens.shown()}", "i64 or f64 behind a number")
+    return tokens.advance()
+
+
+# What IR text says, before anything in it has a meaning: operations in blocks, names, attributes and types.
+
+
+@dataclass(slots=True)
+class Name:
+    """A value's name, without its `%`, and where it stands."""
+
+    text: str
+    start: int
+    type: Type | None = None
+    """Of a block's argument."""
+    label: str = ""
+    """Of an operand written `%wrt(%x)`."""
+    count: int = 1
+    """Of a result written `%x:2`, which names that many."""
+
+
+@dataclass(slots=True)
+class Given:
+    """An attribute's value and where the attribute stands."""
+
+    value: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A type attribute, `(T, T) -> (T)`."""
+
+    operands: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+
+@dataclass(slots=True)
+class TextBlock:
+    """A region; it has one block."""
+
+    arguments: list[Name] = field(default_factory=list)
+    operations: list[TextOperation] = field(default_factory=list)
+    end: int = 0
+    """Where its closing brace stands."""
+
+
+@dataclass(slots=True)
+class TextOperation:
+    """An operation as it is written; `start` and `end` enclose what stands before its regions."""
+
+    name: str
+    start: int
+    end: int
+    results: list[Name]
+    operands: list[Name]
+    regions: list[TextBlock] = field(default_factory=list)
+    attributes: dict[str, Given] = field(default_factory=dict)
+    operand_types: tuple[Type, ...] | None = None
+    result_types: tuple[Type, ...] | None = None
+    location: Location | None = None
+
+    def walk(self) -> Iterator[TextOperation]:
+        """It and every operation in its regions."""
+        pending = [self]
+        while pending:
+            operation = pending.pop()
+            yield operation
+            pending += [inner for block in operation.regions for inner in block.operations]
+
+
+# Reading a kernel's entry as section 8.1 prints it (LANG-08.1-01; AMB-LANG-280).
+#
+# kernel @tss_kernel_k(%arg0: !llvm.ptr<global>, %arg1: i64, %arg2: f32)
+# attributes { grid=(2,1,1), block=(32,1,1), smem_bytes=64, stream=S }
+#
+# It is the `tessera.target.kernel` of the generic form. A body may stand behind it in braces; without one the entry
+# computes nothing. What must be stated is for the reader of the tree to say.
+
+
+WORD = "kernel"
+
+SCALARS = {
+    name: Scalar(dtype(held)) for name, held in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
+}
+"""The scalar parameters of an entry, as LLVM names them."""
+
+
+class Parser(Protocol):
+    """What reading an entry needs of the parser of the text around it."""
+
+    tokens: Tokens
+
+    def value(self, what: str) -> Name:
+        """The name of a value."""
+
+    def type(self, depth: int = 0) -> Type:
+        """A type."""
+
+    def attribute(self, depth: int) -> Any:
+        """The value of an attribute of the generic form."""
+
+    def operations(self, closing: str) -> Walk[list[TextOperation]]:
+        """Operations up to the closing brace."""
+
+
+def kernel_entry(parser: Parser) -> Walk[TextOperation]:
+    """The entry whose symbol is the current token. Raises `Rejection` for what has not its form."""
+    tokens = parser.tokens
+    entry = TextOperation(DEVICE_KERNELS["target"], tokens.start, tokens.end, [], [])
+    symbol = Given(tokens.text[1:], tokens.start, tokens.end)
+    tokens.advance()
+    block = TextBlock(_parameters(parser))
+    types = tuple(name.type for name in block.arguments if name.type is not None)
+    signature = Given(Signature(types, ()), symbol.end, tokens.previous_end)
+    entry.end = tokens.previous_end
+    entry.attributes = {"sym_name": symbol, "function_type": signature}
+    if tokens.accept("attributes"):
+        entry.attributes |= _attributes(parser)
+    if tokens.accept("{"):
+        block.operations = yield parser.operations("}")
+        block.end = tokens.start
+        tokens.expect("}", "at the end of a kernel")
+    else:
+        returns = next(name for name, exit in TERMINATORS.items() if exit == "return")
+        block.operations = [TextOperation(returns, entry.start, entry.end, [], [])]
+    entry.regions = [block]
+    return entry
+
+
+def _parameters(parser: Parser) -> list[Name]:
+    tokens, found = parser.tokens, list[Name]()
+    tokens.expect("(", "before the parameters of a kernel")
+    while not tokens.accept(")"):
+        if found:
+            tokens.expect(",", "between parameters")
+        name = parser.value("a parameter")
+        tokens.expect(":", f"behind %{name.text}")
+        scalar = SCALARS.get(tokens.text)
+        if scalar is not None:
+            tokens.advance()
+        found.append(Name(name.text, name.start, scalar or parser.type()))
+    return found
+
+
+def _attributes(parser: Parser) -> dict[str, Given]:
+    """`{ grid=(2,1,1), stream=S }`."""
+    tokens, found = parser.tokens, dict[str, Given]()
+    tokens.expect("{", "to open the attributes")
+    while not tokens.accept("}"):
+        if found:
+            tokens.expect(",", "between attributes")
+        start, name = tokens.start, tokens.text
+        if tokens.kind != "word" or name in found:
+            tokens.refuse(
+                f"expected another attribute, found {tokens.shown()}", "name=value, each once", "LANG-08.1-01"
+            )
+        tokens.advance()
+        tokens.expect("=", f"behind {name}")
+        found[name] = Given(_value(parser), start, tokens.previous_end)
+    return found
+
+
+def _value(parser: Parser) -> Any:
+    """Three extents in parentheses, a bare name, or what the generic form has."""
+    tokens = parser.tokens
+    if tokens.kind == "word" and tokens.text not in ("true", "false"):
+        return tokens.advance()
+    if not tokens.accept("("):
+        return parser.attribute(0)
+    extents = [parser.attribute(0)]
+    while not tokens.accept(")"):
+        tokens.expect(",", "between extents")
+        extents.append(parser.attribute(0))
+    return tuple(extents)
+
+
+# Parsing IR text to the tree of what it says (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
+#
+# Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one
+# of section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result.
+# Everything but the name may be left out; what it means to leave it out is for the reader of the tree to say. The
+# entry of a kernel reads as in section 8.1 as well. The first error ends the parse.
+
 
 MOST_NESTED = 64
 """Lists in lists, and function types in function types."""

@@ -1,28 +1,520 @@
-"""Reading IR text: from the tree of what it says to modules (spec sections 1, 5, 13.1; LANG-13.1-04, AMB-LANG-66).
-
-Text shows no marks of unknown dimensions and no hidden fields; they follow from what is shown, as in the front end.
-What is read has been verified. The operations must have been declared before: import the room whose text it is.
-"""
+"""Reading IR text to modules: names, attributes, functions (spec sections 1, 5, 13.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
-from .diagnostics import Rejection
-from .module import Function, Module
-from .operation import OPERATIONS, Refusal
-from .refusals import recursion
-from .spelling import did_you_mean
-from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE
-from .text_attributes import MisplacedAttribute, stated
-from .text_findings import Findings
-from .text_function import FunctionReader
-from .text_parser import parse_text
-from .text_tree import TextOperation
+from ..numerics.array import Array
+from .attributes import COMMON_ATTRIBUTES, Mismatch, array_of, kind_text, of_kind
+from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted, did_you_mean
+from .module import Block, Exit, Function, Instruction, Module, Names, Walk, fields_of, trampoline
+from .operation import OPERATIONS, Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
+from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS
+from .text_parser import LONGEST_SHOWN, Given, Name, Signature, TextBlock, TextOperation, Tokens, parse_text
 from .type_text import sound_mesh
-from .types import Mesh
-from .verifier import verify
+from .types import Mesh, Scalar, Tensor, Type, Value, joined_all, marked, shown, with_marks
+from .verifier import refuse_narrow_accumulation, verify
+
+# What is wrong with a text whose syntax is sound: collected, so that one reading reports many.
+
+
+MOST_FOUND = 100
+"""Findings after which the reading ends."""
+
+
+class Findings:
+    """Diagnostics, and the places of operations in the text. Raises `Rejection` once there are too many."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.found: list[Diagnostic] = []
+
+    def report(self, operation: TextOperation, message: str, requirement: str, clause: str, remedy: str = "") -> None:
+        """Keep a finding of category types about an operation; the reading goes on."""
+        self.refused(Refusal("types", message, requirement, clause, remedy), operation)
+
+    def refused(
+        self,
+        refusal: Refusal,
+        operation: TextOperation,
+        operands: tuple[str, ...] = (),
+        place: tuple[int, int] | None = None,
+    ) -> None:
+        """Keep what was refused about an operation, or about the part of it at `place`."""
+        place_found = self.tokens.location(*(place or (operation.start, operation.end)))
+        message = f"{operation.name.rpartition('.')[2][:LONGEST_SHOWN]}: {refusal.message}"
+        self.found.append(replace(diagnostic_of(refusal, place_found, operands), message=message))
+        if len(self.found) == MOST_FOUND:
+            raise Rejection(self.found)
+
+    def place(self, operation: TextOperation) -> Location:
+        """Where an operation comes from: the place that the text states, else where it stands in the text."""
+        return operation.location or self.tokens.location(operation.start, operation.end)
+
+
+# Which values the names in a function's text stand for, from place to place (LANG-01-03, LANG-05-01).
+
+
+Operands = list[Value | None]
+"""Without a value where something was reported about its definition or its use."""
+
+
+class TextScope:
+    """The names that are visible where the reading of a function has come to."""
+
+    def __init__(self, function: TextOperation, findings: Findings) -> None:
+        self.function = function
+        self.findings = findings
+        self.names = Names()
+        self.visible: dict[str, Value | None] = {}
+        self.defined: list[str] = []
+        """Those that are visible, in the order of their definition."""
+        self.ended: set[str] = set()
+        self.handles: set[str] = set()
+        """The visible names of results that are no values."""
+
+    def value(self, hint: str, type_: Type) -> Value:
+        """A value with a name of its own; each dimension that is not known becomes one of its own."""
+        name = self.names.unique(hint)
+        return Value(name, marked(type_, name))
+
+    def define(self, operation: TextOperation, types: tuple[Type, ...]) -> tuple[Value, ...]:
+        """The results of an operation, which has named as many, or a handle where it has none (AMB-LANG-280)."""
+        if not types:
+            self.handles.update(name.text for name in operation.results if name.text not in self.visible)
+            self.define_nothing(operation)
+            return ()
+        values: list[Value] = []
+        for name in operation.results:
+            own = [self.value(name.text, type_) for type_ in types[len(values) : len(values) + name.count]]
+            self.bind(name, own, operation)
+            values += own
+        return tuple(values)
+
+    def define_nothing(self, operation: TextOperation) -> None:
+        """Let the results of an operation about which something was reported have no value."""
+        for name in operation.results:
+            self.bind(name, [None] * name.count, operation)
+
+    def bind(self, name: Name, values: Sequence[Value | None], operation: TextOperation) -> None:
+        """Let a name stand for a value, or for several as `%x#0`, `%x#1`."""
+        if name.text in self.visible:
+            self._refuse(name, operation, "is defined twice", "one definition of a value", "choose another name")
+            return
+        self.visible[name.text] = values[0]
+        self.defined.append(name.text)
+        if name.count > 1:
+            keys = [f"{name.text}#{index}" for index in range(name.count)]
+            self.visible.update(zip(keys, values, strict=True))
+            self.defined += keys
+
+    def use(self, name: Name, operation: TextOperation) -> Value | None:
+        """The value that a name stands for; nothing after a reported error."""
+        found = self.visible.get(name.text)
+        if name.text in self.handles:
+            message, remedy = "is the name of an operation without a result", "use what the operation writes"
+            self._refuse(name, operation, message, "a value", remedy)
+            return None
+        if found is not None or name.text in self.visible:
+            return found
+        if name.text in self.ended:
+            message, remedy = "is defined in a region that has ended", "yield it from there"
+        elif name.text in self._all_results:
+            message, remedy = "is used before it is defined", "move its definition up"
+        else:
+            message, remedy = "is not defined", did_you_mean(name.text, self.visible, "%{}")
+        self._refuse(name, operation, message, "a value defined above, here or around", remedy)
+        return None
+
+    def forget(self, before: int) -> None:
+        """A region ends: all but the first `before` names that are visible have ended with it."""
+        ended = self.defined[before:]
+        for name in ended:
+            del self.visible[name]
+        self.ended.update(ended)
+        self.handles.difference_update(ended)
+        del self.defined[before:]
+
+    @cached_property
+    def _all_results(self) -> frozenset[str]:
+        """The names of all results of the function, to tell a use that is too early from one of nothing."""
+        return frozenset(name.text for inner in self.function.walk() for name in inner.results)
+
+    def _refuse(self, name: Name, operation: TextOperation, message: str, requirement: str, remedy: str) -> None:
+        refusal = Refusal("types", f"%{name.text} {message}", requirement, "LANG-05-01", remedy)
+        self.findings.refused(refusal, operation, place=(name.start, name.start + len(name.text) + 1))
+
+
+# The attributes that an operation is given in text, as the values that its class declares (sections 5.3, 13.1).
+
+
+class MisplacedAttribute(Exception):
+    """An attribute is unknown, missing or of another kind; `place` is where it stands, if it does."""
+
+    def __init__(self, refusal: Refusal, place: tuple[int, int] | None) -> None:
+        self.refusal = refusal
+        self.place = place
+        super().__init__(refusal.message)
+
+
+def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes that the operation declares, and those that any may carry. Raises `MisplacedAttribute`."""
+    kinds, required = declared.own_attributes, declared.required_attributes
+    if not text.attributes and not required:
+        return {}, {}
+    said = declared.attributes_of(text.result_types or ())
+    missing = [name for name in required if name not in said]
+    wanted = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
+    own = {name: stated(text.attributes, name, kinds[name]) for name in wanted}
+    common = {name: given for name, given in text.attributes.items() if name not in own}
+    return {**said, **own}, common_of(common, list(kinds))
+
+
+def common_of(
+    attributes: Mapping[str, Given], own: list[str], others: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Attributes of which each is one that any operation may carry, or one of `others`, by kind, in their order.
+
+    Raises `MisplacedAttribute`.
+    """
+    if not attributes:
+        return {}
+    kinds = {**COMMON_ATTRIBUTES, **(others or {})}
+    for name, given in attributes.items():
+        if name not in kinds:
+            refusal = Refusal(
+                "types",
+                f"there is no attribute {name[:40]!r}",
+                f"one of {', '.join([*own, *kinds])}",
+                "LANG-05.3-01",
+                did_you_mean(name, [*own, *kinds]),
+            )
+            raise MisplacedAttribute(refusal, (given.start, given.end))
+    return {name: stated(attributes, name, kind) for name, kind in kinds.items() if name in attributes}
+
+
+def stated(attributes: Mapping[str, Given], name: str, kind: Any) -> Any:
+    """The value of an attribute, of its kind. Raises `MisplacedAttribute`."""
+    given = attributes.get(name)
+    if given is None:
+        message = f"the attribute {name} is missing"
+        raise MisplacedAttribute(Refusal("types", message, f"{name} = {kind_text(kind)}", "LANG-01-07", ""), None)
+    try:
+        return of_kind(given.value, kind)
+    except Mismatch:
+        wanted = kind_text(kind)
+        refusal = Refusal("types", f"{name} is not {wanted}", f"{name} = {wanted}", "LANG-01-07", "")
+    except Refusal as unknown:
+        refusal = unknown
+    raise MisplacedAttribute(refusal, (given.start, given.end))
+
+
+# Reading one function of IR text: names to values, operations to instructions (LANG-05-01, LANG-11-01).
+#
+# An operation about which something was reported defines its results all the same, so that nothing is said about what
+# uses them.
+
+
+OF_FUNCTIONS = {"schedule": tuple[Any, ...]}
+"""What a function may carry beside the attributes of section 5.3 (AMB-LANG-16)."""
+
+OF_DEVICE_KERNELS = {
+    "grid": tuple[int, ...],
+    "block": tuple[int, ...],
+    "smem_bytes": int,
+    "dynamic_smem": bool,
+    "stream": str,
+    "target": str,
+}
+"""The attributes of a kernel entry (section 8.1; AMB-LANG-73)."""
+
+
+class FunctionReader:
+    """Reads one function; `functions` has those that it calls."""
+
+    def __init__(
+        self,
+        name: str,
+        text: TextOperation,
+        findings: Findings,
+        functions: Mapping[str, Function],
+        meshes: Mapping[str, Mesh],
+    ) -> None:
+        self.name = name
+        self.text = text
+        self.findings = findings
+        self.functions = functions
+        self.meshes = meshes
+        self.scope = TextScope(text, findings)
+        self.returned: list[tuple[Type, ...]] = []
+        profile = text.attributes.get("numerics_profile")
+        self.profile = None if profile is None else str(profile.value)
+
+    def read(self) -> Function | None:
+        """The function, meaningless where something was reported; nothing where it has no signature."""
+        text, kernel = self.text, self.text.name == KERNEL
+        device = next((level for level, name in DEVICE_KERNELS.items() if name == text.name), "")
+        given = text.attributes.get("function_type")
+        if given is None or not isinstance(given.value, Signature) or len(text.regions) != 1:
+            self.findings.report(
+                text, "a function has a signature and one region", "function_type = (T, T) -> (T)", "LANG-05-03"
+            )
+            return None
+        block = text.regions[0]
+        attributes = {name: each for name, each in text.attributes.items() if name not in ("sym_name", "function_type")}
+        arguments = self._parameters(block, given.value, attributes)
+        body = trampoline(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
+        defaults = self._defaults(attributes, arguments)
+        try:
+            common = common_of(attributes, [], OF_DEVICE_KERNELS if device else OF_FUNCTIONS)
+        except MisplacedAttribute as misplaced:
+            self.findings.refused(misplaced.refusal, text, place=misplaced.place)
+            common = {}
+        results = self._results(given.value.results, arguments if kernel else None)
+        return Function(self.name, body, results, self.findings.place(text), common, kernel, defaults, device)
+
+    # The signature
+
+    def _parameters(self, block: TextBlock, signature: Signature, attributes: dict[str, Given]) -> tuple[Value, ...]:
+        """The parameters; their own names, where a tool has renamed them, stand in the attribute `parameters`."""
+        types = tuple(argument.type for argument in block.arguments if argument.type is not None)
+        if types != signature.operands:
+            self.findings.report(
+                self.text,
+                f"the block takes ({', '.join(map(str, types))})",
+                f"the parameters of function_type: ({', '.join(map(str, signature.operands))})",
+                "LANG-11-01",
+            )
+        hints: Sequence[str] = [argument.text for argument in block.arguments]
+        if "parameters" in attributes:
+            try:
+                own = stated(attributes, "parameters", tuple[str, ...])
+                hints = own if len(own) == len(hints) else hints
+            except MisplacedAttribute as misplaced:
+                self.findings.refused(misplaced.refusal, self.text, place=misplaced.place)
+            del attributes["parameters"]
+        return tuple(map(self.scope.value, hints, types))
+
+    def _defaults(self, attributes: dict[str, Given], parameters: Sequence[Value]) -> dict[str, Array]:
+        """`defaults = {b = 1.5}`: values of parameters that may be left out (AMB-LANG-74)."""
+        given = attributes.pop("defaults", None)
+        if given is None:
+            return {}
+        types = {value.name: value.type for value in parameters}
+        found = {}
+        try:
+            for name, value in given.value.items() if isinstance(given.value, dict) else [("", None)]:
+                type_ = types.get(name)
+                if not isinstance(type_, Tensor | Scalar):
+                    raise Mismatch
+                found[name] = array_of(value, type_.dtype)
+        except Mismatch:
+            message, requirement = "a default is none of its parameter's type", "defaults = {parameter = value}"
+            refusal = Refusal("types", message, requirement, "AMB-LANG-74", "")
+            self.findings.refused(refusal, self.text, place=(given.start, given.end))
+        return found
+
+    def _results(self, given: tuple[Type, ...], parameters: Sequence[Value] | None) -> tuple[Type, ...]:
+        """The types of the signature, with what is known of their dimensions; of a kernel from its parameters."""
+        known = joined_all(self.returned)
+        if parameters is not None:
+            known = tuple(value.type for value in parameters if isinstance(value.type, Tensor))
+        return tuple(map(with_marks, given, known)) if known and len(known) == len(given) else given
+
+    # Blocks
+
+    def block(
+        self, text: TextBlock, arguments: tuple[Value, ...], owner: TextOperation, ending: Exit
+    ) -> Walk[Block | None]:
+        """A block of an operation, which usually ends with `ending`; nothing after a reported error about its end."""
+        before = len(self.scope.defined)
+        for argument, value in zip(text.arguments, arguments, strict=True):
+            self.scope.bind(argument, [value], owner)
+        instructions: list[Instruction] = []
+        end: tuple[Exit, Operands] | None = None
+        for position, operation in enumerate(text.operations):
+            if operation.name in TERMINATORS:
+                end = TERMINATORS[operation.name], self.terminator(operation, ending)
+                if position + 1 < len(text.operations):
+                    message, remedy = "stands behind the end of its block", "move it above the terminator"
+                    self.findings.report(text.operations[position + 1], message, "nothing", "LANG-01-06", remedy)
+                break
+            operands = self.operands(operation)
+            regions = (yield self.regions(operation, operands)) if operation.regions else ()
+            made = self.instruction(operation, operands, regions)
+            if made is not None:
+                instructions.append(made)
+        if end is None:
+            name = next(name for name, kind in TERMINATORS.items() if kind == ending)
+            refusal = Refusal("types", "the block has no terminator", f'"{name}"(...) at its end', "LANG-01-06", "")
+            self.findings.refused(refusal, owner, place=(text.end, text.end + 1))
+        self.scope.forget(before)
+        if end is None or None in end[1]:
+            return None
+        results = tuple(value for value in end[1] if value is not None)
+        return Block(arguments, tuple(instructions), results, end[0])
+
+    def terminator(self, operation: TextOperation, ending: Exit) -> Operands:
+        """What a block leaves with."""
+        kind = TERMINATORS[operation.name]
+        operands = self.operands(operation)
+        if kind == "yield" and ending == "return":
+            self.findings.report(operation, "a function does not yield", "tessera.graph.return", "LANG-01-06")
+        if operation.results or operation.regions or operation.result_types or (kind == "unreachable" and operands):
+            self.findings.report(operation, "a terminator has operands only", f'"{operation.name}"(...)', "LANG-01-06")
+        if kind == "return" and None not in operands:
+            self.returned.append(tuple(value.type for value in operands if value is not None))
+        return operands
+
+    def regions(self, operation: TextOperation, operands: Operands) -> Walk[tuple[Block, ...] | None]:
+        """The regions of an operation; what their arguments are follows from its operands. Nothing after an error."""
+        declared = OPERATIONS.get(operation.name)
+        types = tuple(value.type for value in operands if value is not None)
+        wanted: Sequence[tuple[Type, ...] | None] = [None] * len(operation.regions)
+        if declared is not None and len(types) == len(operands) and _takes(declared, len(types)):
+            known = declared.region_arguments(types)
+            wanted = known if len(known) == len(operation.regions) else wanted
+        blocks: list[Block | None] = []
+        for text, expected in zip(operation.regions, wanted, strict=True):
+            stated_types = tuple(argument.type for argument in text.arguments if argument.type is not None)
+            sound = expected is None or stated_types == tuple(map(shown, expected))
+            actual = expected if sound and expected is not None else stated_types
+            arguments = map(self.scope.value, [argument.text for argument in text.arguments], actual)
+            block = yield self.block(text, tuple(arguments), operation, "yield")
+            blocks.append(block if sound else None)
+            if not sound and expected is not None:
+                message = f"a region takes ({', '.join(map(str, stated_types))})"
+                self.findings.report(operation, message, f"({', '.join(map(str, expected))})", "LANG-01-06")
+        return None if None in blocks else tuple(block for block in blocks if block is not None)
+
+    # Instructions
+
+    def instruction(
+        self, operation: TextOperation, operands: Operands, regions: tuple[Block, ...] | None
+    ) -> Instruction | None:
+        """An operation other than a terminator; nothing after a reported error, also about its parts."""
+        values = tuple([value for value in operands if value is not None])
+        made: tuple[Operation, tuple[Type, ...]] | None = None
+        common: dict[str, Any] = {}
+        try:
+            declared = _declared(operation)
+            if len(values) == len(operands) and regions is not None:
+                own, common = own_and_common(operation, declared)
+                stated_profile = common.get("numerics_profile", self.profile)
+                made = self._made(operation, declared, values, own, regions, stated_profile)
+        except MisplacedAttribute as misplaced:
+            self.findings.refused(misplaced.refusal, operation, place=misplaced.place)
+        except Refusal as refusal:
+            operand_types = tuple(f"%{value.name} is {value.type}" for value in values)
+            self.findings.refused(refusal, operation, operand_types)
+        except Unimplemented as missing:
+            raise UnsupportedConstruct(missing.feature, self.findings.place(operation)) from None
+        if made is None or regions is None:
+            self.scope.define_nothing(operation)
+            return None
+        results = self.scope.define(operation, made[1])
+        return Instruction(made[0], values, results, self.findings.place(operation), regions, common)
+
+    def operands(self, operation: TextOperation) -> Operands:
+        """The values that an operation uses, which must be visible and have the types that it states."""
+        found = [self.scope.use(operand, operation) for operand in operation.operands]
+        types = operation.operand_types
+        if types is None:
+            return found
+        if len(types) != len(found):
+            message = f"{counted(len(found), 'operand')}, {counted(len(types), 'type')}"
+            self.findings.report(operation, message, "a type for each operand", "LANG-11-01")
+            return [None] * max(1, len(found))
+        for place, (value, type_) in enumerate(zip(found, types, strict=True)):
+            if value is not None and value.type != type_ and shown(value.type) != type_:
+                self.findings.refused(other_type(f"%{value.name}", type_, value.type), operation)
+                found[place] = None
+        return found
+
+    def _made(
+        self,
+        operation: TextOperation,
+        declared: type[Operation],
+        operands: tuple[Value, ...],
+        own: dict[str, Any],
+        regions: tuple[Block, ...],
+        profile: str | None,
+    ) -> tuple[Operation, tuple[Type, ...]]:
+        """The operation and its results, which are as the text states them. Raises `Refusal`."""
+        _check_counts(operation, declared)
+        types = tuple([value.type for value in operands])
+        named = sum([name.count for name in operation.results])
+        stated_types = operation.result_types
+        if declared.handle and named == 1 and stated_types is None:
+            named = 0
+        if stated_types is not None and len(stated_types) != named:
+            raise Refusal(
+                "types",
+                f"{counted(named, 'result')}, {counted(len(stated_types), 'type')}",
+                "a type for each result",
+                "LANG-11-01",
+                "",
+            )
+        hidden = declared.hidden(Shown(types, own, stated_types, regions, self.functions, self.meshes))
+        made: Operation = declared(**fields_of(declared, types), **own, **hidden)
+        refuse_narrow_accumulation(made, profile)
+        inferred = made.results()
+        if len(inferred) != named:
+            raise Refusal(
+                "types",
+                f"{counted(named, 'result')} named, it has {len(inferred)}",
+                "a name for each",
+                "LANG-11-01",
+                "",
+            )
+        for type_, given in zip(inferred, inferred if stated_types is None else stated_types, strict=True):
+            if type_ != given and shown(type_) != given:
+                raise other_type("the result", given, type_)
+        return made, inferred
+
+
+def _declared(operation: TextOperation) -> type[Operation]:
+    """The class of an operation. Raises `Refusal` when there is none."""
+    found = OPERATIONS.get(operation.name)
+    if found is None:
+        remedy = did_you_mean(operation.name, [*OPERATIONS, *TERMINATORS])
+        raise Refusal("types", f"unknown operation {operation.name[:60]}", "an operation", "LANG-05.2-01", remedy)
+    return found
+
+
+def _takes(declared: type[Operation], count: int) -> bool:
+    """Whether an operation takes that many operands."""
+    fixed = len(declared.singles)
+    return count == fixed or (count > fixed and declared.rest != "")
+
+
+def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
+    """Operands as many as declared, in the places their labels say, and regions. Raises `Refusal`."""
+    count = len(operation.operands)
+    if not _takes(declared, count):
+        names = [*declared.singles, *([f"{declared.rest}..."] if declared.rest else [])]
+        listed = ", ".join(f"%{name}" for name in names)
+        raise Refusal("types", f"{counted(count, 'operand')} given", f"({listed})", "LANG-11-01", "")
+    places = [*declared.singles, *[declared.rest] * (count - len(declared.singles))]
+    for operand, name in zip(operation.operands, places, strict=True):
+        if operand.label not in ("", name):
+            raise Refusal(
+                "types", f"%{operand.label}(...) stands where %{name} does", f"%{name}(...)", "LANG-11-01", ""
+            )
+    if len(operation.regions) != len(declared.regions):
+        wanted = f"regions: {', '.join(declared.regions)}" if declared.regions else "no region"
+        raise Refusal("types", f"{counted(len(operation.regions), 'region')} given", wanted, "LANG-01-06", "")
+
+
+# Reading IR text: from the tree of what it says to modules (spec sections 1, 5, 13.1; LANG-13.1-04, AMB-LANG-66).
+#
+# Text shows no marks of unknown dimensions and no hidden fields; they follow from what is shown, as in the front end.
+# What is read has been verified. The operations must have been declared before: import the room whose text it is.
+
 
 DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
 """What stands in a module."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from ..numerics.formats import DType
 from .attributes import dtype_named
+from .diagnostics import did_you_mean
 from .operation import require
-from .spelling import did_you_mean
 from .types import (
     LAYOUTS,
     ROW_MAJOR,

@@ -1,22 +1,337 @@
-"""Verification of SSA form, regions, symbols and types (LANG-01-03, LANG-01-06, LANG-05-01, -03, section 11).
-
-The front end builds only what verifies; this is for IR that comes from elsewhere, and to keep the front end honest.
-What belongs to one operation alone, its class declares: what it takes, what results, what its regions take and yield.
-"""
+"""Verification of SSA form, regions, symbols, types and numerics profiles (spec sections 1, 5, 10, 11)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from .diagnostics import Diagnostic, Rejection
-from .function_verifier import FunctionVerifier
-from .module import Module
-from .operation import Refusal
-from .profiles import looser_calls
-from .refusals import diagnostic_of, recursion
+from ..numerics.formats import DType
+from .attributes import PROFILES, check_common
+from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted
+from .module import Block, Exit, Function, Instruction, Module, Walk, trampoline
+from .operation import Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion, require
 from .type_text import sound_mesh
+from .types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, agrees, dtype_of, fits, own_dims
 
-__all__ = ["verify"]
+# Numerics that agree with the profile in force (spec sections 10, 11; LANG-11-13, LANG-11-16, AMB-LANG-69).
+#
+# A profile belongs to a function or to one instruction, which wins (AMB-LANG-111); a function without one runs under
+# that of its callers (AMB-LANG-128).
+
+
+def loosest(profiles: Iterable[str | None]) -> str | None:
+    """The loosest of the profiles that are declared, if one is."""
+    return min((profile for profile in profiles if profile in PROFILES), key=PROFILES.index, default=None)
+
+
+def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
+    """What is wrong with the calls of a module whose functions come in `order`, each behind those that it calls."""
+    found: list[Diagnostic] = []
+    run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
+    for name in order:
+        function = module.functions[name]
+        calls = [each for each in function.body.walk() if _named(each) in run_under]
+        own = function.attributes.get("numerics_profile")
+        for each in calls:
+            callee, ours = _named(each), each.attributes.get("numerics_profile", own)
+            try:
+                _refuse_looser(callee, run_under[callee], None if ours is None else str(ours))
+            except Refusal as refusal:
+                found.append(diagnostic_of(refusal, each.location))
+        if not function.kernel:  # what is launched runs under a policy of its own
+            run_under[name] = str(own) if own is not None else loosest(run_under[_named(each)] for each in calls)
+    return found
+
+
+def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> None:
+    """Refuse an accumulator narrower than the canon's unless the profile is fast; no profile means strict.
+
+    Raises `Refusal`.
+    """
+    accumulator = getattr(operation, "accum", None)
+    if profile == "fast" or not isinstance(accumulator, DType):
+        return
+    operands = [dtype_of(type_) for _, type_ in operation.operand_types]
+    if not operands or operands[0] is None:
+        return  # beside a fragment it says for what, not in what is added
+    canonical = operands[0].accumulator
+    require(
+        not _is_narrower(accumulator, canonical),
+        "numerics",
+        f"accumulates in {accumulator}, which is narrower than {canonical}",
+        f"accum={canonical}, or numerics_profile fast",
+        "LANG-11-13",
+        "leave accum out",
+    )
+
+
+def _refuse_looser(name: str, theirs: str | None, ours: str | None) -> None:
+    """Raise `Refusal` where a function of profile `ours` calls `name`, which runs under a looser one."""
+    if ours not in PROFILES or theirs not in PROFILES:
+        return
+    require(
+        PROFILES.index(theirs) >= PROFILES.index(ours),
+        "numerics",
+        f"a {ours} function calls {name}, which is {theirs}",
+        "callees at least as strict as their callers",
+        "LANG-11-16",
+        f"declare {name} as {ours}",
+    )
+
+
+def _is_narrower(dtype: DType, canonical: DType) -> bool:
+    """Whether `dtype` is of the kind of `canonical` and lacks some of its values."""
+    if dtype.kind != canonical.kind:
+        return False
+    if dtype.kind == "int":
+        return dtype.bits < canonical.bits
+    stored = dtype.storage
+    return stored.fraction_bits < canonical.fraction_bits or stored.exponent_bits < canonical.exponent_bits
+
+
+def _named(instruction: Instruction) -> str:
+    operation = instruction.operation
+    return str(getattr(operation, operation.calls)) if operation.calls else ""
+
+
+# Verification of one function: definitions and uses, regions, and every operation in its place.
+
+
+class FunctionVerifier:
+    """Collects what is wrong with one function in `found`."""
+
+    def __init__(self, module: Module, function: Function, found: list[Diagnostic]) -> None:
+        self.module = module
+        self.function = function
+        self.found = found
+        self.visible: set[Value] = set()
+        self.everywhere: set[Value] = set()
+        self.names: set[str] = set()
+        self.calls: list[str] = []
+        self.lost: list[tuple[Value, Location, bool]] = []
+        """Uses of values that are not visible there, and whether they are defined above."""
+        self.dims = own_dims(parameter.type for parameter in function.parameters)
+
+    def verify(self) -> list[str]:
+        """The names of the functions that it calls."""
+        function = self.function
+        try:
+            self._signature()
+        except Refusal as refusal:
+            self.found.append(diagnostic_of(refusal, function.location))
+        trampoline(self._block(function.body, function.location, "return"))
+        for value, place, ended in self.lost:
+            self._explain(value, place, ended)
+        return self.calls
+
+    def _signature(self) -> None:
+        function = self.function
+        check_common({**function.attributes, "shape": None, "dtype": None, "layout": None}, (), self.module.meshes)
+        types = {parameter.name: parameter.type for parameter in function.parameters}
+        for name, array in function.defaults.items():
+            wanted = types.get(name)
+            layout = wanted.layout if isinstance(wanted, Tensor) else ROW_MAJOR
+            given = Tensor(array.shape, array.dtype, layout) if array.shape else Scalar(array.dtype)
+            require(
+                wanted is not None and fits(wanted, given, {}) and not function.kernel,
+                "types",
+                f"the default of {name} is {given}",
+                f"{wanted}, of a parameter of a func",
+                "AMB-LANG-74",
+            )
+        if function.kernel:
+            buffers = tuple(value.type for value in function.parameters if isinstance(value.type, Tensor))
+            require(
+                function.results == buffers,
+                "types",
+                f"the kernel @{function.name} has other results than its tensor parameters",
+                "what the tensor parameters hold at the end",
+                "AMB-LANG-98",
+            )
+
+    # Blocks
+
+    def _block(self, block: Block, place: Location, ending: Exit) -> Walk[None]:
+        """A block; what it defines is not visible behind it."""
+        defined = [*block.arguments]
+        for argument in block.arguments:
+            self._define(argument, place)
+        for instruction in block.instructions:
+            sound = self._instruction(instruction)
+            if instruction.regions or instruction.operation.regions:
+                yield self._regions(instruction, sound)
+            for result in instruction.results:
+                self._define(result, instruction.location)
+            defined += instruction.results
+        for value in block.results:
+            self._use(value, place)
+        self._leave(block, place, ending)
+        self.visible.difference_update(defined)
+
+    def _leave(self, block: Block, place: Location, ending: Exit) -> None:
+        """A function is left by a return; what returns fits its signature."""
+        types = [value.type for value in block.results]
+        if block.exit == "return":
+            wanted = self.function.results
+            if not _all_fit(wanted, types, self.dims):
+                message = f"@{self.function.name} returns ({_listed(types)}), its signature has ({_listed(wanted)})"
+                self._report(place, message, "the types of the signature", "LANG-11-01")
+        elif block.exit == "yield" and ending == "return":
+            self._report(place, "the body of a function does not yield", "a return", "LANG-01-06")
+        elif block.exit == "unreachable" and types:
+            self._report(place, "what is not reached has no results", "no operands", "LANG-01-06")
+
+    def _regions(self, instruction: Instruction, sound: bool) -> Walk[None]:
+        """The regions of an instruction, which take and yield what its operation says, if that is sound."""
+        operation, place = instruction.operation, instruction.location
+        if len(instruction.regions) != len(operation.regions):
+            message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
+            wanted = f"{len(operation.regions)}: {', '.join(operation.regions)}"
+            self._report(place, message, wanted, "LANG-01-06")
+        elif sound:
+            taken, given = operation.region_arguments(_types(instruction.operands)), operation.region_results()
+            for region, name, takes, gives in zip(instruction.regions, operation.regions, taken, given, strict=True):
+                self._check_region(region, f"{operation.short_name}: {name}", takes, gives, place)
+        for region in instruction.regions:
+            yield self._block(region, place, "yield")
+
+    def _check_region(
+        self, region: Block, name: str, takes: tuple[Type, ...], gives: tuple[Type, ...], place: Location
+    ) -> None:
+        arguments, yields = _types(region.arguments), _types(region.results)
+        if arguments != takes:
+            self._report(place, f"{name} takes ({_listed(arguments)})", f"({_listed(takes)})", "LANG-01-06")
+        if region.exit == "yield" and not _all_fit(gives, yields, {}):
+            self._report(place, f"{name} yields ({_listed(yields)})", f"({_listed(gives)})", "LANG-01-06")
+
+    # Instructions
+
+    def _instruction(self, instruction: Instruction) -> bool:
+        """Whether an instruction is sound, apart from what its operands are and what its regions do."""
+        operation, place = instruction.operation, instruction.location
+        for operand in instruction.operands:
+            self._use(operand, place)
+        try:
+            self._check(instruction, operation)
+        except Refusal as refusal:
+            self._refused_operation(refusal, instruction)
+        except Unimplemented as missing:
+            raise UnsupportedConstruct(missing.feature, place) from missing
+        else:
+            return True
+        return False
+
+    def _check(self, instruction: Instruction, operation: Operation) -> None:
+        """Operands, results, hidden fields, common attributes. Raises `Refusal`."""
+        types = _types(instruction.operands)
+        declared = tuple([type_ for _, type_ in operation.operand_types])
+        require(
+            types == declared,
+            "types",
+            f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})" if types != declared else "",
+            "operands of the types that it is made for",
+            "LANG-11-01",
+        )
+        inferred = operation.results()
+        results = _types(instruction.results)
+        if inferred != results:
+            _check_results(inferred, results)
+        cls = type(operation)
+        if cls.hidden.__func__ is not Operation.hidden.__func__:  # type: ignore[attr-defined]  # of a class method
+            self._check_hidden(instruction, operation, results)
+        if instruction.attributes:
+            check_common(instruction.attributes, results, self.module.meshes)
+
+    def _check_hidden(self, instruction: Instruction, operation: Operation, results: tuple[Type, ...]) -> None:
+        """What does not show is what follows from what does; functions and meshes exist."""
+        attributes = operation.attributes
+        if operation.calls:
+            self.calls.append(str(attributes[operation.calls]))
+        functions, meshes = self.module.functions, self.module.meshes
+        shown = Shown(_types(instruction.operands), attributes, results, instruction.regions, functions, meshes)
+        for name, value in type(operation).hidden(shown).items():
+            require(
+                getattr(operation, name) == value,
+                "types",
+                f"its {name} are not what follows from its place" if getattr(operation, name) != value else "",
+                f"{name}: {value}",
+                "LANG-11-01",
+            )
+
+    # Values
+
+    def _define(self, value: Value, place: Location) -> None:
+        if value in self.everywhere or value.name in self.names:
+            requirement = "one definition of a value, and of its name, in a function"
+            self._report(place, f"%{value.name} is defined twice", requirement, "LANG-05-01", "choose another name")
+        self.visible.add(value)
+        self.everywhere.add(value)
+        self.names.add(value.name)
+
+    def _use(self, value: Value, place: Location) -> None:
+        if value not in self.visible:
+            self.lost.append((value, place, value in self.everywhere))
+
+    def _explain(self, value: Value, place: Location, ended: bool) -> None:
+        """Why a value is not visible where it is used, now that all definitions are known."""
+        if ended:
+            message, remedy = "is defined in a region that has ended", "yield it from there"
+        elif value in self.everywhere:
+            message, remedy = "is used before it is defined", "move its definition up"
+        else:
+            message, remedy = "is not defined", ""
+        self._report(place, f"%{value.name} {message}", "a value defined above, here or around", "LANG-05-01", remedy)
+
+    # Findings
+
+    def _report(self, place: Location, message: str, requirement: str, clause: str, remedy: str = "") -> None:
+        """Keep a finding of category types."""
+        self.found.append(diagnostic_of(Refusal("types", message, requirement, clause, remedy), place))
+
+    def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
+        """Keep what an operation refused: its name before it, the types of its operands, their names in the remedy."""
+        operation, remedy = instruction.operation, refusal.remedy
+        operands = []
+        for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
+            operands.append(f"{name} is {type_}")
+            remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
+        found = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
+        self.found.append(replace(found, remedy=remedy))
+
+
+def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
+    """Refuse results of other types than the operation gives."""
+    require(
+        len(inferred) == len(results),
+        "types",
+        f"it has {counted(len(results), 'result')}, it gives {len(inferred)}",
+        f"({_listed(inferred)})",
+        "LANG-11-01",
+    )
+    for wanted, given in zip(inferred, results, strict=True):
+        if not agrees(wanted, given):
+            raise other_type("the result", given, wanted)
+
+
+def _all_fit(wanted: Sequence[Type], given: Sequence[Type], dims: Dims) -> bool:
+    """Whether values of these types may stand where those are wanted."""
+    return len(wanted) == len(given) and all(fits(want, have, dims) for want, have in zip(wanted, given, strict=True))
+
+
+def _types(values: tuple[Value, ...]) -> tuple[Type, ...]:
+    return tuple([value.type for value in values])
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types))
+
+
+# Verification of SSA form, regions, symbols and types (LANG-01-03, LANG-01-06, LANG-05-01, -03, section 11).
+#
+# The front end builds only what verifies; this is for IR that comes from elsewhere, and to keep the front end honest.
+# What belongs to one operation alone, its class declares: what it takes, what results, what its regions take and
+# yield.
 
 
 def verify(module: Module) -> None:

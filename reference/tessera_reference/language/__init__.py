@@ -5,10 +5,10 @@
 """
 
 from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct, render
-from .compiler import CompiledModule, compile_source
-from .dump import print_tree
 from .formatter import format_program
+from .modules import CompiledModule, compile_source
 from .parser import decode, parse
+from .syntax import print_tree
 
 __all__ = [
     "CompiledModule",

@@ -1,31 +1,99 @@
-"""Expressions: from syntax to values (spec sections 2.3, 3.1, 14.2).
-
-Nothing is cast implicitly (LANG-03.1-05). A literal takes the dtype that its place asks for: that of the annotation or
-of the other operand, else int32 or fp32 (AMB-LANG-54). An expression with a reported error has no value, and
-what uses it is not reported again.
-"""
+"""Expressions, indices, calls of operations, constants: from syntax to values (spec sections 2.3, 3.1, 5.3, 14.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..graph.collectives import Collective, missing_declaration, resolve_axis
 from ..graph.constant import Constant, ConstTensor
 from ..graph.elementwise import Negate
-from ..graph.slicing import Slice
-from ..ir.diagnostics import Location, Span, UnsupportedConstruct
-from ..ir.module import Value
-from ..ir.operation import SPELLINGS, Refusal, require
-from ..ir.spelling import did_you_mean
-from ..ir.types import Tensor, Type, dtype_of
+from ..graph.interpreter import Interpreter
+from ..graph.movement import Slice
+from ..ir.attributes import check_common
+from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct, did_you_mean
+from ..ir.module import Function, Module, fields_of
+from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal, require
+from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from . import syntax as s
-from .annotations import Aliases, resolve_type
-from .indexing import lower_slices
-from .scope import Scope
-from .values import COMPARISONS, Number, as_number, default_dtype, is_untyped, number_of
+from .scope import Findings, Frame, Scope
+from .values import (
+    COMMON_ATTRIBUTES,
+    COMPARISONS,
+    Aliases,
+    Number,
+    as_number,
+    attribute_value,
+    default_dtype,
+    is_untyped,
+    number_of,
+    read_common,
+    resolve_type,
+)
+
+# Indices and slices: `X[i, a:b:s]`, to read and to assign (spec section 2.3; AMB-LANG-23, AMB-LANG-96).
+
+
+LowerExpression = Callable[[s.Expr, DType], Value | None]
+"""Gives the value of an expression; literals in it get the dtype. None after a reported error."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What stands in the brackets: a text for each dimension, in which `$k` is the k-th of `bounds`."""
+
+    spec: tuple[str, ...]
+    bounds: tuple[Value, ...]
+
+
+def lower_slices(lower: LowerExpression, findings: Findings, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
+    """Indices and slices as `graph.slicing` takes them; None after a reported error."""
+    bounds: list[Value] = []
+    spec = []
+    for each in slices:
+        if isinstance(each, s.SliceRange):
+            parts = [_part(lower, findings, part, bounds) for part in (each.start, each.stop, each.step)]
+            spec.append(None if None in parts else ":".join(str(part) for part in parts).removesuffix(":"))
+        else:
+            spec.append(_part(lower, findings, each, bounds))
+    texts = tuple(text for text in spec if text is not None)
+    return Slices(texts, tuple(bounds)) if len(texts) == len(spec) else None
+
+
+def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bounds: list[Value]) -> str | None:
+    """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
+    if expr is None:
+        return ""
+    found = as_number(expr)
+    digits = found.literal.text.lstrip("0") or "0" if found and isinstance(found.literal, s.IntLiteral) else ""
+    if found and 0 < len(digits) <= 18:
+        return f"{'-' if found.negative and digits != '0' else ''}{digits}"
+    value = lower(expr, dtype("int32"))
+    if value is None:
+        return None
+    if value.type != Scalar(dtype("int32")):
+        findings.report(
+            "types",
+            f"an index is {value.type}, not int32",
+            expr.span,
+            requirement="an int32 scalar",
+            clause="AMB-LANG-96",
+            remedy="cast it with op.cast",
+        )
+        return None
+    bounds.append(value)
+    return f"${len(bounds) - 1}"
+
+
+# Expressions: from syntax to values (spec sections 2.3, 3.1, 14.2).
+#
+# Nothing is cast implicitly (LANG-03.1-05). A literal takes the dtype that its place asks for: that of the annotation
+# or of the other operand, else int32 or fp32 (AMB-LANG-54). An expression with a reported error has no value, and
+# what uses it is not reported again.
+
 
 Results = tuple[Value, ...] | None
 """What a call gives; None after a reported error."""
@@ -237,3 +305,261 @@ class Expressions:
     @staticmethod
     def _one(results: Results) -> Value | None:
         return results[0] if results else None
+
+
+# Calls of operations, `op.*` and `dist.*`: operands, attributes, and those any may carry (sections 2.3, 5.3, 9).
+
+
+NAMESPACES = ("op", "dist")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An operation with everything it is given, not yet appended."""
+
+    operation: Operation
+    operands: tuple[Value, ...]
+    texts: Mapping[str, Span]
+    common: dict[str, AttributeValue]
+
+
+def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Mapping[str, Mesh]) -> Results:
+    """Append the operation that a call names. Returns its results, or None after a reported error."""
+    ready = prepare(expressions, call, meshes)
+    if ready is None:
+        return None
+    results = expressions.scope.emit(
+        ready.operation, ready.operands, call.span, hint, ready.texts, attributes=ready.common
+    )
+    return results if results is not None and _agrees(expressions, call, ready, results, meshes) else None
+
+
+def call_operation_in(meshes: Mapping[str, Mesh]) -> CallLowering:
+    """Lowers calls where only operations can be called, such as in constants."""
+    return lambda expressions, call, hint: call_operation(expressions, call, hint, meshes)
+
+
+def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> Prepared | None:
+    """Lower the operands and read the attributes of a call; None after a reported error."""
+    spelling = ".".join(call.callee)
+    if spelling not in SPELLINGS:
+        _unknown(expressions, call, spelling)
+        return None
+    declared = SPELLINGS[spelling]
+    names = operand_names(declared, len(call.arguments))
+    values = _operands(expressions, call, declared, names or [])
+    attributes, common = _attributes(expressions, call, declared), _common(expressions, call, declared)
+    if names is None:
+        _wrong_count(expressions, call, declared)
+        return None
+    operands = tuple(value for value in values if value is not None)
+    if attributes is None or common is None or len(operands) != len(values):
+        return None
+    if not _complete(expressions, call, declared, attributes):
+        return None
+    try:
+        if issubclass(declared, Collective):
+            mesh, group = resolve_axis(meshes, attributes["axis"], attributes.get("mesh"))
+            attributes |= {"mesh": mesh, "group": group}
+        made = _made(declared, operands, attributes)
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.span)
+        return None
+    texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
+    return Prepared(made, operands, texts, common)
+
+
+def _operands(
+    expressions: Expressions, call: s.Call, declared: type[Operation], names: list[str]
+) -> list[Value | None]:
+    """The operands of a call; a literal takes the dtype of those that it is to be like (AMB-LANG-125)."""
+    values: dict[int, Value | None] = {}
+    alike = [position for position, name in enumerate(names) if name in declared.alike]
+    literals = [position for position in alike if is_untyped(call.arguments[position])]
+    for position, argument in enumerate(call.arguments):
+        if position not in literals:
+            values[position] = expressions.lower(argument)
+    typed = [value for position in alike if (value := values.get(position)) is not None]
+    wanted = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[each] for each in literals))
+    for position in literals:
+        values[position] = expressions.lower(call.arguments[position], wanted)
+    return [values[position] for position in range(len(call.arguments))]
+
+
+def operand_names(declared: type[Operation], count: int) -> list[str] | None:
+    """The name of each of `count` operands; nothing where the operation does not take that many."""
+    extra = count - len(declared.singles)
+    if extra < 0 or (extra and not declared.rest):
+        return None
+    return [*declared.singles, *[f"{declared.rest}[{i}]" for i in range(extra)]]
+
+
+def _made(declared: Any, operands: tuple[Value, ...], attributes: Mapping[str, Any]) -> Operation:
+    made: Operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
+    return made
+
+
+def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
+    head = call.callee[0]
+    known = [each for each in SPELLINGS if each.partition(".")[0] == head and "." in each]
+    if head in NAMESPACES:
+        remedy = did_you_mean(spelling, known)
+        message = f"unknown {'operator' if head == 'op' else 'collective'} {spelling}"
+        requirement = "an operator" if head == "op" else f"one of {', '.join(known)}"
+        expressions.report("types", message, call.span, requirement, "LANG-02-04", remedy)
+    else:
+        remedy = did_you_mean(head, [*NAMESPACES, "schedule"])
+        expressions.report("types", f"unknown name {spelling}", call.span, "op.* or dist.*", "LANG-02-04", remedy)
+
+
+def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operation]) -> None:
+    spelling = ".".join(call.callee)
+    names = [*declared.singles, *([f"{declared.rest}, ..."] if declared.rest else [])]
+    given = len(call.arguments)
+    expressions.report(
+        "types",
+        f"{spelling} takes {_count(len(names), 'operand')}, {given} given",
+        call.span,
+        f"{spelling}({', '.join(names)})",
+        "LANG-11-01",
+        "attributes are given by name" if given > len(names) else "",
+    )
+
+
+def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, Any] | None:
+    """Keyword arguments and the attribute block together; given twice they must agree (AMB-LANG-100)."""
+    spelling = ".".join(call.callee)
+    known = declared.own_attributes
+    values: dict[str, AttributeValue] = {}
+    sound = True
+    for given in sorted(call.named, key=lambda given: given.name != "dtype"):
+        if given.name not in known:
+            if given.name not in COMMON_ATTRIBUTES:
+                remedy = did_you_mean(given.name, known)
+                requirement = f"one of {', '.join(known)}" if known else "no attributes of its own"
+                message = f"{spelling} has no attribute {given.name!r}"
+                expressions.report("types", message, given.span, requirement, "LANG-02.3-13", remedy)
+                sound = False
+            continue
+        try:
+            held = values.get("dtype")
+            element = held if isinstance(held, DType) else None
+            value = attribute_value(given.value, known[given.name], element)
+        except Refusal as refusal:
+            expressions.scope.findings.refused(refusal, given.span)
+            sound = False
+            continue
+        if values.setdefault(given.name, value) != value:
+            message = f"{spelling}: {given.name} is given twice and differs"
+            expressions.report("types", message, given.span, "one value of an attribute", "LANG-02.3-32")
+            sound = False
+    return values if sound else None
+
+
+def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, AttributeValue] | None:
+    """What any operation may carry, apart from what this one declares itself (LANG-05.3-01 to -06)."""
+    try:
+        return read_common([given for given in call.named if given.name not in declared.roles], call.span)
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.span)
+        return None
+
+
+def _complete(expressions: Expressions, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
+    """Whether every attribute without a default is given; reports the first that is not."""
+    for name in declared.required_attributes:
+        if name in attributes:
+            continue
+        if issubclass(declared, Collective):
+            expressions.scope.findings.refused(missing_declaration(declared, name), call.span)
+            return False
+        spelling = ".".join(call.callee)
+        message, remedy = f"{spelling} needs the attribute {name}", f"write {spelling}(..., {name}=...)"
+        expressions.report("types", message, call.span, f"a value of {name}", "LANG-11-01", remedy)
+        return False
+    return True
+
+
+def _agrees(
+    expressions: Expressions, call: s.Call, ready: Prepared, results: tuple[Value, ...], meshes: Mapping[str, Mesh]
+) -> bool:
+    try:
+        check_common(ready.common, tuple(value.type for value in results), meshes)
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.span, ready.operation)
+        return False
+    return True
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+# Constant expressions: of module constants and of parameter defaults (LANG-02.3-05, AMB-LANG-74).
+
+
+def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str) -> bool:
+    """Whether an expression is made of literals, constants and pure operators; reports the first thing that is not."""
+    for each in _leaves(expr):
+        if isinstance(each, s.Name) and each.text not in constants:
+            _refuse(findings, each, f"{subject} is not constant: {each.text!r} is no constant", "a constant expression")
+            return False
+        if isinstance(each, s.Call) and not _is_pure(each):
+            name = ".".join(each.callee)
+            _refuse(findings, each, f"{subject} is not constant: it calls {name}", "literals, constants and op.* calls")
+            return False
+    return True
+
+
+def evaluate(
+    findings: Findings, around: Surroundings, expr: s.Expr, wanted: Type, subject: str, name: str
+) -> Given | None:
+    """The value of a constant expression, computed once; None after a reported error."""
+    if not check_constant(findings, expr, around.constants, subject):
+        return None
+    scope = Scope(Frame(findings), None)
+    value = Expressions(scope, around).lower(expr, dtype_of(wanted), name)
+    if value is None or not scope.fits(wanted, value.type, expr.span, name):
+        return None
+    location = Location(findings.filename, expr.span)
+    function = Function(name, scope.block((), (value,), "return"), (value.type,), location)
+    try:
+        next(Interpreter(Module("", {name: function}, location)).run(function, ()))
+    except StopIteration as finished:
+        return Given(finished.value[0], value.type)
+    except Rejection as rejection:
+        findings.diagnostics += [replace(each, phase="verify") for each in rejection.diagnostics]
+        return None
+    raise AssertionError("a constant expression meets no other rank")
+
+
+def _leaves(expr: s.Expr) -> Iterator[s.Expr]:
+    """The names and calls of an expression, without recursion."""
+    pending: list[object] = [expr]
+    while pending:
+        each = pending.pop()
+        match each:
+            case s.Name():
+                yield each
+            case s.Call():
+                yield each
+                pending += reversed(each.arguments)
+            case s.Group():
+                pending.append(each.inner)
+            case s.Unary():
+                pending.append(each.operand)
+            case s.Binary():
+                pending += [each.right, each.left]
+            case s.Index():
+                pending += [*reversed(each.slices), each.operand]
+            case s.SliceRange():
+                pending += [part for part in (each.step, each.stop, each.start) if part is not None]
+
+
+def _is_pure(call: s.Call) -> bool:
+    declared = SPELLINGS.get(".".join(call.callee))
+    return declared is None or not declared.effects if call.callee[0] == "op" else False
+
+
+def _refuse(findings: Findings, expr: s.Expr, message: str, requirement: str) -> None:
+    findings.report("types", message, expr.span, requirement=requirement, clause="LANG-02.3-05")

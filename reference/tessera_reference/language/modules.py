@@ -1,7 +1,4 @@
-"""One module: its declarations by name, its constants and functions as Graph IR (spec sections 2.3, 3, 5).
-
-A function may be called before it is declared, so functions are lowered on demand; recursion is refused.
-"""
+"""Modules and their functions: from source text to verified Graph IR (spec sections 2.3, 3, 5)."""
 
 from __future__ import annotations
 
@@ -9,19 +6,51 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..ir.common_attributes import PROFILES
-from ..ir.diagnostics import Location, Span
-from ..ir.module import Function, Module
-from ..ir.operation import Refusal
-from ..ir.types import Mesh, Type
+from ..graph.control import Call, CallValue, FunctionValue, type_of_function
+from ..graph.grad import missing_adjoints
+from ..ir.attributes import PROFILES, check_common
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct, did_you_mean
+from ..ir.module import Block, Function, Module
+from ..ir.operation import AttributeValue, Refusal
+from ..ir.types import (
+    Dim,
+    Fragment,
+    FunctionType,
+    Memref,
+    Mesh,
+    Tensor,
+    Type,
+    Value,
+    dtype_of,
+    joined,
+    shown,
+    substituted,
+)
+from ..ir.verifier import verify
 from ..numerics.formats import DTYPES
 from . import syntax as s
-from .annotations import resolve_mesh, resolve_type
-from .calls import call_operation_in
-from .constants import evaluate
-from .expressions import CallLowering, Given, ReferenceLowering, Surroundings
-from .scope import Findings
-from .values import word_of
+from .expressions import (
+    CallLowering,
+    Expressions,
+    Given,
+    ReferenceLowering,
+    Results,
+    Surroundings,
+    call_operation,
+    call_operation_in,
+    evaluate,
+)
+from .grammar import deep_recursion
+from .parser import parse
+from .scope import Findings, Frame, Scope
+from .statements import Setting, Statements, read_annotations
+from .syntax import Program
+from .values import COMMON_ATTRIBUTES, read_common, resolve_mesh, resolve_type, word_of
+
+# One module: its declarations by name, its constants and functions as Graph IR (spec sections 2.3, 3, 5).
+#
+# A function may be called before it is declared, so functions are lowered on demand; recursion is refused.
+
 
 LowerFunction: TypeAlias = "Callable[[ModuleLowering, s.FunctionDecl], Function | None]"
 """Lowers a function of the module; None where an error in it was reported."""
@@ -153,3 +182,452 @@ class ModuleLowering:
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
             given = [*first.call.arguments[:1], *given]  # of the block, which wins (AMB-LANG-111)
         return next((word_of(value) for value in given if word_of(value) in PROFILES), None)
+
+
+# Calls of the module's functions: arguments, dimensions, profiles (LANG-02.3-32; AMB-LANG-08, -74, -97).
+
+
+def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:
+    """Append the call of a function of the module. Returns its results, or None after a reported error."""
+    name = call.callee[0]
+    local = expressions.scope.find(name)
+    if local is not None and isinstance(local.declared, FunctionType):
+        return _call_value(expressions, call)
+    if not _callable(module, expressions, call.span, name):
+        return None
+    callee = module.function(name)
+    arguments = _arguments(module, expressions, call, module.declared[name], callee)
+    common = _common(expressions, call)
+    if callee is None or arguments is None or common is None:
+        return None
+    sizes = _bind_dims(expressions, call, callee, arguments)
+    if sizes is None:
+        return None
+    returns = tuple(substituted(type_, sizes) for type_ in callee.results)
+    operation = Call(arguments=tuple(value.type for value in arguments), callee=name, returns=returns)
+    return expressions.scope.emit(operation, arguments, call.span, attributes=common)
+
+
+def function_value(module: ModuleLowering, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
+    """Whether a name is a function's, and the function as a value; None after a reported error (AMB-LANG-187)."""
+    if name.text not in module.declared:
+        return False, None
+    if not _callable(module, expressions, name.span, name.text):
+        return True, None
+    function = module.function(name.text)
+    if function is None:
+        return True, None
+    try:
+        operation = FunctionValue(callee=name.text, type=type_of_function(name.text, function))
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, name.span)
+        return True, None
+    results = expressions.scope.emit(operation, (), name.span)
+    return True, results[0] if results else None
+
+
+def _call_value(expressions: Expressions, call: s.Call) -> Results:
+    """Append the call of the function that a variable holds."""
+    function = expressions.lower(s.Name(call.span, call.callee[0]))
+    if function is None or not isinstance(function.type, FunctionType):
+        return None
+    wanted = function.type.parameters
+    if call.keywords or len(call.arguments) != len(wanted):
+        signature = f"{len(wanted)} arguments in order: ({', '.join(map(str, wanted))})"
+        _refuse(expressions, call.span, f"{call.callee[0]}: these are not its arguments", signature)
+        return None
+    common = _common(expressions, call)
+    pairs = zip(call.arguments, wanted, strict=True)
+    arguments = [expressions.lower(argument, dtype_of(type_)) for argument, type_ in pairs]
+    present = tuple(each for each in arguments if each is not None)
+    if common is None or len(present) != len(arguments):
+        return None
+    operation = CallValue(function=function.type, arguments=tuple(each.type for each in present))
+    return expressions.scope.emit(operation, (function, *present), call.span, attributes=common)
+
+
+def _callable(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> bool:
+    if name not in module.declared:
+        remedy = did_you_mean(name, module.declared)
+        _refuse(expressions, span, f"unknown function {name!r}", "a function of this module", remedy)
+        return False
+    if isinstance(module.declared[name], s.KernelDecl):
+        message = f"{name!r} is a kernel, which is launched, not called"
+        _refuse(expressions, span, message, "a func", "declare it as a func")
+        return False
+    if name in module.in_progress:
+        cycle = [*module.in_progress[module.in_progress.index(name) :], name]
+        message = f"recursion: {' calls '.join(cycle)}"
+        _refuse(expressions, span, message, "functions that never come back to themselves")
+        return False
+    return True
+
+
+def _arguments(
+    module: ModuleLowering,
+    expressions: Expressions,
+    call: s.Call,
+    declaration: s.FunctionDecl,
+    callee: Function | None,
+) -> tuple[Value, ...] | None:
+    """The arguments in the order of the parameters; literals take their dtypes, what is left out its default."""
+    names = [parameter.name for parameter in declaration.parameters]
+    given: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
+    sound = len(call.arguments) <= len(names)
+    for keyword in call.keywords:
+        sound = sound and keyword.name in names and keyword.name not in given
+        given[keyword.name] = keyword.value
+    defaults = {each.name: each.default for each in declaration.parameters if each.default is not None}
+    if not sound or any(name not in given and name not in defaults for name in names):
+        signature = f"{declaration.name}({', '.join(names)})"
+        _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)
+        return None
+    values: list[Value | None] = []
+    for parameter in declaration.parameters:
+        expr = given.get(parameter.name)
+        if isinstance(expr, s.ListValue):
+            _refuse(expressions, expr.span, "a list is no value", "a number or a tensor")
+            return None
+        try:
+            wanted: Type | None = resolve_type(parameter.type, module.aliases)
+        except Refusal:
+            wanted = None
+        if expr is not None:
+            values.append(expressions.lower(expr, dtype_of(wanted)))
+        elif callee is not None and parameter.name in callee.defaults and wanted is not None:
+            values.append(expressions.given(Given(callee.defaults[parameter.name], wanted), call.span))
+    present = tuple(value for value in values if value is not None)
+    return present if len(present) == len(names) else None
+
+
+def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue] | None:
+    """The attribute block of a call: annotations that any operation may carry."""
+    try:
+        for attribute in call.attributes:
+            if attribute.name not in COMMON_ATTRIBUTES:
+                known = ", ".join(COMMON_ATTRIBUTES)
+                message = f"a call has no attribute {attribute.name!r}"
+                raise Refusal("types", message, f"one of {known}", "LANG-02.3-13", "")
+        return read_common(call.attributes, call.span)
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.attributes[0].span)
+        return None
+
+
+def _bind_dims(
+    expressions: Expressions, call: s.Call, callee: Function, arguments: tuple[Value, ...]
+) -> dict[str, Dim] | None:
+    """The extents of the callee's open dimensions in this call; reports arguments that do not fit its signature."""
+    there = Scope(Frame(expressions.scope.findings), None)
+    for parameter, argument in zip(callee.parameters, arguments, strict=True):
+        if not there.fits(parameter.type, argument.type, call.span, f"{callee.name}: {parameter.name}"):
+            return None
+    return there.frame.dims
+
+
+def _refuse(expressions: Expressions, span: Span, message: str, requirement: str, remedy: str = "") -> None:
+    expressions.report("types", message, span, requirement, "LANG-11-01", remedy)
+
+
+# Functions and kernels: signature, body and returns (spec section 2.3; AMB-LANG-12, -26, -93, -98).
+
+
+def lower_function(module: ModuleLowering, declaration: s.FunctionDecl) -> Function | None:
+    """A function or kernel of a module; None where an error in it was reported."""
+    return FunctionLowering(module, declaration).lower()
+
+
+class FunctionLowering:
+    """One function or kernel."""
+
+    def __init__(self, module: ModuleLowering, declaration: s.FunctionDecl) -> None:
+        self.module = module
+        self.declaration = declaration
+        self.findings = module.findings
+        self.kernel = isinstance(declaration, s.KernelDecl)
+        self.scope = Scope(Frame(module.findings), module.profile(declaration.name))
+        self.around = module.surroundings(declaration.span, self.call, self.reference)
+        self.broken = False
+        setting = Setting(self.around, module.meshes, self.give_back, self.kernel)
+        self.statements = Statements(self.scope, setting)
+        self.wanted: Type | None = None
+        self.returned: tuple[Type, ...] | None = None
+        self.buffers: list[str] = []
+        """A kernel's tensor parameters."""
+
+    def lower(self) -> Function | None:
+        """The function; None where an error in it was reported."""
+        before = self.findings.errors
+        declaration = self.declaration
+        attributes = self._attributes()
+        parameters = tuple(self._parameter(parameter) for parameter in declaration.parameters)
+        defaults = self._defaults()
+        if declaration.result is not None:
+            self.wanted = self.statements.resolve(declaration.result)
+            if self.kernel:
+                self._refuse(declaration.result.span, "a kernel returns no value", "no result annotation", "AMB-RT-20")
+        self.statements.block(declaration.body)
+        self._end()
+        if self.broken or self.findings.errors > before:
+            return None
+        body = self.scope.block(tuple(value for value in parameters if value), self._at_end(), "return")
+        types = self.returned or ()
+        if self.wanted is not None:
+            types = (shown(self.wanted),)
+        if self.kernel:
+            types = tuple(value.type for value in body.arguments if value.name in self.buffers)
+            self._warn_of_unused(body)
+        location = Location(self.findings.filename, declaration.name_span)
+        if self.scope.profile is not None:
+            attributes |= {"numerics_profile": self.scope.profile}
+        arrays = {name: given.array for name, given in defaults.items()}
+        return Function(declaration.name, body, types, location, attributes, self.kernel, arrays)
+
+    # Signature
+
+    def _attributes(self) -> dict[str, AttributeValue]:
+        """The attribute block and the annotations of the function (LANG-02-06, -07, -09; LANG-10-04)."""
+        declaration = self.declaration
+        values: dict[str, AttributeValue] = {}
+        try:
+            values = read_common(declaration.attributes, declaration.span)
+            check_common({"mesh_axes": values.get("mesh_axes", ())}, (), self.module.meshes)
+        except Refusal as refusal:
+            self.findings.refused(refusal, declaration.attributes[0].span)
+        for attribute in declaration.attributes:
+            if attribute.name not in COMMON_ATTRIBUTES:
+                self.findings.report(
+                    "types",
+                    f"nothing reads the attribute {attribute.name!r} of a function",
+                    attribute.span,
+                    requirement=f"one of {', '.join(COMMON_ATTRIBUTES)}",
+                    clause="LANG-05.3-01",
+                    remedy=did_you_mean(attribute.name, COMMON_ATTRIBUTES),
+                    severity="warning",
+                )
+        schedule = read_annotations(self.findings, declaration.annotations)
+        return values | ({"schedule": schedule} if declaration.annotations else {})
+
+    def _parameter(self, parameter: s.Parameter) -> Value | None:
+        """Declare a parameter; each `?` in its type becomes a dimension of its own (AMB-LANG-122)."""
+        type_ = self.statements.resolve(parameter.type)
+        value = None
+        if type_ is not None:
+            value = self.scope.value(parameter.name, type_)
+            if isinstance(value.type, Tensor):
+                self.buffers.append(parameter.name)
+                self.scope.frame.dims.update((dim, dim) for dim in value.type.shape if isinstance(dim, str))
+        declared = value.type if value else None
+        self.scope.declare(parameter.name, parameter.span, value, declared, broken=value is None)
+        return value
+
+    def _defaults(self) -> dict[str, Given]:
+        """The values of defaults, which are constants of trailing parameters of a func (AMB-LANG-74)."""
+        defaults: dict[str, Given] = {}
+        given = False
+        for parameter in self.declaration.parameters:
+            if parameter.default is None:
+                if given:
+                    message = f"{parameter.name!r} has no default and stands behind one that has"
+                    self._refuse(parameter.span, message, "defaults on trailing parameters only", "AMB-LANG-74")
+                continue
+            given = True
+            if self.kernel:
+                self._refuse(parameter.span, "a parameter of a kernel has a default", "none", "AMB-LANG-74")
+                continue
+            binding = self.scope.find(parameter.name)
+            if binding is not None and binding.declared is not None:
+                value = evaluate(
+                    self.findings, self.around, parameter.default, binding.declared, "a default", parameter.name
+                )
+                defaults |= {parameter.name: value} if value is not None else {}
+        return defaults
+
+    def _warn_of_unused(self, body: Block) -> None:
+        """Say which tiles, fragments and meshes of a kernel nothing uses (AMB-LANG-187)."""
+        used = {value for instruction in body.walk() for value in instruction.operands}
+        for parameter, value in zip(self.declaration.parameters, body.arguments, strict=True):
+            if isinstance(value.type, Memref | Fragment | Mesh) and value not in used:
+                self.findings.report(
+                    "types",
+                    f"nothing uses {parameter.name!r}, a {value.type}",
+                    parameter.span,
+                    requirement="an operation that takes it, which the levels below have",
+                    clause="AMB-LANG-187",
+                    remedy="leave it out, or take a tensor",
+                    severity="warning",
+                )
+
+    # Returns
+
+    def give_back(self, statements: Statements, statement: s.Return) -> None:
+        """A return statement; a kernel returns its buffers as they are then."""
+        if self.kernel:
+            if statement.values:
+                self._refuse(statement.span, "a kernel returns no value", "return;", "AMB-RT-20")
+            statements.scope.leave("return", self._buffers(statements.scope))
+            return
+        values = self._returned_values(statements, statement)
+        if values is None:
+            self.broken = True
+            statements.scope.leave("unreachable")
+            return
+        if self.declaration.result is not None and len(values) != 1:
+            self._refuse(
+                statement.span,
+                f"{self.declaration.name!r} returns {len(values)} values, its annotation one",
+                "exactly one value, of the annotated type",
+                "AMB-LANG-26",
+                "leave the annotation out to return several values" if values else "",
+            )
+        elif self.wanted is not None:
+            statements.scope.fits(self.wanted, values[0].type, statement.values[0].span, "return")
+        else:
+            self._agree(statement.span, tuple(value.type for value in values))
+        statements.scope.leave("return", values)
+
+    def _returned_values(self, statements: Statements, statement: s.Return) -> tuple[Value, ...] | None:
+        """The values of a return; a call with several results, standing alone, returns them all."""
+        expressions = statements.expressions
+        if len(statement.values) == 1 and isinstance(statement.values[0], s.Call):
+            results = self.call(expressions, statement.values[0], "")
+            if results is None or len(results) > 1:
+                return results
+            if results:
+                return results
+        values = [expressions.lower(value, dtype_of(self.wanted)) for value in statement.values]
+        present = tuple(value for value in values if value is not None)
+        return present if len(present) == len(values) else None
+
+    def _agree(self, span: Span, types: tuple[Type, ...]) -> None:
+        """Without an annotation the returns of a function agree (AMB-LANG-12)."""
+        if self.returned is None:
+            self.returned = types
+            return
+        both = [joined(a, b) for a, b in zip(self.returned, types, strict=False)]
+        agreed = tuple(type_ for type_ in both if type_ is not None)
+        shapes = zip(self.returned, types, strict=False)
+        if len(self.returned) != len(types) or len(agreed) != len(both) or any(_differ(a, b) for a, b in shapes):
+            self._refuse(span, "the returns of a function disagree", "the same types everywhere", "AMB-LANG-12")
+        else:
+            self.returned = agreed
+
+    def _end(self) -> None:
+        """Finish a body whose end control reaches: refuse it where a value was to be returned."""
+        if self.scope.exit is not None or self.kernel:
+            return
+        if self.declaration.result is not None or self.returned:
+            wanted = self.declaration.result
+            self._refuse(
+                self.declaration.name_span,
+                f"{self.declaration.name!r} does not return a value",
+                f"a return of {self.findings.text(wanted.span) if wanted else 'the same types'} on every path",
+                "AMB-LANG-93",
+            )
+
+    def _at_end(self) -> tuple[Value, ...]:
+        return self._buffers(self.scope) if self.kernel else ()
+
+    def _buffers(self, scope: Scope) -> tuple[Value, ...]:
+        """What a kernel's tensor parameters hold (AMB-LANG-98)."""
+        found = [scope.parameter(name) for name in self.buffers]
+        return tuple(binding.value for binding in found if binding and binding.value)
+
+    # Calls
+
+    def reference(self, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
+        """Whether a name is that of a function of the module, and the function as a value."""
+        return function_value(self.module, expressions, name)
+
+    def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
+        """A call of an operation or of a function of the module; None after a reported error."""
+        if len(call.callee) == 1:
+            return call_function(self.module, expressions, call)
+        if call.callee[0] == "schedule":
+            message = f"{'.'.join(call.callee)} yields no value"
+            self._refuse(call.span, message, "a statement of its own", "LANG-02.3-53")
+            return None
+        return call_operation(expressions, call, hint, self.module.meshes)
+
+    def _refuse(self, span: Span, message: str, requirement: str, clause: str, remedy: str = "") -> None:
+        self.findings.report("types", message, span, requirement=requirement, clause=clause, remedy=remedy)
+
+
+def _differ(a: Type, b: Type) -> bool:
+    """Whether two tensor types have an extent that is known in both and is not the same."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return False
+    return any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a.shape, b.shape, strict=False))
+
+
+# Programs: from syntax to Graph IR (spec sections 2.3, 3, 5; LANG-02-01).
+#
+# Analysis goes on after an error wherever that makes sense, so that one run reports many.
+
+
+def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
+    """The modules of a program; meaningless when `findings` then hold an error."""
+    modules: dict[str, Module] = {}
+    for declaration in program.modules:
+        if declaration.name in modules:
+            findings.report(
+                "types",
+                f"module {declaration.name!r} is declared twice",
+                declaration.span,
+                requirement="one declaration of a name",
+                clause="AMB-LANG-86",
+            )
+        modules[declaration.name] = ModuleLowering(declaration, findings, lower_function).lower()
+    return tuple(modules.values())
+
+
+# The front door of the language: source text in, verified Graph IR out.
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """A legal program as Graph IR, with the warnings about it."""
+
+    modules: tuple[Module, ...]
+    warnings: tuple[Diagnostic, ...]
+    source: str
+    filename: str
+
+    @property
+    def module(self) -> Module:
+        """The only module. Raises `ValueError` when there are none or several."""
+        if len(self.modules) != 1:
+            raise ValueError(f"{self.filename} has {len(self.modules)} modules, not one")
+        return self.modules[0]
+
+
+def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
+    """Compile a program to Graph IR.
+
+    Raises `Rejection` for an illegal program, `UnsupportedConstruct` for a legal one that goes beyond this reference.
+    """
+    try:
+        return _compile(source, filename)
+    except RecursionError:
+        raise UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2))) from None
+
+
+def _compile(source: str, filename: str) -> CompiledModule:
+    program = parse(source, filename)
+    with deep_recursion():
+        return _lower(program, source)
+
+
+def _lower(program: Program, source: str) -> CompiledModule:
+    filename = program.filename
+    findings = Findings(source, filename)
+    modules = lower_program(program, findings)
+    errors = [diagnostic for diagnostic in findings.diagnostics if diagnostic.severity == "error"]
+    if errors:
+        raise Rejection(errors)
+    for module in modules:
+        verify(module)
+        missing = missing_adjoints(module)
+        if missing:
+            raise Rejection(missing)
+    return CompiledModule(modules, tuple(findings.diagnostics), source, filename)

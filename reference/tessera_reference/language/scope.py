@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
-from ..ir.dimensions import marked
-from ..ir.module import Block, Exit, Instruction, Value
+from ..ir.module import Block, Exit, Instruction
 from ..ir.operation import AttributeValue, Operation, Refusal, Unimplemented
-from ..ir.profiles import refuse_narrow_accumulation
-from ..ir.types import Dim, Scalar, Tensor, Type
+from ..ir.types import Dim, Scalar, Tensor, Type, Value, marked
+from ..ir.verifier import refuse_narrow_accumulation
 
 
 @dataclass

@@ -1,29 +1,377 @@
-"""Statements: from syntax to instructions (spec sections 2.3, 4).
-
-Assignment binds a name to a new value (AMB-LANG-52); to change slices of it is to make an updated tensor (AMB-LANG-95).
-"""
+"""Control flow, directives and statements: from syntax to instructions (spec sections 2.3, 4, 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..graph.control import Assert, Barrier
-from ..graph.slicing import Update
-from ..ir.diagnostics import Span
-from ..ir.module import Value
-from ..ir.operation import Refusal
-from ..ir.spelling import did_you_mean
-from ..ir.types import Mesh, Type, dtype_of
+from ..graph.constant import LayoutCast
+from ..graph.control import Assert, Barrier, Directive, For, If, While
+from ..graph.movement import Update
+from ..ir.diagnostics import Category, Span, did_you_mean
+from ..ir.module import Block
+from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of, joined
+from ..numerics.formats import dtype
 from . import syntax as s
-from .annotations import resolve_type
-from .common_attributes import profile
-from .control import lower_for, lower_if, lower_while
-from .directives import lower_dist_statement, lower_schedule
-from .expressions import Expressions, Surroundings
-from .indexing import lower_slices
-from .scope import Scope
+from .expressions import Expressions, Surroundings, lower_slices, prepare
+from .scope import Binding, Findings, Scope
+from .values import as_number, attribute_value, plain_value, profile, resolve_type
+
+# Control flow: if, for and while become operations with regions (spec section 2.3; AMB-LANG-52, -85, -92).
+#
+# The names around a region that it assigns are its results: those of the if, or the values carried through the loop.
+
+
+LowerBlock = Callable[[Scope, s.Block], None]
+"""Lowers the statements of a block into its scope."""
+
+
+def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock) -> None:
+    """An if with or without else; names that its branches assign are its results."""
+    scope = expressions.scope
+    condition = expressions.lower(statement.condition)
+    branches = then, otherwise = scope.inner(), scope.inner()
+    lower_block(then, statement.then)
+    if statement.otherwise is not None:
+        lower_block(otherwise, statement.otherwise)
+    open_branches = [branch for branch in branches if branch.exit is None]
+    names = list(dict.fromkeys(name for branch in open_branches for name in branch.rebound))
+    merged = {name: _merged(scope, name, open_branches) for name in names}
+    carried = [name for name in names if merged[name] is not None]
+    types = tuple(type_ for type_ in merged.values() if type_ is not None)
+    if condition is not None and isinstance(condition.type, Tensor):
+        _refuse_condition(expressions, condition.type, statement.condition.span)
+        condition = None
+    if condition is not None:
+        made: Any = If
+        blocks = tuple(_yielding(branch, (), carried) for branch in branches)
+        operation = made(condition=condition.type, returns=types)
+        results = scope.emit(operation, (condition,), statement.span, regions=blocks)
+        for name, value in zip(carried, results or (None,) * len(carried), strict=True):
+            scope.assign(name, value)
+    if not open_branches:
+        scope.leave("unreachable")
+
+
+def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
+    """The type of a name after branches that reach their end; None, and no value, where not all give it one."""
+    bindings = [found for branch in branches if (found := branch.outside(name)) is not None]
+    values = [binding.value for binding in bindings]
+    present = [value.type for value in values if value is not None]
+    type_ = present[0] if present else None
+    for other in present[1:]:
+        type_ = joined(type_, other) if type_ is not None else None
+    if type_ is not None and len(present) == len(values):
+        return type_
+    partly = not any(binding.broken for binding in bindings)
+    scope.assign(name, None)
+    if partly:
+        _mark_partly(scope, name)
+    return None
+
+
+def _mark_partly(scope: Scope, name: str) -> None:
+    """Mark a name that only some paths assign: it has no value, which is an error only where it is used."""
+    table = scope.names if name in scope.names else scope.rebound
+    found = table[name]
+    table[name] = Binding(found.span, None, found.declared, broken=False, partly=True)
+
+
+def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str]) -> Block:
+    """A finished region that hands back what it made of `names`."""
+    if branch.exit is not None:
+        return branch.block(arguments, ())
+    values = [branch.outside(name) for name in names]
+    return branch.block(arguments, tuple(found.value for found in values if found and found.value))
+
+
+def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBlock) -> None:
+    """A loop over a range; its variable is int32, and what it assigns is carried from turn to turn."""
+    scope = expressions.scope
+    if len(statement.names) > 1:
+        message = "a for statement over one range binds one name"
+        expressions.report("types", message, statement.span, "one name", "AMB-LANG-28", "nest two loops")
+    index = dtype("int32")
+    step = as_number(statement.step) if statement.step else None
+    if step and isinstance(step.literal, s.IntLiteral) and not step.literal.text.strip("0") and statement.step:
+        expressions.report("types", "the step is 0", statement.step.span, "a step other than 0", "AMB-LANG-29")
+    ends = [expressions.lower(end, index) for end in (statement.start, statement.stop)]
+    one = s.IntLiteral(statement.span, "1")
+    ends.append(expressions.lower(statement.step or one, index))
+    names = _carried(scope, statement.body, hidden=statement.names)
+    inside = scope.inner()
+    arguments = _enter(inside, scope, names)
+    for name in statement.names[:1]:
+        counter = inside.value(name, Scalar(index))
+        inside.declare(name, statement.span, counter, counter.type)
+        arguments = (counter, *arguments)
+    lower_block(inside, statement.body)
+    _check_unchanged(scope, inside, names, statement.span)
+    start, stop, by = ends
+    if start is None or stop is None or by is None:
+        return
+    before = tuple(_value(scope, name) for name in names)
+    made: Any = For
+    operation = made(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
+    body = _yielding(inside, arguments, names)
+    results = scope.emit(operation, (start, stop, by, *before), statement.span, regions=(body,))
+    _leave(scope, inside, names, results)
+
+
+def lower_while(expressions: Expressions, statement: s.While, lower_block: LowerBlock) -> None:
+    """A loop on a condition, which is computed anew before each turn."""
+    scope = expressions.scope
+    names = _carried(scope, statement.body, hidden=())
+    testing, inside = scope.inner(), scope.inner()
+    tested = _enter(testing, scope, names)
+    condition = replace(expressions, scope=testing).lower(statement.condition)
+    if condition is not None and condition.type != Scalar(dtype("bool")):
+        _refuse_condition(expressions, condition.type, statement.condition.span)
+        condition = None
+    arguments = _enter(inside, scope, names)
+    lower_block(inside, statement.body)
+    _check_unchanged(scope, inside, names, statement.span)
+    if condition is None:
+        return
+    before = tuple(_value(scope, name) for name in names)
+    made: Any = While
+    operation = made(carried=tuple(value.type for value in before))
+    blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
+    results = scope.emit(operation, before, statement.span, regions=blocks)
+    _leave(scope, inside, names, results)
+
+
+def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
+    """The outer names with a value that a loop's body assigns, in order of their first assignment."""
+    found = dict.fromkeys(_assigned(body.statements, set(hidden)))
+    return [name for name in found if (binding := scope.find(name)) is not None and binding.value is not None]
+
+
+def _assigned(statements: Sequence[s.Statement], hidden: set[str]) -> Iterator[str]:
+    """The names that statements assign, without those that they declare themselves."""
+    for statement in statements:
+        match statement:
+            case s.Let():
+                hidden = hidden | {statement.name}
+            case s.Assign() if statement.name not in hidden:
+                yield statement.name
+            case s.If():
+                yield from _assigned(statement.then.statements, hidden)
+                if statement.otherwise is not None:
+                    yield from _assigned(statement.otherwise.statements, hidden)
+            case s.For():
+                yield from _assigned(statement.body.statements, hidden | set(statement.names))
+            case s.While():
+                yield from _assigned(statement.body.statements, hidden)
+
+
+def _value(scope: Scope, name: str) -> Value:
+    binding = scope.find(name)
+    assert binding is not None and binding.value is not None
+    return binding.value
+
+
+def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ...]:
+    """The arguments of a loop's region: each carried name stands for one of them there."""
+    arguments = []
+    for name in names:
+        argument = Value(scope.frame.fresh(name), _value(scope, name).type)
+        inside.assign(name, argument)
+        arguments.append(argument)
+    return tuple(arguments)
+
+
+def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Span) -> None:
+    """A loop may not give a name another shape or layout (AMB-LANG-92)."""
+    if inside.exit is not None:
+        return
+    for name in names:
+        before, after = _value(scope, name).type, inside.rebound[name].value
+        if after is None or after.type == before:
+            continue
+        assert isinstance(before, Tensor) and isinstance(after.type, Tensor)  # an assignment keeps kind, rank and dtype
+        category: Category = "shapes" if before.shape != after.type.shape else "layouts"
+        scope.findings.report(
+            category,
+            f"the loop changes {name!r} from {before} to {after.type}",
+            span,
+            requirement="the same type and shape in every turn",
+            clause="AMB-LANG-92",
+            remedy="assign what has another shape to a name declared inside the loop",
+        )
+        inside.rebound[name] = Binding(inside.rebound[name].span, None, broken=True)
+
+
+def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Value, ...] | None) -> None:
+    """After a loop the carried names stand for its results; others that it may assign have no certain value."""
+    for name, value in zip(names, results or (None,) * len(names), strict=True):
+        scope.assign(name, value)
+    for name in inside.rebound:
+        if name not in names:
+            _mark_unsure(scope, name, inside.rebound[name])
+
+
+def _mark_unsure(scope: Scope, name: str, after: Binding) -> None:
+    found = scope.find(name)
+    if found is not None and found.value is None and not found.broken and not after.broken:
+        scope.assign(name, None)
+        _mark_partly(scope, name)
+
+
+def _refuse_condition(expressions: Expressions, type_: Type, span: Span) -> None:
+    remedy = "take one element, as in x[0]" if isinstance(type_, Tensor) else "compare it: x != 0"
+    expressions.report("types", f"the condition is {type_}, not bool", span, "a scalar bool", "AMB-LANG-55", remedy)
+
+
+# Schedule and dist statements, `@schedule(...)`: metadata of the IR (sections 2.3, 6; AMB-LANG-13, -16, -110).
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "tile": {"m": int, "n": int, "k": int, "pad": int | tuple[int, ...]},
+    "fuse": {},
+    "pipeline": {"double_buffer": bool, "depth": int, "stages": tuple[str, ...]},
+    "prefetch": {"scope": str, "align": int},
+    "layout_cast": {"to": str},
+}
+"""The settings of each schedule directive, and the kinds of their values (section 6.1)."""
+
+Settings = tuple[tuple[str, AttributeValue], ...]
+
+
+def lower_schedule(expressions: Expressions, call: s.Call) -> None:
+    """`schedule.tile(C, m=128);` as a directive; `schedule.layout_cast(A, to=...)` also gives A its new layout."""
+    settings = read_settings(expressions.scope.findings, call)
+    values = [expressions.lower(argument) for argument in call.arguments]
+    subjects = tuple(value for value in values if value is not None)
+    if settings is None or len(subjects) != len(values):
+        return
+    if not subjects:
+        message = f"{'.'.join(call.callee)} names nothing to schedule"
+        expressions.report("schedule", message, call.span, "the values that it concerns", "LANG-02.3-43")
+        return
+    _emit(expressions.scope, ".".join(call.callee), subjects, settings, call.span)
+    if call.callee[1:] == ("layout_cast",):
+        _cast_layout(expressions, call, subjects[0], dict(settings))
+
+
+def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
+    """From here on the name that a layout cast is applied to stands for the cast value (LANG-03.3-02)."""
+    name = call.arguments[0]
+    if not isinstance(name, s.Name) or "to" not in settings:
+        message = "schedule.layout_cast takes a name and the layout that it is to have"
+        expressions.report("schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05")
+        return
+    made: Any = LayoutCast
+    results = expressions.scope.emit(made(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
+    if expressions.scope.find(name.text) is not None:
+        expressions.scope.assign(name.text, results[0] if results else None)
+
+
+def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> None:
+    """A dist call whose value is not used: metadata only, checked like any other call, with a warning."""
+    ready = prepare(expressions, call, meshes)
+    if ready is None:
+        return
+    try:
+        ready.operation.results()
+    except Refusal as refusal:
+        expressions.scope.findings.refused(refusal, call.span, ready.operation)
+        return
+    name = ".".join(call.callee)
+    settings = tuple((key, value) for key, value in ready.operation.attributes.items())
+    _emit(expressions.scope, name, ready.operands, settings, call.span)
+    expressions.scope.findings.report(
+        "distributed",
+        f"{name} as a statement communicates nothing",
+        call.span,
+        requirement="a use of its value",
+        clause="AMB-LANG-119",
+        remedy=f"write X = {name}(...);",
+        severity="warning",
+    )
+
+
+def read_settings(findings: Findings, call: s.Call) -> Settings | None:
+    """The settings of a schedule directive, each of its kind; None after a reported error."""
+    try:
+        require(
+            len(call.callee) == 2 and call.callee[1] in SETTINGS,
+            "schedule",
+            f"unknown directive {'.'.join(call.callee)}",
+            f"schedule.{', schedule.'.join(SETTINGS)}",
+            "LANG-02.3-43",
+            did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}"),
+        )
+        return _settings(call.named, SETTINGS[call.callee[1]], ".".join(call.callee))
+    except Refusal as refusal:
+        findings.refused(refusal, call.span)
+        return None
+
+
+def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, Any], name: str) -> Settings:
+    values: dict[str, AttributeValue] = {}
+    for each in given:
+        require(
+            each.name in known,
+            "schedule",
+            f"{name} has no setting {each.name!r}",
+            f"one of {', '.join(known)}" if known else "no settings",
+            "LANG-02.3-43",
+            did_you_mean(each.name, known),
+        )
+        value = attribute_value(each.value, known[each.name])
+        require(
+            values.setdefault(each.name, value) == value,
+            "types",
+            f"{name}: {each.name} is given twice and differs",
+            "one value of a setting",
+            "LANG-02.3-32",
+        )
+    return tuple(values.items())
+
+
+def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) -> Settings:
+    """`@schedule(tile=128, ...)` as attributes of its function; positional arguments mean nothing there."""
+    values: dict[str, AttributeValue] = {}
+    for annotation in annotations:
+        for argument in annotation.arguments:
+            findings.report(
+                "schedule",
+                "an annotation names its settings",
+                argument.span,
+                requirement="@schedule(name=value)",
+                clause="LANG-02-06",
+            )
+        for keyword in annotation.keywords:
+            try:
+                value = plain_value(keyword.value)
+            except Refusal as refusal:
+                findings.refused(refusal, keyword.span)
+                continue
+            if values.setdefault(keyword.name, value) != value:
+                findings.report(
+                    "schedule",
+                    f"@schedule: {keyword.name} is given twice and differs",
+                    keyword.span,
+                    requirement="one value of a setting",
+                    clause="LANG-02-06",
+                )
+    return tuple(values.items())
+
+
+def _emit(scope: Scope, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
+    made: Any = Directive
+    types = tuple(value.type for value in subjects)
+    scope.emit(made(subjects=types, directive=directive, settings=settings), subjects, span)
+
+
+# Statements: from syntax to instructions (spec sections 2.3, 4).
+#
+# Assignment binds a name to a new value (AMB-LANG-52); to change slices of it is to make an updated tensor (AMB-
+# LANG-95).
+
 
 ReturnLowering = Callable[["Statements", s.Return], None]
 

@@ -1,16 +1,223 @@
-"""Attribute values and numeric literals: from syntax to Python values (AMB-LANG-14, -15, -21, -22, -54)."""
+"""Literals, type annotations and attribute values: from syntax to Python values (spec sections 2.2, 3, 5.3)."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from ..ir.operation import AttributeValue, Refusal
-from ..numerics.formats import DType, dtype
+from ..graph.constant import known_layout
+from ..ir.attributes import PROFILES
+from ..ir.diagnostics import Span, did_you_mean
+from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.type_text import ADDRESS_SPACES, read_extent
+from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
+from ..numerics.formats import DTYPES, DType, dtype
+from ..numerics.rounding import round_exact
 from . import syntax as s
-from .annotations import resolve_dtype
-from .literals import number
+
+# Literals: from decimal digits to a number of the type that the place asks for (AMB-LANG-54; usage, "Literals").
+#
+# The decimal value is taken exactly and rounded once. Digits and exponents may be as long as they like.
+
+
+_DECADES = 400
+"""No format reaches 10**400, or rounds 10**-400 to anything but zero."""
+
+_DIGITS = 1200
+"""More digits than any midpoint between two values of fp64 has; one sticky digit stands for the rest."""
+
+
+def exact(text: str) -> Fraction:
+    """The value of a decimal literal without sign; far beyond every format, some value that is as far beyond."""
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return Fraction(0)
+    scale = _clamped(exponent) - len(fraction)
+    if not -_DECADES <= len(digits) + scale <= _DECADES:
+        return Fraction(10) ** (_DECADES if scale > 0 or len(digits) + scale > 0 else -_DECADES)
+    kept = digits if len(digits) <= _DIGITS else f"{digits[:_DIGITS]}{int(bool(digits[_DIGITS:].strip('0')))}"
+    return int(kept) * Fraction(10) ** (scale + len(digits) - len(kept))
+
+
+def _clamped(exponent: str) -> int:
+    sign, digits = re.fullmatch(r"([+-]?)0*([0-9]*)", exponent).groups()  # type: ignore[union-attr]
+    return int(f"{sign}{digits if len(digits) <= 9 else '9' * 9}" if digits else 0)
+
+
+def shown(text: str, negative: bool) -> str:
+    """A literal in a message, its middle left out when it is long."""
+    short = text if len(text) <= 40 else f"{text[:20]}...{text[-10:]}"
+    return f"-{short}" if negative else short
+
+
+def integer(text: str, negative: bool, dtype: DType) -> int:
+    """An integer literal as an integer dtype. Refuses what does not fit."""
+    digits = text.lstrip("0") or "0"
+    value = int(digits) if len(digits) <= 20 else 10**20
+    value = -value if negative else value
+    require(
+        dtype.int_min <= value <= dtype.int_max,
+        "types",
+        f"{shown(text, negative)} does not fit {dtype}",
+        f"a value from {dtype.int_min} to {dtype.int_max}",
+        "AMB-LANG-54",
+    )
+    return value
+
+
+def floating(text: str, negative: bool, dtype: DType) -> float:
+    """A literal as a float dtype, rounded once. Refuses what rounds beyond the largest finite value."""
+    value = round_exact(exact(text), dtype, overflow="nonfinite")
+    require(
+        math.isfinite(value),
+        "types",
+        f"{shown(text, negative)} does not fit {dtype}",
+        f"a magnitude up to {dtype.storage.max_finite!r}",
+        "AMB-LANG-54",
+    )
+    return -value if negative else value
+
+
+def number(text: str, negative: bool, is_float: bool, dtype: DType) -> int | float:
+    """A numeric literal as `dtype`. Refuses a dtype that such a literal does not become."""
+    if dtype.kind == "float":
+        return floating(text, negative, dtype)
+    require(
+        dtype.kind == "int" and not is_float,
+        "types",
+        f"{'a float' if is_float else 'an integer'} literal stands where {dtype} is wanted",
+        "a literal of the kind that its place asks for",
+        "AMB-LANG-54",
+        "did you mean true or false?" if dtype.kind == "bool" else "",
+    )
+    return integer(text, negative, dtype)
+
+
+# Type annotations: from syntax to types, or a `Refusal` that says what is wrong (spec sections 2.2, 3.1, 3.3).
+
+
+Aliases = Mapping[str, Type]
+"""The types that a module has named, by name."""
+
+
+def resolve_dtype(name: str) -> DType:
+    """A dtype by its name (LANG-02.2-01 to -13)."""
+    if name not in DTYPES:
+        message, known = f"unknown dtype {name!r}", f"one of {', '.join(DTYPES)}"
+        raise Refusal("types", message, known, "LANG-02.3-38", did_you_mean(name, DTYPES))
+    return DTYPES[name]
+
+
+def resolve_type(type_: s.TypeExpr, aliases: Aliases) -> Type:
+    """The type an annotation names. Raises `Refusal`."""
+    match type_:
+        case s.NamedType():
+            return _resolve_name(type_.name, aliases)
+        case s.TensorType():
+            shape = tuple(resolve_dim(dim) for dim in type_.shape)
+            dtype = resolve_dtype(type_.dtype)
+            return Tensor(shape, dtype, resolve_layout(type_.layout) if type_.layout else ROW_MAJOR)
+        case s.MemrefType():
+            return _resolve_memref(type_)
+        case s.FragmentType():
+            return _resolve_fragment(type_)
+        case s.MeshType():
+            return resolve_mesh(type_)
+        case s.FunctionType():
+            parameters = tuple(resolve_type(parameter, aliases) for parameter in type_.parameters)
+            return FunctionType(parameters, resolve_type(type_.result, aliases))
+
+
+def _resolve_name(name: str, aliases: Aliases) -> Type:
+    """A dtype or an alias declared above (AMB-LANG-50, AMB-LANG-99)."""
+    if name in aliases:
+        return aliases[name]
+    if name not in DTYPES and aliases:
+        known = f"a dtype, or a type declared above: {', '.join(aliases)}"
+        remedy = did_you_mean(name, [*DTYPES, *aliases])
+        raise Refusal("types", f"unknown type {name!r}", known, "AMB-LANG-50", remedy)
+    return Scalar(resolve_dtype(name))
+
+
+def _resolve_memref(type_: s.MemrefType) -> Memref:
+    space = type_.address_space or "global"
+    require(
+        space in ADDRESS_SPACES,
+        "types",
+        f"a memref does not lie in address space {space!r}",
+        f"addrspace={' or '.join(ADDRESS_SPACES)}",
+        "LANG-02.2-19",
+        did_you_mean(space, ADDRESS_SPACES),
+    )
+    return Memref(tuple(resolve_dim(dim) for dim in type_.shape), resolve_dtype(type_.dtype), space)
+
+
+def _resolve_fragment(type_: s.FragmentType) -> Fragment:
+    m, n, k = (read_extent(text) for text in (type_.m, type_.n, type_.k))
+    require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
+    return Fragment(m, n, k, resolve_dtype(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
+
+
+def resolve_mesh(type_: s.MeshType) -> Mesh:
+    """A mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
+    shape = tuple(read_extent(text) for text in type_.shape)
+    repeated = next((axis for axis in type_.axes if type_.axes.count(axis) > 1), "")
+    require(
+        len(shape) == len(type_.axes),
+        "distributed",
+        f"a mesh of {len(type_.axes)} axes has {len(shape)} extents",
+        "one extent for each axis",
+        "LANG-09-01",
+    )
+    require(not repeated, "distributed", f"axis {repeated!r} stands twice", "axes of different names", "LANG-09-01")
+    require(0 not in shape, "distributed", "an axis has extent 0", "extents of at least 1", "LANG-09-01")
+    return Mesh(type_.axes, shape)
+
+
+def resolve_dim(dim: s.Dimension) -> Dim:
+    """An extent, a name or `?`."""
+    return read_extent(dim.text) if dim.text.isdecimal() else dim.text
+
+
+def resolve_layout(spec: s.LayoutSpec) -> Layout:
+    """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82)."""
+    names = [name for name, _ in spec.parameters]
+    repeated = next((name for name in names if names.count(name) > 1), "")
+    require(not repeated, "layouts", f"{repeated} is given twice", "each parameter once", "LANG-02.3-82")
+    return make_layout(spec.name, {name: read_extent(text) for name, text in spec.parameters})
+
+
+def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:
+    """A layout by its name and parameters."""
+    require(
+        name in LAYOUTS,
+        "layouts",
+        f"unknown layout {name!r}",
+        f"one of {', '.join(LAYOUTS)}",
+        "LANG-02.3-39",
+        did_you_mean(name, LAYOUTS),
+    )
+    wanted = LAYOUTS[name]
+    require(
+        sorted(sizes) == sorted(wanted),
+        "layouts",
+        f"layout {name} has parameters ({', '.join(sizes)})",
+        f"{name}({', '.join(f'{each}=...' for each in sorted(wanted))})" if wanted else "no parameters",
+        "LANG-02.3-82",
+    )
+    require(0 not in sizes.values(), "layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
+    return Layout(name, tuple(sorted(sizes.items())))
+
+
+# Attribute values and numeric literals: from syntax to Python values (AMB-LANG-14, -15, -21, -22, -54).
+
 
 COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">="})
 
@@ -119,3 +326,70 @@ def word_of(value: object) -> str:
     if isinstance(value, s.Name):
         return value.text
     return value.value if isinstance(value, s.StringLiteral) else ""
+
+
+# The source form of the attributes that any operation may carry (section 5.3); `ir.common_attributes` verifies them.
+#
+# `shape`, `dtype`, `layout`, `mesh_axes` (AMB-LANG-60), `precision` and `numerics_profile` (AMB-LANG-51, AMB-
+# LANG-83).
+
+
+COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "numerics_profile")
+
+
+def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
+    """The common attributes among what is given by name. Raises `Refusal`."""
+    values: dict[str, AttributeValue] = {}
+    for each in given:
+        if each.name in COMMON_ATTRIBUTES:
+            value = _read(each)
+            require(
+                values.setdefault(each.name, value) == value,
+                "numerics" if each.name == "numerics_profile" else "types",
+                f"{each.name} is given twice and differs",
+                "one value of an attribute",
+                "LANG-02.3-32",
+            )
+    return values
+
+
+def _read(given: s.Keyword | s.Attribute) -> AttributeValue:
+    match given.name:
+        case "shape":
+            return attribute_value(given.value, tuple[int, ...])
+        case "dtype":
+            return attribute_value(given.value, DType)
+        case "mesh_axes":
+            words = given.value.items if isinstance(given.value, s.ListValue) else (given.value,)
+            return tuple(attribute_value(word, str) for word in words)
+        case "layout":
+            word = attribute_value(given.value, str)
+            return known_layout(str(word)).text
+        case "precision":
+            return precision(given.value)
+        case _:
+            return profile(given.value)
+
+
+def profile(value: s.Expr | s.ListValue) -> str:
+    """A numerics profile by its name (LANG-10-04). Raises `Refusal`."""
+    word = word_of(value)
+    require(
+        word in PROFILES,
+        "numerics",
+        f"{word!r} is no numerics profile" if word else "this is no numerics profile",
+        f"one of {', '.join(PROFILES)}",
+        "LANG-10-04",
+        did_you_mean(word, PROFILES),
+    )
+    return word
+
+
+def precision(value: s.Expr | s.ListValue) -> str:
+    """The dtype that a precision annotation names (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
+    try:
+        held = resolve_dtype(word_of(value))
+    except Refusal as refusal:
+        raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
+    require(held.kind in ("float", "complex"), "numerics", f"{held} is no precision", "a float dtype", "LANG-02-09")
+    return held.name

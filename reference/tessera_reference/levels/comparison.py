@@ -15,16 +15,14 @@ import numpy as np
 
 from ..graph import execution as graph_execution
 from ..ir.diagnostics import Location, Rejection
-from ..ir.module import Instruction, Module, Value
+from ..ir.module import Instruction, Module
 from ..ir.targets import Target
+from ..ir.types import Value
 from ..numerics.array import Array
 from ..schedule.execution import RunNest
-from ..schedule.nests import Nest
-from ..schedule.rewriting import with_nests_replaced
-from ..tile.launch import Launch
+from ..schedule.nests import Nest, with_nests_replaced
+from ..tile.interpreter import Launch
 from .execution import LEVELS, Execution, Options, executable, lower, specialized
-
-__all__ = ["Comparison", "Difference", "compare_levels", "first_difference"]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ..graph import execution as graph_execution
-from ..graph.binding import bind
-from ..graph.execution import UnknownFunction
-from ..graph.interpreter import reachable
-from ..graph.ranks import RankObserver
+from ..graph.execution import RankObserver, UnknownFunction
+from ..graph.interpreter import bind, reachable
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
@@ -67,7 +65,7 @@ def lower_from_above(module: Module, to: Level, target: Target, options: Options
         from ..tile.lowering import to_tile
 
         return to_tile(module, target)
-    from ..target.lowering import to_target
+    from ..target_ir.lowering import to_target
 
     return to_target(module, target)
 
@@ -78,7 +76,7 @@ def executable(module: Module, to: Execution, target: Target, options: Options |
     Raises as `lower`, and `MissingTool` for `native` where llvmlite is not installed.
     """
     if to == "native":
-        from ..target.emission.host import native
+        from ..target_ir.emission.host import native
 
         return native(lower(module, "target", target, options))
     lowered = lower(module, to, target, options)

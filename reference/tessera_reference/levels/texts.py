@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..graph.differentiability import missing_adjoints
-from ..graph.execution import InputMismatch, UnknownFunction, describe
+from ..graph.execution import UnknownFunction
+from ..graph.grad import missing_adjoints
+from ..graph.interpreter import InputMismatch, describe
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Function, Module, Value
-from ..ir.operation import Refusal
-from ..ir.refusals import diagnostic_of
+from ..ir.module import Function, Module
+from ..ir.operation import Refusal, diagnostic_of
 from ..ir.targets import Target
 from ..ir.text_reader import read_modules
-from ..ir.types import Memref, Pointer, Scalar
+from ..ir.types import Memref, Pointer, Scalar, Value
 from ..numerics.array import Array
 from ..schedule.verifier import verify_schedule
-from ..target.verifier import verify_target_kernel
+from ..target_ir.verifier import verify_target_kernel
 from ..tile.interpreter import Argument, Uninitialised, run_kernel
 from ..tile.verifier import verify_kernel
 from .execution import Level, run_lowered

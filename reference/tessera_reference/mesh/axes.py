@@ -12,10 +12,8 @@ from itertools import product
 from math import prod
 
 from ..abi.status import Failure, Status
-from ..ir.spelling import did_you_mean
-from ..numerics.errors import shown
-
-__all__ = ["AXES", "MeshAxes"]
+from ..ir.diagnostics import did_you_mean
+from ..numerics.formats import shown
 
 AXES = ("tp", "pp", "dp", "ep")
 """In the order in which ranks count, the last one fastest (AMB-RT-02)."""

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
-__all__ = ["Access", "AccessLog", "VectorClock"]
-
 _start_of = attrgetter("start")
 
 

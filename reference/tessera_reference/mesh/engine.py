@@ -1,25 +1,186 @@
-"""The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
-
-All that is due at one instant becomes ready together; which ready process runs first is the only choice, and a
-`Choices` makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process
-still waits, that is a deadlock, and the report names which process waits for which.
-"""
+"""The virtual-time engine: processes, policies of choices, deadlock reports (design, section 6)."""
 
 from __future__ import annotations
 
 import heapq
+import random
+from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from types import coroutine
 from typing import Any
 
-from .choice_policies import Choices, FirstCome
-from .deadlocks import Deadlock, report
-from .processes import Process, Wait
+# Policies of choices: which of several ready candidates goes first; in order of arrival, seeded, or replayed.
 
-__all__ = ["Deadlock", "Engine", "Mailbox", "Process", "Resource", "Signal"]
+
+class Choices(ABC):
+    """Makes every choice of a run; `taken` of `widths` is the record that replays it."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+        self.widths: list[int] = []
+
+    def pick(self, count: int) -> int:
+        """Which of `count` candidates, at least two; the choice is recorded."""
+        chosen = self.choose(count)
+        self.taken.append(chosen)
+        self.widths.append(count)
+        return chosen
+
+    @abstractmethod
+    def choose(self, count: int) -> int:
+        """Which of `count` candidates."""
+
+
+class FirstCome(Choices):
+    """The one that has waited longest. Nothing is recorded, since there is nothing to replay."""
+
+    def pick(self, count: int) -> int:
+        """The first."""
+        return 0
+
+    choose = pick
+
+
+class Seeded(Choices):
+    """One at random: the seed is the whole schedule."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = random.Random(seed)
+
+    def choose(self, count: int) -> int:
+        """One at random."""
+        return self._random.randrange(count)
+
+
+class Replayed(Choices):
+    """The one that a record names, or the first once the record has ended or names one that is not there."""
+
+    def __init__(self, record: Sequence[int]) -> None:
+        super().__init__()
+        self._record = tuple(record)
+
+    def choose(self, count: int) -> int:
+        """The one of the record."""
+        place = len(self.taken)
+        recorded = self._record[place] if place < len(self._record) else 0
+        return recorded if 0 <= recorded < count else 0
+
+
+# Processes of the virtual-time engine, and what they wait for.
+
+
+class Wait(ABC):
+    """What a process waits for."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def suspend(self, process: Process) -> None:
+        """Keep the process until it may go on."""
+
+    def wakers(self) -> Iterable[Process]:
+        """The processes that could let it go on, as far as is known."""
+        return ()
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is waited for, in words."""
+
+
+class Process:
+    """A coroutine that the engine drives."""
+
+    __slots__ = ("coroutine", "done", "name", "send", "waits_for")
+
+    def __init__(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.name = name
+        self.coroutine = coroutine
+        self.send = coroutine.send
+        self.waits_for: Wait | None = None
+        self.done = False
+
+
+# Deadlock reports: which processes wait for what, and the cycle of processes that wait for each other.
+
+
+MOST_NAMED = 8
+"""Processes that the text names."""
+
+
+@dataclass(frozen=True)
+class DeadlockReport:
+    """The time of a deadlock, what each process waits for, and the cycle; empty where no process could end a wait."""
+
+    time: int
+    waiting: tuple[tuple[str, str], ...]
+    cycle: tuple[str, ...]
+
+    def __str__(self) -> str:
+        named = [f"{name} waits for {what}" for name, what in self.waiting[:MOST_NAMED]]
+        more = f" and {len(self.waiting) - MOST_NAMED} more" if len(self.waiting) > MOST_NAMED else ""
+        circle = "; in a circle: " + " -> ".join((*self.cycle, self.cycle[0])) if self.cycle else ""
+        return f"deadlock at {self.time} ps: {'; '.join(named) or 'nothing is left to do'}{more}{circle}"
+
+
+class Deadlock(Exception):
+    """Raised when no event is due and processes still wait."""
+
+    def __init__(self, found: DeadlockReport) -> None:
+        super().__init__(str(found))
+        self.report = found
+
+
+def held_up_by(processes: Sequence[Process]) -> list[Wait]:
+    """What processes wait for, and, transitively, what the processes that could wake them wait for."""
+    found: list[Wait] = []
+    seen: dict[Process, None] = {}
+    left = list(processes)
+    while left:
+        process = left.pop()
+        if process in seen or process.done or process.waits_for is None:
+            continue
+        seen[process] = None
+        found.append(process.waits_for)
+        left += process.waits_for.wakers()
+    return found
+
+
+def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:
+    """The report on processes that wait."""
+    described = tuple((each.name, each.waits_for.describe() if each.waits_for else "") for each in waiting)
+    return DeadlockReport(time, described, tuple(each.name for each in _cycle(waiting)))
+
+
+def _cycle(waiting: Sequence[Process]) -> list[Process]:
+    """The first cycle found by following, from each process, the first of those it waits for."""
+    settled: set[int] = set()
+    for start in waiting:
+        path: list[Process] = []
+        here: Process | None = start
+        while here is not None and here not in path and id(here) not in settled:
+            path.append(here)
+            here = _first_waker(here)
+        if here is not None and here in path:
+            return path[path.index(here) :]
+        settled.update(id(each) for each in path)
+    return []
+
+
+def _first_waker(process: Process) -> Process | None:
+    wakers = process.waits_for.wakers() if process.waits_for is not None else ()
+    return next((each for each in wakers if not each.done), None)
+
+
+# The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
+#
+# All that is due at one instant becomes ready together; which ready process runs first is the only choice, and a
+# `Choices` makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process
+# still waits, that is a deadlock, and the report names which process waits for which.
 
 
 class Engine:

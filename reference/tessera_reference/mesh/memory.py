@@ -1,26 +1,555 @@
-"""The memory of the simulated machine: one address space of device and host allocations (runtime spec 4.4, 9).
+"""The memory of the simulated machine (runtime spec 4.4, 9).
 
-A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against the
-allocations; a wrong one is refused with an explanation and added to the findings. Time is the engine's business.
-"""
+Allocations in one address space, and why pointers are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
 
 from ..abi.status import Failure, Status
-from ..numerics.errors import shown
-from .address_ranges import DEVICE, HOST, AddressRange
-from .allocations import Allocation, Region
-from .byte_views import BytesLike, byte_view
-from .capacity import Capacity
-from .findings import Findings
-from .pointer_diagnosis import Diagnosis, Wanted, diagnose, diagnose_free
-from .process_memory import DEVICE as DEVICE_BESIDE_PROCESS
-from .process_memory import ProcessMemory, ProgramMemory
+from ..ir.diagnostics import counted
+from ..numerics.formats import shown
 from .topology import Topology
 
-__all__ = ["AddressSpaceMemory", "Allocation", "Region"]
+# A set of byte positions, kept as separate ranges in ascending order.
+
+
+class Intervals:
+    """Half-open ranges that neither touch nor overlap: a range that is added is merged with those that it touches."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._starts, self._stops, strict=True)
+
+    def add(self, start: int, stop: int) -> None:
+        """Take the positions from start to before stop."""
+        if start >= stop:
+            return
+        first = bisect_left(self._stops, start)
+        last = bisect_right(self._starts, stop)
+        if first < last:
+            start = min(start, self._starts[first])
+            stop = max(stop, self._stops[last - 1])
+        self._starts[first:last] = [start]
+        self._stops[first:last] = [stop]
+
+    def covers(self, start: int, stop: int) -> bool:
+        """Whether every position from start to before stop is in the set."""
+        if start >= stop:
+            return True
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and stop <= self._stops[at]
+
+    def gaps(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges from start to before stop that are not in the set, ascending."""
+        at = bisect_right(self._stops, start)
+        while start < stop:
+            until = self._starts[at] if at < len(self._starts) else stop
+            if start < until:
+                yield start, min(until, stop)
+            if at == len(self._starts):
+                return
+            start = self._stops[at]
+            at += 1
+
+
+# One allocation: where it lies, its storage by rank, and which of its bytes were ever written (AMB-RT-05).
+#
+# Storage is made at the first write. A byte that was never written reads as 0xA5, so that a program that reads one
+# computes something conspicuous, and the same on every run.
+
+
+Space = Literal["device", "host"]
+
+NEVER_WRITTEN = 0xA5
+
+
+class Allocation:
+    """Memory of the machine from `address` to before `stop`: of a host, or one copy on each of `devices`.
+
+    `foreign` memory belongs to the caller and counts as written; its ranks share it. Memory that a program has the
+    address of is its `storage` from the start, and counts as written too.
+    """
+
+    __slots__ = (
+        "_foreign",
+        "_storage",
+        "_written",
+        "address",
+        "bytes",
+        "devices",
+        "freed",
+        "number",
+        "owner",
+        "pinned",
+        "space",
+        "stop",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        space: Space,
+        address: int,
+        bytes: int,
+        *,
+        devices: Sequence[int] = (),
+        owner: int = 0,
+        pinned: bool = True,
+        foreign: memoryview | None = None,
+        storage: memoryview | None = None,
+    ) -> None:
+        self.number = number
+        self.space = space
+        self.address = address
+        self.stop = address + bytes
+        self.bytes = bytes
+        self.devices = tuple(devices)
+        self.owner = owner
+        self.pinned = pinned
+        self.freed = False
+        self._foreign = foreign
+        copies = len(self.devices) if space == "device" and foreign is None else 1
+        held = foreign if foreign is not None else storage
+        self._storage: list[memoryview | None] = [held] * copies
+        self._written: list[Intervals | None] = [None if held is not None else Intervals() for _ in range(copies)]
+
+    @property
+    def copies(self) -> int:
+        """How many storages it has: one for each rank, or one for all."""
+        return len(self._storage)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the memory belongs to the caller."""
+        return self._foreign is not None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it is foreign memory that must not be written."""
+        return self._foreign is not None and self._foreign.readonly
+
+    def __str__(self) -> str:
+        where = counted(len(self.devices), "device") if self.space == "device" else "the host"
+        return f"allocation {self.number} ({self.bytes} bytes at {self.address:#x} on {where})"
+
+    def copy_of(self, rank: int) -> int:
+        """Which of its storages a rank uses."""
+        return rank if len(self._storage) > 1 else 0
+
+    def unwritten(self, copy: int, start: int, stop: int) -> list[tuple[int, int]]:
+        """The ranges of a storage from start to before stop that were never written."""
+        written = self._written[copy]
+        if written is None or written.covers(start, stop):
+            return []
+        return list(written.gaps(start, stop))
+
+    def view(self, copy: int, start: int, stop: int) -> memoryview:
+        """The bytes themselves, to be read or, where all that is in it is then written, to be written.
+
+        Raises `MemoryError` where the machine that simulates has not as much memory.
+        """
+        storage = self._storage[copy]
+        if storage is None:  # zeros take room only where they are written
+            storage = self._storage[copy] = np.zeros(self.bytes, np.uint8).data
+        return storage[start:stop]
+
+    def bytes_with_gaps(self, copy: int, start: int, stop: int, gaps: Sequence[tuple[int, int]]) -> bytes:
+        """A copy of the bytes in which those of the gaps are `NEVER_WRITTEN`."""
+        if self._storage[copy] is None:
+            return bytes([NEVER_WRITTEN]) * (stop - start)
+        if not gaps:
+            return bytes(self.view(copy, start, stop))
+        held = bytearray(self.view(copy, start, stop))
+        for gap, until in gaps:
+            held[gap - start : until - start] = bytes([NEVER_WRITTEN]) * (until - gap)
+        return bytes(held)
+
+    def note_written(self, copy: int, start: int, stop: int) -> None:
+        """Remember that the bytes from start to before stop were written."""
+        written = self._written[copy]
+        if written is None:
+            return
+        if start == 0 and stop == self.bytes:
+            self._written[copy] = None
+            return
+        written.add(start, stop)
+        if written.covers(0, self.bytes):
+            self._written[copy] = None
+
+    def drop_storage(self) -> None:
+        """Give its memory back; only where it lay is still known."""
+        self.freed = True
+        self._storage = [None] * len(self._storage)
+        self._written = [None] * len(self._written)
+        self._foreign = None
+
+
+class Region(NamedTuple):
+    """Part of an allocation, from `offset` on; a named tuple, because one is made for every operation queued."""
+
+    allocation: Allocation
+    offset: int
+
+
+# Findings: wrong uses of memory that a real machine lets pass (runtime spec 9; AMB-RT-38, AMB-RT-53).
+
+
+FindingKind = Literal[
+    "uninitialised_read", "overrun", "use_after_free", "double_free", "host_device_mixup", "unordered_access"
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One wrong use: its kind, and in words what was done where."""
+
+    kind: FindingKind
+    text: str
+
+
+class Findings:
+    """The findings in the order in which they were made, without repetitions; the first `most` are kept."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self.left_out = 0
+        self._found: dict[Finding, None] = {}
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, kind: FindingKind, text: str) -> None:
+        """Add a finding, unless the same was added before; beyond the most it is only counted."""
+        finding = Finding(kind, text)
+        if finding in self._found:
+            return
+        if len(self._found) < self.most:
+            self._found[finding] = None
+        else:
+            self.left_out += 1
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._found.clear()
+        self.left_out = 0
+
+
+# An object of the caller as plain bytes, without a copy (runtime spec 5: zero-copy where possible).
+
+
+BytesLike = bytes | bytearray | memoryview
+
+
+def byte_view(memory: BytesLike, what: str) -> memoryview:
+    """The bytes of an object, in place. Raises `Failure` with TESS_ERR_INVALID_VALUE where they are not contiguous."""
+    try:
+        view = memoryview(memory)
+        if view.nbytes == 0:
+            return memoryview(b"")
+        return view.cast("B")
+    except (TypeError, ValueError) as error:
+        given = f"{what} of type {type(memory).__name__} ({shown(str(error))})"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "memory", given, "contiguous bytes") from None
+
+
+# Where allocations lie in the machine's one address space, and what lies at an address (runtime spec 9).
+#
+# Addresses are given in ascending order and never twice, with a guard zone around each allocation: so an address past
+# an end, or of memory that was freed, is recognised. Every address is below 2**53, and thus exact as a number in
+# JSON.
+
+
+ALIGNMENT = 256
+GUARD = 65536
+"""Bytes between allocations, at least."""
+
+MOST_FREED = 8192
+"""Freed allocations whose addresses are remembered, at least."""
+
+DEVICE = range(2**44, 2**51)
+HOST = range(2**51, 2**52)
+
+
+class AddressRange:
+    """The allocations of one space, in the order of their addresses."""
+
+    def __init__(self, space: Space, addresses: range) -> None:
+        self.space = space
+        self.addresses = addresses
+        self._next = addresses.start + GUARD
+        self._starts: list[int] = []
+        self._allocations: list[Allocation] = []
+        self._freed: deque[Allocation] = deque()
+
+    def place(self, bytes: int, function: str) -> int:
+        """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
+        if self._next + bytes + GUARD > self.addresses.stop:
+            given = (
+                f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
+            )
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
+        return self._next
+
+    def add(self, allocation: Allocation) -> None:
+        """Take an allocation at the address that `place` gave."""
+        self._starts.append(allocation.address)
+        self._allocations.append(allocation)
+        self._next = -(-(allocation.stop + GUARD) // ALIGNMENT) * ALIGNMENT
+
+    def free(self, allocation: Allocation) -> None:
+        """Give an allocation's storage back; its place is remembered for a while."""
+        allocation.drop_storage()
+        self._freed.append(allocation)
+        if len(self._freed) >= 2 * MOST_FREED:
+            self._forget_oldest(MOST_FREED)
+
+    def _forget_oldest(self, count: int) -> None:
+        gone = {self._freed.popleft().number for _ in range(count)}
+        self._allocations = [each for each in self._allocations if each.number not in gone]
+        self._starts = [each.address for each in self._allocations]
+
+    def at(self, address: int) -> Allocation | None:
+        """The last allocation, live or freed, that starts at or before an address."""
+        position = bisect_right(self._starts, address)
+        return self._allocations[position - 1] if position else None
+
+    def after(self, address: int) -> Allocation | None:
+        """The first allocation, live or freed, that starts after an address."""
+        position = bisect_right(self._starts, address)
+        return self._allocations[position] if position < len(self._allocations) else None
+
+    def live(self) -> tuple[Allocation, ...]:
+        """The allocations that were not freed."""
+        return tuple(each for each in self._allocations if not each.freed)
+
+
+# Why a pointer is refused, in words (AMB-RT-38; the kinds are those of `findings`).
+
+
+Wanted = Literal["device", "host", "any"]
+
+_LARGEST = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong with a pointer, and of which kind of finding it is, if of any."""
+
+    text: str
+    kind: FindingKind | None = None
+
+
+def diagnose(address: object, bytes: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
+    """Why `bytes` bytes at an address cannot be used."""
+    if type(address) is not int or not 0 <= address <= _LARGEST:
+        return Diagnosis(f"{shown(address)}, which is no address")
+    if type(bytes) is not int or bytes < 0:
+        return Diagnosis(f"{address:#x} for {shown(bytes)} bytes, which is no size")
+    if address == 0:
+        return Diagnosis("NULL")
+    for each in ranges:
+        found = _in_range(address, bytes, wanted, each)
+        if found:
+            return found
+    return Diagnosis(f"{address:#x}, where nothing is allocated")
+
+
+def _in_range(address: int, bytes: int, wanted: Wanted, held: AddressRange) -> Diagnosis | None:
+    at = held.at(address)
+    if at is not None and (address < at.stop or address == at.address):
+        return _inside(address, bytes, wanted, at)
+    return _beside(address, at, held.after(address))
+
+
+def _inside(address: int, bytes: int, wanted: Wanted, at: Allocation) -> Diagnosis:
+    place = f"{address:#x}, offset {address - at.address} of {at}"
+    if at.freed:
+        return Diagnosis(f"{place}, which was freed", "use_after_free")
+    if wanted not in ("any", at.space):
+        return Diagnosis(f"{place}, a {at.space} pointer where a {wanted} pointer is wanted", "host_device_mixup")
+    past = address + bytes - at.stop
+    return Diagnosis(f"{place}, from where {counted(bytes, 'byte')} go {past} past its end", "overrun")
+
+
+def _beside(address: int, at: Allocation | None, after: Allocation | None) -> Diagnosis | None:
+    """In the zone around an allocation, of which the nearer one is named."""
+    past = address - at.stop if at is not None else GUARD
+    before = after.address - address if after is not None else GUARD
+    if at is not None and past < GUARD and past <= before:
+        return Diagnosis(f"{address:#x}, {counted(past, 'byte')} past the end of {_named(at)}", "overrun")
+    if after is not None and before < GUARD:
+        return Diagnosis(f"{address:#x}, {counted(before, 'byte')} before {_named(after)}", "overrun")
+    return None
+
+
+def _named(allocation: Allocation) -> str:
+    return f"{allocation}, which was freed" if allocation.freed else str(allocation)
+
+
+def diagnose_free(address: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
+    """Why an address cannot be freed."""
+    at = _holding(address, ranges)
+    if at is None:
+        return Diagnosis(diagnose(address, 0, wanted, ranges).text)
+    if at.freed:
+        return Diagnosis(f"{at}, which was freed before", "double_free")
+    if at.space != wanted:
+        return Diagnosis(f"{at}, a {at.space} pointer where a {wanted} pointer is wanted", "host_device_mixup")
+    if address != at.address:
+        return Diagnosis(f"{address:#x}, inside {at} and not its start")
+    return Diagnosis(f"{at}, which belongs to another mesh")
+
+
+def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | None:
+    """The allocation, live or freed, that an address is in, or is the start of."""
+    if type(address) is not int:
+        return None
+    found = (held.at(address) for held in ranges)
+    return next((each for each in found if each and (address < each.stop or address == each.address)), None)
+
+
+# How much memory each device and the host have, and how much of it is in use (runtime spec 4.4, 9).
+#
+# Memory of the caller does not count.
+
+
+class Account:
+    """The bytes of one memory, those in use, and the number of allocations that use them."""
+
+    __slots__ = ("in_use", "owners", "total")
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.in_use = 0
+        self.owners = 0
+
+    def lacks(self, bytes: int) -> str:
+        """Why so many bytes do not fit, or nothing."""
+        if self.in_use + bytes <= self.total:
+            return ""
+        return f"{self.total} bytes, of which {self.in_use} are in use by {counted(self.owners, 'allocation')}"
+
+
+class Capacity:
+    """The accounts of the devices, by id, and of the host."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self.devices = {device.id: Account(device.memory_bytes) for device in topology.devices}
+        self.host = Account(topology.host.memory_bytes)
+
+    def require_on_devices(self, numbers: Sequence[int], bytes: int) -> None:
+        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device that has no room for so many bytes."""
+        for number in numbers:
+            device = self._topology.device(number, "tessMalloc")
+            lacking = self.devices[number].lacks(bytes)
+            if lacking:
+                given = f"{bytes} bytes on device {number} ({device.target}), which has {lacking}"
+                raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", given, "what is free on every device")
+
+    def require_on_host(self, bytes: int) -> None:
+        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has room for so many bytes."""
+        lacking = self.host.lacks(bytes)
+        if lacking:
+            given = f"{bytes} bytes of {self._topology.host.name}, which has {lacking}"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", given, "what is free on the host")
+
+    def take(self, allocation: Allocation) -> None:
+        """Count an allocation in."""
+        for account in self._accounts(allocation):
+            account.in_use += allocation.bytes
+            account.owners += 1
+
+    def give_back(self, allocation: Allocation) -> None:
+        """Count an allocation out, before it is freed."""
+        for account in self._accounts(allocation):
+            account.in_use -= allocation.bytes
+            account.owners -= 1
+
+    def _accounts(self, allocation: Allocation) -> Sequence[Account]:
+        if allocation.foreign:
+            return ()
+        return [self.host] if allocation.space == "host" else [self.devices[each] for each in allocation.devices]
+
+
+# The memory of the process that the machine runs in, for C programs, whose host pointers are addresses (spec 4.4).
+#
+# Such a program may name any memory of its own in a copy or a call. It is used in place: nothing is copied on the
+# way, and nothing about it is known but whether it is there.
+
+
+ADDRESSES = range(2**12, 2**48)
+"""Where memory of a process can lie: not on the first page."""
+
+DEVICE_BESIDE_A_PROCESS = range(2**48, 2**51)
+"""The device pointers of a machine with a process, so that none is taken for an address of the process."""
+
+
+class ProcessMemory(Protocol):
+    """What the process has to offer."""
+
+    @property
+    def reserved(self) -> range:
+        """Addresses at which nothing lies but what `open` makes there."""
+
+    def open(self, address: int, bytes: int) -> None:
+        """Let there be zeros at reserved addresses. Raises `MemoryError`."""
+
+    def close(self, address: int, bytes: int) -> None:
+        """Let there be nothing any more."""
+
+    def holds(self, address: int, bytes: int) -> bool:
+        """Whether there is memory at all of these addresses."""
+
+    def view(self, address: int, bytes: int) -> memoryview:
+        """The bytes there, in place."""
+
+
+class ProgramMemory(Allocation):
+    """All memory of the process that the machine did not make, as one allocation that begins at address 0.
+
+    An offset is an address, so that uses of the same bytes are known to be of the same bytes.
+    """
+
+    __slots__ = ("_process",)
+
+    def __init__(self, process: ProcessMemory) -> None:
+        super().__init__(0, "host", 0, ADDRESSES.stop, pinned=False, foreign=memoryview(bytearray()))
+        self._process = process
+
+    def __str__(self) -> str:
+        return "memory of the program"
+
+    def find(self, address: int, bytes: int) -> Region | None:
+        """Where so many bytes at an address lie, if they are there and of the program."""
+        if address not in ADDRESSES or address + bytes > ADDRESSES.stop or address in self._process.reserved:
+            return None
+        return Region(self, address) if self._process.holds(address, bytes) else None
+
+    def view(self, copy: int, start: int, stop: int) -> memoryview:
+        """The bytes themselves."""
+        return self._process.view(start, stop - start)
+
+
+# The memory of the simulated machine: one address space of device and host allocations (runtime spec 4.4, 9).
+#
+# A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against the
+# allocations; a wrong one is refused with an explanation and added to the findings. Time is the engine's business.
 
 
 class AddressSpaceMemory:
@@ -32,7 +561,7 @@ class AddressSpaceMemory:
     def __init__(self, topology: Topology, process: ProcessMemory | None = None) -> None:
         self.findings = Findings()
         self.capacity = Capacity(topology)
-        self._device = AddressRange("device", DEVICE if process is None else DEVICE_BESIDE_PROCESS)
+        self._device = AddressRange("device", DEVICE if process is None else DEVICE_BESIDE_A_PROCESS)
         self._host = AddressRange("host", HOST if process is None else process.reserved)
         self._process = process
         self._program = None if process is None else ProgramMemory(process)

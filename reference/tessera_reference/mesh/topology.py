@@ -1,28 +1,210 @@
-"""The machine that is simulated: its nodes, switches, NICs, devices and links (runtime spec 13; collectives spec 3.3).
+"""The machine that is simulated (runtime spec 6, 13, 17; collectives spec 3.3).
 
-A topology is a JSON file of the form that `topology.schema.json` gives, which is published in `schemas/`; those in
-`topologies/` come with the package. A device takes the limits of a block from its target. Costs are in `costs`.
-"""
+Nodes, devices, links, routes, and the costs of work."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from heapq import heappop, heappush
 from importlib.resources import files
+from itertools import chain
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..abi.status import Failure, Status
-from ..ir.spelling import did_you_mean
+from ..ir.diagnostics import did_you_mean
 from ..ir.targets import Target, target_of
-from ..numerics.errors import shown
-from .json_documents import InvalidDocument, parse, require_form
-from .routes import End, Link, Routes
+from ..numerics.formats import shown
 
-__all__ = ["NAMES", "Device", "Nic", "Node", "Switch", "Topology", "default", "load", "named", "read"]
+# Reading JSON documents that a JSON Schema describes: an error names the file, the JSON path and what is expected.
+
+
+TYPES = {"object": "an object", "array": "an array", "string": "a string", "integer": "a whole number"}
+
+
+class InvalidDocument(Failure):
+    """A document that cannot be read: `file`, JSON `path`, what is there and what is expected."""
+
+    def __init__(self, file: str, path: str, found: str, expected: str) -> None:
+        super().__init__(Status.TESS_ERR_INVALID_VALUE, file, f"{path} {found}", expected)
+        self.file = file
+        self.path = path
+        self.found = found
+        self.expected = expected
+
+
+def parse(text: str, file: str) -> Any:
+    """The value of a JSON text. Raises `InvalidDocument`, also for NaN and for a member given twice."""
+
+    def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidDocument(file, "$", f"holds an object with two members {shown(twice)}", "one of each name")
+        return members
+
+    def no_constant(name: str) -> NoReturn:
+        raise InvalidDocument(file, "$", f"holds {name}", "numbers that JSON has")
+
+    try:
+        return json.loads(text, object_pairs_hook=members_once, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidDocument(file, "$", f"is not JSON ({error})", "a JSON document") from None
+
+
+def require_form(document: object, schema: Mapping[str, Any], file: str) -> None:
+    """A document has the form that a schema describes. Raises `InvalidDocument`."""
+    from jsonschema import Draft202012Validator  # slow to import, and the topologies of the package do not need it
+
+    error = next(Draft202012Validator(schema).iter_errors(document), None)
+    if error is not None:
+        raise InvalidDocument(file, error.json_path, *_described(error))
+
+
+def _described(error: Any) -> tuple[str, str]:
+    """What is wrong by a `jsonschema.ValidationError`, and what the schema expects instead."""
+    value, form, bound = error.instance, error.schema, error.validator_value
+    found = f"is {shown(value)}"
+    match error.validator:
+        case "required":
+            return "lacks one", f"a member {next(name for name in bound if name not in value)!r}"
+        case "additionalProperties":
+            known = tuple(form["properties"])
+            unknown = next(name for name in value if name not in known)
+            return f"has an unknown member {shown(unknown)}", _one_of(known, unknown)
+        case "minItems" | "maxItems":
+            return f"has {len(value)} elements", f"{form.get('minItems', 0)} to {form['maxItems']}"
+        case "minimum" | "maximum":
+            return found, f"{form['minimum']} to {form['maximum']}"
+        case "maxLength":
+            return found, f"a string of at most {bound} characters"
+        case "enum":
+            return found, f"one of {_one_of(bound, value)}"
+        case "const":
+            return found, shown(bound)
+        case "type":
+            return found, TYPES[bound]
+        case _:
+            return found, form["description"]
+
+
+def _one_of(known: tuple[str, ...], value: object) -> str:
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    return ", ".join(known) + (f": {hint}" if hint else "")
+
+
+# Links between the parts of a machine, and the shortest way from one to another (collectives spec 3.3).
+
+
+End = int | str
+"""Where a link ends: the id of a device, or the name of a node (its host), of a switch or of a NIC."""
+
+KINDS = ("nvlink", "pcie", "rdma", "network")
+"""The transports of links (collectives spec 3.2)."""
+
+_MOST_KEPT = 65536
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link that carries `bandwidth` bytes a second each way, the first of them after `latency` picoseconds.
+
+    `credits` chunks may be in flight on it at a time, each way (AMB-COLL-17).
+    """
+
+    name: str
+    a: End
+    b: End
+    bandwidth: int
+    latency: int
+    kind: str = "pcie"
+    credits: int = 1
+
+    def other(self, end: End) -> End:
+        """The end that is not this one."""
+        return self.b if end == self.a else self.a
+
+
+class Routes:
+    """The shortest ways over links, found once: of least latency, then of fewest links, then first by their names."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        self._at: dict[End, list[Link]] = {}
+        self._joining: dict[tuple[End, End], list[Link]] = {}
+        for link in links:
+            self._at.setdefault(link.a, []).append(link)
+            self._at.setdefault(link.b, []).append(link)
+            self._joining.setdefault((link.a, link.b), []).append(link)
+            self._joining.setdefault((link.b, link.a), []).append(link)
+        for each in self._at.values():
+            each.sort(key=lambda link: link.latency)
+        self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
+
+    def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """The links on the way, or None where every way needs one that is down."""
+        key = (a, b, down)
+        if key not in self._found:
+            if len(self._found) >= _MOST_KEPT:
+                self._found.clear()
+            self._found[key] = self._by_only_links(a, b, down)
+        return self._found[key]
+
+    def _by_only_links(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """Every way from or to an end that has one link goes over it, so that only what is between is searched."""
+        before, after = self._only_link(a), self._only_link(b)
+        if a == b or before is None or after is None or before is after:
+            return self._search(a, b, down)
+        if before.name in down or after.name in down:
+            return None
+        inner = (before.other(a), after.other(b), down)
+        if inner not in self._found:
+            self._found[inner] = self._search(*inner)
+        between = self._found[inner]
+        return None if between is None else (before, *between, after)
+
+    def _only_link(self, end: End) -> Link | None:
+        links = self._at.get(end, ())
+        return links[0] if len(links) == 1 else None
+
+    def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
+        """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share.
+
+        Once a way is known, ends that are no nearer than it is long are left out: a switch may have thousands.
+        """
+        waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
+        done: set[End] = set()
+        known: tuple[int, int] | None = None
+        while waiting:
+            latency, hops, names, end, way = heappop(waiting)
+            if end == b:
+                return way
+            if end in done:
+                continue
+            done.add(end)
+            last = [link for link in self._joining.get((end, b), ()) if link.name not in down]
+            for link in chain(last, self._at.get(end, ())):
+                reached = latency + link.latency, hops + 1
+                other = link.other(end)
+                if other == b and link.name not in down:
+                    known = min(known or reached, reached)
+                elif known is not None and reached >= known:
+                    break
+                if link.name not in down and other not in done:
+                    heappush(waiting, (*reached, (*names, link.name), other, (*way, link)))
+        return None
+
+
+# The machine that is simulated: its nodes, switches, NICs, devices and links (runtime spec 13; collectives spec 3.3).
+#
+# A topology is a JSON file of the form that `topology.schema.json` gives, which is published in `schemas/`; those in
+# `topologies/` come with the package. A device takes the limits of a block from its target. Costs are in `costs`.
+
 
 NAMES = ("eight-sm90", "mixed", "single", "two-nodes")
 """The topologies that come with the package."""
@@ -255,3 +437,118 @@ def _require_meaning(document: Any, file: str) -> None:
             if link.get("kind") == "rdma":
                 require(link[end] in (*switches, *nics), f"$.links[{at}].{end}", link[end], "a NIC or a switch")
         require(link["a"] != link["b"], f"$.links[{at}].b", link["b"], "another end than a")
+
+
+# Machines of many like nodes, made by a function where a file would repeat itself (collectives spec 3.3).
+
+
+_WITHIN, _BETWEEN = (450 * 10**9, 500_000), (50 * 10**9, 2_000_000)
+"""Bytes a second and picoseconds of a link within a node, and of one between nodes."""
+
+
+def uniform(nodes: int, each: int, *, credits: int = 4, uplink_credits: int = 2, shared: bool = False) -> Topology:
+    """`nodes` nodes of `each` devices, which a switch joins; ids count up from 0.
+
+    Each device has a link of its own to the switch between nodes, or the node has one that all of its devices share.
+    """
+    devices = [Device(at, "sm_90", f"node{at // each}", 1 << 36, 10**12, 132) for at in range(nodes * each)]
+    links = [Link(f"nv{d.id}", d.id, f"switch-{d.node}", *_WITHIN, "nvlink", credits) for d in devices]
+    if nodes > 1 and shared:
+        names = [f"node{number}" for number in range(nodes)]
+        links += [Link(f"up-{n}", f"switch-{n}", "spine", *_BETWEEN, "rdma", uplink_credits) for n in names]
+    elif nodes > 1:
+        links += [Link(f"up{d.id}", d.id, "spine", *_BETWEEN, "rdma", uplink_credits) for d in devices]
+    switches = [Switch(f"switch-node{number}", f"node{number}") for number in range(nodes)]
+    return Topology(
+        f"{nodes}x{each}",
+        tuple(Node(f"node{number}", 1 << 40) for number in range(nodes)),
+        (*switches, Switch("spine")),
+        tuple(devices),
+        tuple(links),
+    )
+
+
+# How long kernels and copies take on the simulated machine, in whole picoseconds (runtime spec 6, 17; RT-17-01).
+#
+# A kernel takes the time of its launch and one time for each wave of blocks; a copy the latency of its route and the
+# time of its bytes over the narrowest link. The numbers are of the size of a real machine's, and no more. What is
+# computed never depends on them (design, section 6). What collectives take follows from their messages
+# (`collectives.travel`).
+
+
+LAUNCH = 4_000_000
+"""Launching a kernel."""
+QUICK_LAUNCH = 2_000_000
+"""The same under TESS_LAUNCH_LOW_LATENCY."""
+WAVE = 2_000_000
+"""One block from its start to its end, and so a wave of them that run side by side."""
+COPY = 1_500_000
+"""Starting a copy."""
+
+THREADS = 2048
+"""Threads that a multiprocessor holds, on each of the targets."""
+BLOCKS = 32
+"""Blocks that a multiprocessor holds at most."""
+
+PICOSECONDS = 10**12
+"""Of one second."""
+
+COPIES = ("TESS_COPY_H2D", "TESS_COPY_D2H", "TESS_COPY_D2D")
+
+
+def resident_blocks(device: Device, block: Sequence[int], shared_bytes: int = 0) -> int:
+    """How many blocks one multiprocessor holds at a time: as its threads and shared memory allow, and at least one."""
+    by_shared = device.hardware.shared_bytes // shared_bytes if shared_bytes else BLOCKS
+    return max(1, min(BLOCKS, THREADS // _threads(device, block), by_shared))
+
+
+def occupancy(device: Device, grid: Sequence[int], block: Sequence[int], shared_bytes: int = 0) -> float:
+    """The part of the device's lanes that the first wave of a kernel takes, above 0 and at most 1 (RT-17-01)."""
+    holds = resident_blocks(device, block, shared_bytes) * device.multiprocessors
+    taken = min(prod(grid), holds) * _threads(device, block)
+    return min(1.0, taken / (THREADS * device.multiprocessors))
+
+
+def kernel_duration(
+    device: Device, grid: Sequence[int], block: Sequence[int], quick: bool = False, shared_bytes: int = 0
+) -> int:
+    """The launch, at low latency if `quick`, and as many waves as it takes until every block has had its turn."""
+    at_once = resident_blocks(device, block, shared_bytes) * device.multiprocessors
+    return (QUICK_LAUNCH if quick else LAUNCH) + -(-prod(grid) // at_once) * WAVE
+
+
+def copy_duration(
+    topology: Topology, device: Device, kind: str, bytes: int, pinned: bool = True, down: frozenset[str] = frozenset()
+) -> int:
+    """A copy of one of the `COPIES` on one device, to or from the application's host, or within its memory.
+
+    Within a device every byte is read and written. Memory of the host that is not pinned passes a buffer that is, and
+    so is moved twice. Raises `Failure`: TESS_ERR_INVALID_VALUE for another kind, TESS_ERR_LAUNCH_FAILED where the host
+    cannot reach the device over links that are not down.
+    """
+    if kind not in COPIES:
+        hint = did_you_mean(kind, COPIES)
+        allowed = ", ".join(COPIES) + (f": {hint}" if hint else "")
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMemcpyAsync", f"kind {shown(kind)}", allowed)
+    if kind == "TESS_COPY_D2D":
+        return COPY + carrying(2 * bytes, device.memory_bandwidth)
+    way = topology.route(topology.host.name, device.id, down)
+    if way is None:
+        given = f"no way between {topology.host.name} and device {device.id}"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", given, "links that are not down")
+    return COPY + _over(way, bytes if pinned else 2 * bytes)
+
+
+def _over(way: Sequence[Link], bytes: int) -> int:
+    return sum(link.latency for link in way) + carrying(bytes, min(link.bandwidth for link in way))
+
+
+def carrying(bytes: int, bandwidth: int) -> int:
+    """The picoseconds that bytes take at a bandwidth in bytes a second, rounded up."""
+    return -(-bytes * PICOSECONDS // bandwidth)
+
+
+def _threads(device: Device, block: Sequence[int]) -> int:
+    """The lanes that a block takes: whole warps, in a dimension that is left open (0) one thread."""
+    warp = device.hardware.warp
+    return -(-prod(size or 1 for size in block) // warp) * warp

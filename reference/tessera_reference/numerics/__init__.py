@@ -17,15 +17,20 @@ from .errors import (
     MalformedTree,
     NonFinite,
     NotRepresentable,
-    NumericsFailure,
     ShapeMismatch,
-    UnknownDType,
-    UnknownDTypeId,
     UnsuitableEnvironment,
-    UnsupportedDType,
     WrongCarrier,
 )
-from .formats import DTYPES, DType, dtype, dtype_of_abi_id
+from .formats import (
+    DTYPES,
+    DType,
+    NumericsFailure,
+    UnknownDType,
+    UnknownDTypeId,
+    UnsupportedDType,
+    dtype,
+    dtype_of_abi_id,
+)
 from .node_arithmetic import NodeArithmetic
 from .rounding import Overflow, cast, round_exact, round_to
 from .trees import Tree

@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import libmp as mp
+from .arithmetic import larger
 from .array import Array
 from .elementary import erf, exp, tanh
-from .errors import InvalidArgument, UnsupportedDType
-from .formats import DType
-from .ordering import larger
+from .errors import InvalidArgument
+from .formats import DType, UnsupportedDType
 from .rounding import Overflow, round_exact, round_to
 from .ziv import rational
-
-__all__ = ["Approximate", "gelu", "relu", "sigmoid", "silu"]
 
 Approximate: TypeAlias = Literal["none", "tanh"]
 Values: TypeAlias = npt.NDArray[Any]

@@ -1,9 +1,4 @@
-"""Elementwise arithmetic on arrays, by the canon, and transposition.
-
-Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, and so has the result, except that
-comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type. Integers wrap.
-tf32 is fp32 here.
-"""
+"""Elementwise arithmetic on arrays, complex numbers by component, and the order of numbers."""
 
 from __future__ import annotations
 
@@ -13,33 +8,80 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import complex_numbers
 from .array import Array
-from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, UnsupportedDType
-from .formats import DTYPES
-from .limits import broadcast_shape
-from .ordering import larger, smaller
+from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
+from .formats import DTYPES, UnsupportedDType
 from .rounding import round_to
 
-__all__ = [
-    "absolute",
-    "add",
-    "divide",
-    "equal",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negate",
-    "not_equal",
-    "subtract",
-    "transpose",
-]
+# Complex arithmetic written out by component, since compilers and libraries differ about it.
+#
+# The product is (ac - bd, ad + bc) with every step rounded.
+
 
 Values: TypeAlias = npt.NDArray[Any]
+Parts: TypeAlias = tuple[Values, Values]
+
+
+def parts(x: Values) -> Parts:
+    """Return the real and the imaginary parts."""
+    return x.real, x.imag
+
+
+def join(real: Values, imaginary: Values) -> Values:
+    """Join two parts. Written by component: real + 1j * imaginary would compute, and lose signs of zero."""
+    result = np.empty(np.shape(real), np.result_type(real, np.complex64))
+    result.real, result.imag = real, imaginary
+    return result
+
+
+def product(x: Parts, y: Parts) -> Parts:
+    """Return the product of complex numbers; operands and result are (real, imaginary) pairs."""
+    (a, b), (c, d) = x, y
+    return a * c - b * d, a * d + b * c
+
+
+# The order of numbers behind maximum, minimum and their reductions: a NaN wins, -0 is below +0.
+
+
+def larger(a: Values, b: Values) -> Values:
+    """Return the larger of each two floats or integers; shapes broadcast."""
+    if a.dtype.kind == "i":
+        return np.where(a > b, a, b)
+    with np.errstate(all="ignore"):
+        takes_a = np.isnan(a) | (a > b) | ((a == b) & ~np.signbit(a))
+        return np.where(takes_a, a, b)
+
+
+def smaller(a: Values, b: Values) -> Values:
+    """Return the smaller of each two floats or integers; shapes broadcast."""
+    if a.dtype.kind == "i":
+        return np.where(a < b, a, b)
+    with np.errstate(all="ignore"):
+        takes_a = np.isnan(a) | (a < b) | ((a == b) & np.signbit(a))
+        return np.where(takes_a, a, b)
+
+
+def largest(values: Values, axis: int) -> Values:
+    """Return the largest of the floats along `axis`, which is dropped and not empty: what any tree of `larger` gives.
+
+    The codes of floats, those of negative ones with all other bits inverted, are integers in the same order.
+    """
+    code = np.dtype(f"i{values.dtype.itemsize}")
+    others = np.iinfo(code).max
+    keys = values.view(code)
+    keys = keys ^ ((keys >> (8 * code.itemsize - 1)) & others)
+    highest = keys.max(axis)
+    found = (highest ^ ((highest >> (8 * code.itemsize - 1)) & others)).view(values.dtype)
+    return np.where(np.isnan(values).any(axis), np.array(np.nan, values.dtype), found)
+
+
+# Elementwise arithmetic on arrays, by the canon, and transposition.
+#
+# Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, and so has the result, except
+# that comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type. Integers
+# wrap. tf32 is fp32 here.
+
+
 Operator: TypeAlias = Callable[[Values, Values], Values]
 
 
@@ -60,8 +102,8 @@ def multiply(a: Array, b: Array) -> Array:
     _require_elementwise("multiply", a, b, "float", "int", "complex")
     if a.dtype.kind == "complex":
         with np.errstate(all="ignore"):
-            left, right = complex_numbers.parts(a.values), complex_numbers.parts(b.values)
-            return Array(a.dtype, complex_numbers.join(*complex_numbers.product(left, right)))
+            left, right = parts(a.values), parts(b.values)
+            return Array(a.dtype, join(*product(left, right)))
     return _rounded_once(np.multiply, a, b)
 
 

@@ -1,20 +1,103 @@
-"""An array of one dtype: its values, held exactly, and its storage bytes."""
+"""Arrays of one dtype: storage codes, values, and classes of numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .encoding import code_dtype, decode, encode
-from .errors import MalformedStorage, NotRepresentable, WrongCarrier
-from .formats import DType
-from .limits import require_shape
+from .errors import MalformedStorage, NotRepresentable, WrongCarrier, require_shape
+from .formats import DType, UnsupportedDType
 
-__all__ = ["Array"]
+# Storage codes <-> values.
+#
+# A code is the unsigned integer whose bits are stored; `decode` gives the value it stands for, in the carrier of the
+# dtype, and `encode` gives the code of a value. Both are exact: integer operations and scaling by powers of two.
+# Every NaN encodes to one code, the positive quiet NaN. Complex dtypes are encoded by component, in `array`.
+
+
+Codes = npt.NDArray[Any]
+Values = npt.NDArray[Any]
+
+
+_CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
+_NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
+"""What holds a code of so many bytes, in memory and in the byte order of this machine."""
+
+
+def code_dtype(dtype: DType) -> np.dtype[Any]:
+    """Return the little-endian unsigned numpy dtype that holds one code of `dtype`."""
+    return _CODES[dtype.storage_bytes]
+
+
+def nan_code(dtype: DType) -> int:
+    """Return the code every NaN of a float dtype is stored as."""
+    dtype = dtype.storage
+    exponent = ((1 << dtype.exponent_bits) - 1) << dtype.fraction_bits
+    quiet = 1 << (dtype.fraction_bits - 1) if dtype.has_infinity else (1 << dtype.fraction_bits) - 1
+    return exponent | quiet
+
+
+def decode(codes: Codes, dtype: DType) -> Values:
+    """Return the values of `codes`, in the same shape and in `dtype.carrier`. Any non-zero bool reads as true."""
+    if dtype.kind == "bool":
+        return np.asarray(codes != 0)
+    if dtype.is_narrow:
+        return _decode_narrow(codes.astype(np.int32), dtype)
+    return codes.astype(_NATIVE[dtype.storage_bytes]).view(dtype.carrier)
+
+
+def encode(values: Values, dtype: DType) -> Codes:
+    """Return the codes of `values`, each exactly a value of `dtype`, in the same shape."""
+    if dtype.kind == "bool":
+        codes = values.astype(np.uint8)
+    elif dtype.is_narrow:
+        with np.errstate(all="ignore"):  # a signaling NaN in the carrier is no fault
+            codes = _encode_narrow(values, dtype)
+    else:
+        codes = np.array(values, dtype.carrier, order="C").view(_NATIVE[dtype.storage_bytes])
+    if dtype.kind == "float":
+        codes[np.isnan(values)] = nan_code(dtype)
+    return codes.astype(code_dtype(dtype), copy=False)
+
+
+def _decode_narrow(codes: Codes, dtype: DType) -> Values:
+    negative = (codes >> (dtype.bits - 1)) & 1
+    exponent = (codes >> dtype.fraction_bits) & ((1 << dtype.exponent_bits) - 1)
+    fraction = codes & ((1 << dtype.fraction_bits) - 1)
+
+    significand = fraction + np.where(exponent > 0, 1 << dtype.fraction_bits, 0)
+    scale = np.maximum(exponent, 1) - dtype.bias - dtype.fraction_bits  # integers
+    magnitude = np.ldexp(significand.astype(np.float64), scale)
+
+    if dtype.has_infinity:
+        special = exponent == (1 << dtype.exponent_bits) - 1
+        magnitude = np.where(special, np.where(fraction == 0, np.inf, np.nan), magnitude)
+    else:
+        magnitude = np.where((codes & 0x7F) == nan_code(dtype), np.nan, magnitude)
+    return np.copysign(magnitude, np.where(negative, -1.0, 1.0)).astype(np.float32)
+
+
+def _encode_narrow(values: Values, dtype: DType) -> Codes:
+    magnitude = np.abs(values.astype(np.float64))
+    finite = np.where(magnitude <= dtype.max_finite, magnitude, 0.0)
+    _, exponent = np.frexp(finite)
+    exponent = np.maximum(exponent - 1, dtype.min_exponent)  # integers
+    significand = np.ldexp(finite, dtype.fraction_bits - exponent).astype(np.int64)
+    # The leading bit of a normal significand carries into the exponent field, which therefore starts one lower.
+    code = np.where(finite == 0.0, 0, significand + ((exponent - dtype.min_exponent) << dtype.fraction_bits))
+    if dtype.has_infinity:
+        infinity = ((1 << dtype.exponent_bits) - 1) << dtype.fraction_bits
+        code = np.where(np.isinf(magnitude), infinity, code)
+    code = np.where(np.signbit(values), code | (1 << (dtype.bits - 1)), code)
+    return np.asarray(code).astype(code_dtype(dtype))
+
+
+# An array of one dtype: its values, held exactly, and its storage bytes.
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -84,3 +167,52 @@ def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Whether each pair of numbers is equal, exactly, as Python compares, or both NaN."""
     equal = np.asarray(a.astype(object) == b.astype(object), bool)
     return np.asarray(equal | ((a != a) & (b != b)))
+
+
+# Which numbers are zero, subnormal, normal, infinite or NaN, and of which sign.
+#
+# IEEE 754-2019 clause 5.7.2 ("class"), for the formats of runtime spec Appendix B. fp8_e4m3 has no infinite numbers.
+# The storage of tf32 is fp32 (AMB-RT-28) and is classified as that.
+
+
+class Category(IntEnum):
+    """What kind of number a floating-point number is."""
+
+    ZERO = 0
+    SUBNORMAL = 1
+    NORMAL = 2
+    INFINITE = 3
+    NAN = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classification:
+    """For each element its `Category`, as uint8, and whether its sign bit is set (of zeros and NaN too)."""
+
+    categories: npt.NDArray[np.uint8]
+    negative: npt.NDArray[np.bool_]
+
+
+def classify(array: Array) -> Classification:
+    """Classify every element of a float array; same shape.
+
+    A complex array gets one axis more, at the end: the class of the real part, then of the imaginary part.
+    Raises `UnsupportedDType` for integers and bool, which have no such classes.
+    """
+    if array.dtype.kind == "complex":
+        component, values = array.dtype.component, np.stack([array.values.real, array.values.imag], axis=-1)
+    elif array.dtype.kind == "float":
+        component, values = array.dtype.storage, array.values
+    else:
+        raise UnsupportedDType("classify", array.dtype)
+    return Classification(_categories(values, component.min_normal), np.asarray(np.signbit(values)))
+
+
+def _categories(values: npt.NDArray[Any], min_normal: float) -> npt.NDArray[np.uint8]:
+    magnitude = np.abs(values)
+    category = np.full(np.shape(values), Category.NORMAL, np.uint8)
+    category[magnitude < np.array(min_normal, magnitude.dtype)] = Category.SUBNORMAL
+    category[magnitude == 0.0] = Category.ZERO
+    category[np.isinf(magnitude)] = Category.INFINITE
+    category[np.isnan(magnitude)] = Category.NAN
+    return category

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .errors import InvalidArgument, MalformedTree
+from .errors import MOST_AXES, InvalidArgument, MalformedTree
 from .formats import DTYPES, DType
-from .limits import MOST_AXES
 from .trees import Tree
-
-__all__ = ["Reader", "dtype_name", "extents", "one_of", "real", "switch", "text", "tree", "whole"]
 
 Reader: TypeAlias = Callable[[str, str, Any], Any]
 

@@ -14,11 +14,9 @@ from .attributes import Reader, dtype_name, extents, one_of, real, switch, tree,
 from .errors import InvalidArgument
 from .formats import DType
 from .matmul import matmul
+from .reductions import softmax
 from .rounding import Overflow, cast
-from .softmax import softmax
 from .trees import FOLD, Tree
-
-__all__ = ["OPERATIONS", "READERS", "Entry", "evaluate", "read_attributes"]
 
 Results: TypeAlias = tuple[Array, ...]
 

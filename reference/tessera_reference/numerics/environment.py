@@ -14,8 +14,6 @@ import numpy as np
 from .errors import UnsuitableEnvironment
 from .formats import DTYPES, DType
 
-__all__ = ["check_environment"]
-
 
 def check_environment() -> None:
     """Raise `UnsuitableEnvironment`, naming each departure, unless arithmetic rounds to nearest, subnormals and all."""

@@ -1,8 +1,4 @@
-"""The dtypes of the specifications: what each one's values are and how they are held.
-
-Runtime spec Appendix B (ids), language spec section 2.2 (names), canon of arithmetic ("formats", "accumulators").
-A narrow float is held in a wider numpy type, its *carrier*, in which every value of it is exact.
-"""
+"""The dtypes of the specifications: what the values of each are and how they are held."""
 
 from __future__ import annotations
 
@@ -11,18 +7,31 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .failure import NumericsFailure, shown
+# The base of the arithmetic's errors, and how messages quote a value.
 
-__all__ = [
-    "DTYPES",
-    "DType",
-    "Kind",
-    "UnknownDType",
-    "UnknownDTypeId",
-    "UnsupportedDType",
-    "dtype",
-    "dtype_of_abi_id",
-]
+
+_LONGEST_SHOWN = 200
+"""Characters of a value that a message quotes."""
+
+
+def shown(value: object) -> str:
+    """Return how a message quotes a value, whatever it is: its representation, shortened where it is long."""
+    try:
+        quoted = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, lists a thousand deep
+        return f"a value of type {type(value).__name__} too long to be shown"
+    return quoted if len(quoted) <= _LONGEST_SHOWN else quoted[:_LONGEST_SHOWN] + "..."
+
+
+class NumericsFailure(Exception):
+    """Base of everything raised on purpose by `tessera_reference.numerics`."""
+
+
+# The dtypes of the specifications: what each one's values are and how they are held.
+#
+# Runtime spec Appendix B (ids), language spec section 2.2 (names), canon of arithmetic ("formats", "accumulators"). A
+# narrow float is held in a wider numpy type, its *carrier*, in which every value of it is exact.
+
 
 Kind: TypeAlias = Literal["float", "int", "bool", "complex"]
 

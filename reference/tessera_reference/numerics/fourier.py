@@ -18,16 +18,14 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from . import complex_numbers
+from . import arithmetic
 from . import libmp as mp
 from .array import Array
-from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge, UnsupportedDType
-from .formats import DTYPES, DType
+from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge
+from .formats import DTYPES, DType, UnsupportedDType
 from .rounding import cast, round_exact
 from .trees import pairwise
 from .ziv import rational
-
-__all__ = ["Norm", "fft", "ifft", "result_dtype", "twiddles"]
 
 Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 Values: TypeAlias = npt.NDArray[Any]
@@ -64,7 +62,7 @@ def result_dtype(dtype: DType) -> DType:
 
 
 @lru_cache(8)
-def twiddles(n: int, component: DType) -> complex_numbers.Parts:
+def twiddles(n: int, component: DType) -> arithmetic.Parts:
     """Return the real and imaginary parts of exp(-2 pi i m / n), m < n, each correctly rounded to `component`.
 
     They are +0, +-1/2 and +-1 exactly where the value is.
@@ -97,21 +95,19 @@ def _transform(operation: str, x: Array, norm: Norm, unscaled: Norm, inverse: bo
     result = np.empty(flat.shape, x.dtype.carrier)
     with np.errstate(all="ignore"):
         for rows, outputs in _chunks(*flat.shape):
-            result[rows, outputs] = complex_numbers.join(*_outputs(flat[rows], outputs, turned))
+            result[rows, outputs] = arithmetic.join(*_outputs(flat[rows], outputs, turned))
         if norm != unscaled:
             factor = _scale(n, norm, component)
-            result = complex_numbers.join(result.real * factor, result.imag * factor)
+            result = arithmetic.join(result.real * factor, result.imag * factor)
     return Array(x.dtype, result.reshape(x.shape))
 
 
-def _outputs(x: Values, outputs: slice, turned: complex_numbers.Parts) -> complex_numbers.Parts:
+def _outputs(x: Values, outputs: slice, turned: arithmetic.Parts) -> arithmetic.Parts:
     """Return the sums of x[j] * w[jk mod n] for k in `outputs`: (rows, n) to (rows, outputs)."""
     n = x.shape[-1]
     steps = np.arange(n)[:, None] * np.arange(outputs.start, outputs.stop) % n
     operands = x.T[:, :, None]
-    terms = complex_numbers.product(
-        complex_numbers.parts(operands), (turned[0][steps][:, None], turned[1][steps][:, None])
-    )
+    terms = arithmetic.product(arithmetic.parts(operands), (turned[0][steps][:, None], turned[1][steps][:, None]))
     real, imaginary = (pairwise(part, 0) for part in terms)
     return real, imaginary
 

@@ -15,17 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import complex_numbers
+from . import arithmetic as complex_numbers
 from .array import Array
-from .errors import DTypeMismatch, InvalidArgument, ShapeMismatch, UnsupportedDType
-from .formats import DType
-from .limits import require_room
+from .errors import DTypeMismatch, InvalidArgument, ShapeMismatch, require_room
+from .formats import DType, UnsupportedDType
 from .matmul_kernel import left_fold_product
 from .node_arithmetic import NodeArithmetic, Term
 from .rounding import cast, round_operand
 from .trees import FOLD, Tree
-
-__all__ = ["matmul"]
 
 Values: TypeAlias = npt.NDArray[Any]
 

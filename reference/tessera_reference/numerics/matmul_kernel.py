@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["left_fold_product"]
-
 Values: TypeAlias = npt.NDArray[Any]
 Fold: TypeAlias = Callable[[Values, Values, Values], None]
 

@@ -15,27 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .array import Array
-from .errors import DTypeMismatch, ShapeMismatch
+from .errors import DTypeMismatch, ShapeMismatch, broadcast_shape, require_room, require_shape
 from .formats import DTYPES, DType
-from .limits import broadcast_shape, require_room, require_shape
 from .reductions import checked_axis
 from .rounding import cast
-
-__all__ = [
-    "Selection",
-    "Stretch",
-    "broadcast",
-    "chosen",
-    "concatenated",
-    "gathered",
-    "index_problem",
-    "padded",
-    "positions",
-    "reshaped",
-    "scattered",
-    "sliced",
-    "updated",
-]
 
 Values: TypeAlias = npt.NDArray[Any]
 

@@ -1,29 +1,213 @@
-"""How one node of a reduction tree computes: a declared model.
-
-Canon of arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, and its
-bits must be those that the two give. Covered are the fused multiply-adds of processors and the adders of published
-tensor cores, which align their terms to the largest one, drop what falls off, and round once (Fasi, Higham, Mikaitis
-and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science, 2021).
-"""
+"""How one node of a reduction tree computes, in any of IEEE 754's rounding modes and exactly: a declared model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from math import prod
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from . import complex_numbers
-from .errors import InvalidArgument, UnknownDType, UnsupportedDType
-from .exact_nodes import Product, Term, exact_product, exact_sum
-from .formats import DTYPES, DType, dtype
-from .rounding_modes import ROUNDINGS, Rounding, round_in_mode, sum_to_odd
+from . import arithmetic
+from .errors import InvalidArgument, broadcast_shape
+from .formats import DTYPES, DType, UnknownDType, UnsupportedDType, dtype
 
-__all__ = ["NodeArithmetic", "Product", "Term"]
+# Rounding to a float dtype in each of IEEE 754's modes, for declared arithmetics; `rounding` has the canon's own.
+#
+# For float64 arrays to every dtype but fp64, and for single numbers, as multiples of a power of two, to every dtype.
+# A result too large becomes infinity, or the largest finite value where the mode rounds toward it, or saturates in
+# fp8.
+
+
+Rounding: TypeAlias = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+
+
+def round_in_mode(values: Float64s, dtype: DType, rounding: Rounding) -> npt.NDArray[np.float32]:
+    """Round float64 `values`, taken as exact, to a `dtype` of at most 32 bits; same shape, as float32."""
+    dtype = dtype.storage
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(values)
+        quantum = np.maximum(exponent - 1, dtype.min_exponent) - dtype.fraction_bits  # integers
+        rounded = np.ldexp(_whole(np.ldexp(values, -quantum), rounding), quantum)
+        rounded = np.copysign(rounded, values)  # a zero keeps the sign of what became zero
+        above, below = _beyond(dtype, rounding, False), _beyond(dtype, rounding, True)
+        beyond = np.where(np.isinf(values), infinity(dtype), np.where(values < 0, -below, above))
+        too_large = np.abs(rounded) > dtype.max_finite
+        return np.where(too_large, np.copysign(beyond, values), rounded).astype(np.float32)
+
+
+def round_multiple(multiple: int, exponent: int, dtype: DType, rounding: Rounding) -> float:
+    """Round `multiple` * 2**`exponent`, which is not 0, to any float dtype."""
+    dtype = dtype.storage
+    size, negative = abs(multiple), multiple < 0
+    quantum = max(size.bit_length() - 1 + exponent, dtype.min_exponent) - dtype.fraction_bits
+    dropped = quantum - exponent
+    kept, rest, half = size << max(-dropped, 0), 0, 1
+    if dropped > 0:
+        kept, rest, half = size >> dropped, size & ((1 << dropped) - 1), 1 << (dropped - 1)
+    if _goes_up(kept, rest, half, negative, rounding):
+        kept += 1
+    too_large = kept.bit_length() - 1 + quantum > dtype.max_exponent or math.ldexp(kept, quantum) > dtype.max_finite
+    result = _beyond(dtype, rounding, negative) if too_large else math.ldexp(kept, quantum)
+    return -result if negative else result
+
+
+def sum_to_odd(a: Float64s, b: Float64s) -> Float64s:
+    """Return a + b, an inexact sum going to the neighbour with an odd significand; sums must not overflow.
+
+    Rounding that, in any mode, to a type of at most 51 bits gives what rounding the exact sum would give: the odd last
+    bit keeps the value on its own side of every number and midpoint of that type (Boldo and Melquiond, 2008).
+    """
+    with np.errstate(all="ignore"):
+        total = a + b
+        of_b = total - a
+        error = (a - (total - of_b)) + (b - of_b)  # exact (Knuth's two-sum)
+        even = (total.view(np.int64) & 1) == 0
+        inexact = np.isfinite(total) & (error != 0)
+        toward = np.where(error > 0, np.inf, -np.inf)
+        return np.where(inexact & even, np.nextafter(total, toward), total)
+
+
+def _whole(values: Float64s, rounding: Rounding) -> Float64s:
+    if rounding == "nearest_even":
+        return np.rint(values)
+    if rounding == "up":
+        return np.ceil(values)
+    if rounding == "down":
+        return np.floor(values)
+    whole = np.trunc(values)
+    if rounding == "nearest_away":
+        return np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
+    return whole
+
+
+def _goes_up(kept: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
+    """Whether the magnitude is rounded away from zero: `rest` of `2 * half` lies beyond `kept`."""
+    if rounding == "nearest_even":
+        return rest > half or (rest == half and kept % 2 == 1)
+    if rounding == "nearest_away":
+        return rest >= half
+    return rest > 0 and rounding == ("down" if negative else "up")
+
+
+def _beyond(dtype: DType, rounding: Rounding, negative: bool) -> float:
+    """Return what the magnitude of a finite result too large for `dtype` becomes."""
+    toward_largest = rounding == "toward_zero" or rounding == ("up" if negative else "down")
+    return dtype.max_finite if toward_largest else infinity(dtype)
+
+
+def infinity(dtype: DType) -> float:
+    """Return what a positive result that is infinite becomes: in fp8 the largest finite value."""
+    return dtype.max_finite if dtype.bits == 8 else math.inf
+
+
+# Sums and products of any number of terms, exact until their one rounding; element by element, on whole numbers.
+#
+# This is the plain definition of a fused node. Every finite float is a whole multiple of 2**-1074, and every product
+# of two is one of 2**-2148, so that a sum of such terms is a sum of Python integers.
+
 
 Values: TypeAlias = npt.NDArray[Any]
+
+
+class Product(NamedTuple):
+    """The exact products a * b of two arrays, which broadcast; not yet rounded."""
+
+    a: Values
+    b: Values
+
+
+Term: TypeAlias = Values | Product
+Factors: TypeAlias = tuple[float, float]
+
+_UNIT = -2148
+"""Sums are counted in 2**_UNIT."""
+
+
+def exact_sum(terms: Sequence[Term], dtype: DType, rounding: Rounding, alignment_bits: int | None = None) -> Values:
+    """Add the terms element by element and round once; in `dtype.carrier`.
+
+    With `alignment_bits`, each term is first truncated toward zero to a multiple of 2**(e - alignment_bits), e being
+    the exponent of the largest, as a tensor core's adder does.
+    """
+    pairs = [term if isinstance(term, Product) else Product(term, np.ones((), term.dtype)) for term in terms]
+    return _each(pairs, dtype, lambda numbers: _sum(numbers, dtype, rounding, alignment_bits))
+
+
+def exact_product(factors: Sequence[Values], dtype: DType, rounding: Rounding) -> Values:
+    """Multiply the factors element by element and round once; in `dtype.carrier`."""
+    pairs = [Product(factor, np.ones((), factor.dtype)) for factor in factors]
+    return _each(pairs, dtype, lambda numbers: _product([x for x, _ in numbers], dtype, rounding))
+
+
+def _each(terms: Sequence[Product], dtype: DType, node: Callable[[tuple[Factors, ...]], float]) -> Values:
+    """Apply `node` to the numbers at each place of the terms, which broadcast."""
+    shape = broadcast_shape("exact node", *(factor.shape for term in terms for factor in term))
+    columns = [zip(_listed(term.a, shape), _listed(term.b, shape), strict=True) for term in terms]
+    return np.array([node(numbers) for numbers in zip(*columns, strict=True)], dtype.carrier).reshape(shape)
+
+
+def _listed(values: Values, shape: tuple[int, ...]) -> list[float]:
+    numbers: list[float] = np.broadcast_to(values, shape).reshape(-1).tolist()
+    return numbers
+
+
+def _sum(terms: Iterable[Factors], dtype: DType, rounding: Rounding, alignment_bits: int | None) -> float:
+    finite: list[int] = []
+    special: list[float] = []  # zeros, infinities, NaN
+    for a, b in terms:
+        if a != 0 and b != 0 and math.isfinite(a) and math.isfinite(b):
+            finite.append(_in_units(a) * _in_units(b))
+        else:
+            special.append(a * b)
+    if not all(math.isfinite(x) for x in special):
+        return _held(sum(special), dtype)
+    if alignment_bits is not None and finite:
+        grid = max(abs(term).bit_length() for term in finite) - 1 - alignment_bits
+        finite = [_truncated(term, grid) for term in finite]
+    total = sum(finite)
+    if total != 0:
+        return round_multiple(total, _UNIT, dtype, rounding)
+    if rounding == "down":  # IEEE 754-2019, 6.3: a zero sum is -0, unless every term is +0
+        return -0.0 if finite or any(math.copysign(1, x) < 0 for x in special) else 0.0
+    return 0.0 if finite or any(math.copysign(1, x) > 0 for x in special) else -0.0
+
+
+def _product(factors: Sequence[float], dtype: DType, rounding: Rounding) -> float:
+    if all(x != 0 and math.isfinite(x) for x in factors):
+        return round_multiple(prod(map(_in_units, factors)), len(factors) * _UNIT // 2, dtype, rounding)
+    return _held(prod(x if x == 0 or not math.isfinite(x) else math.copysign(1, x) for x in factors), dtype)
+
+
+def _held(special: float, dtype: DType) -> float:
+    return math.copysign(infinity(dtype), special) if math.isinf(special) else special
+
+
+def _in_units(x: float) -> int:
+    """Return a finite float as a multiple of 2**-1074."""
+    numerator, denominator = x.as_integer_ratio()
+    return numerator << (-_UNIT // 2 - denominator.bit_length() + 1)
+
+
+def _truncated(term: int, grid: int) -> int:
+    """Drop, toward zero, the bits of less weight than 2**`grid`, if any are."""
+    size = abs(term) >> max(grid, 0) << max(grid, 0)
+    return -size if term < 0 else size
+
+
+# How one node of a reduction tree computes: a declared model.
+#
+# Canon of arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, and
+# its bits must be those that the two give. Covered are the fused multiply-adds of processors and the adders of
+# published tensor cores, which align their terms to the largest one, drop what falls off, and round once (Fasi,
+# Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science, 2021).
+
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "product": ("rounded", "fused"),
@@ -128,8 +312,8 @@ class NodeArithmetic:
         if self.accumulator.kind == "int":
             return _left_fold(np.add, terms)
         if self.accumulator.kind == "complex":
-            parts, component = [complex_numbers.parts(_values(term)) for term in terms], self._of_component()
-            return complex_numbers.join(*(component.add(part) for part in zip(*parts, strict=True)))
+            parts, component = [arithmetic.parts(_values(term)) for term in terms], self._of_component()
+            return arithmetic.join(*(component.add(part) for part in zip(*parts, strict=True)))
         if len(terms) == 2 and all(isinstance(term, Product) for term in terms):
             terms = [self.settle(terms[0]), terms[1]]
         return self._flushed(self._sum(terms))
@@ -145,10 +329,10 @@ class NodeArithmetic:
             return self._flushed(self._product(factors))
         if len(factors) > 2:
             raise UnsupportedDType("a fused product of three or more", self.accumulator)
-        (a, b), (c, d) = map(complex_numbers.parts, factors)
+        (a, b), (c, d) = map(arithmetic.parts, factors)
         component = self._of_component()
         ac, bd, ad, bc = (component.multiply(pair) for pair in ((a, c), (b, d), (a, d), (b, c)))
-        return complex_numbers.join(component.add([ac, np.negative(bd)]), component.add([ad, bc]))
+        return arithmetic.join(component.add([ac, np.negative(bd)]), component.add([ad, bc]))
 
     def settle(self, term: Term) -> Values:
         """Round to the accumulator what no node has rounded: a product, or a leaf that is a whole tree."""
@@ -244,5 +428,5 @@ def _zero_signed(total: Values, terms: Sequence[Values], rounding: Rounding) -> 
 def _flushed(values: Values, dtype: DType) -> Values:
     """Turn the subnormals of `dtype` into zeros of their sign."""
     if dtype.kind == "complex":
-        return complex_numbers.join(*(_flushed(part, dtype.component) for part in complex_numbers.parts(values)))
+        return arithmetic.join(*(_flushed(part, dtype.component) for part in arithmetic.parts(values)))
     return np.where(np.abs(values) < dtype.min_normal, np.copysign(values.dtype.type(0), values), values)

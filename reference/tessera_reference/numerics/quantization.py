@@ -21,11 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .array import Array
-from .errors import InvalidArgument, NonFinite, ShapeMismatch, UnsupportedDType
-from .formats import DTYPES, DType
+from .errors import InvalidArgument, NonFinite, ShapeMismatch
+from .formats import DTYPES, DType, UnsupportedDType
 from .rounding import round_to
-
-__all__ = ["WIRE_FORMATS", "Feedback", "Quantized", "TopK", "dequantize", "error_feedback", "quantize", "top_k"]
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
 

@@ -1,9 +1,6 @@
-"""Reductions along one axis: sum, prod, mean, max, min, argmax, logsumexp.
+"""Reductions along one axis.
 
-Language spec sections 5, 10 and 15; canon of arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
-Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or a `tree`
-argument, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
-"""
+Sum, prod, mean, max, min, argmax, logsumexp, softmax; Kahan's sum where it is selected."""
 
 from __future__ import annotations
 
@@ -13,34 +10,57 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import complex_numbers
+from . import arithmetic as complex_numbers
+from .arithmetic import larger, largest, smaller
 from .array import Array
-from .compensated import kahan
 from .elementary import exp, log
-from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, UnsupportedDType
-from .formats import DTYPES, DType
-from .limits import require_room
+from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, require_room
+from .formats import DTYPES, DType, UnsupportedDType
 from .node_arithmetic import NodeArithmetic
-from .ordering import larger, smaller
 from .rounding import cast, round_to
 from .trees import FOLD, PAIRWISE, Combine, Tree, fold, pairwise
 
-__all__ = [
-    "Order",
-    "add_up",
-    "argmax",
-    "checked_axis",
-    "divided",
-    "extreme",
-    "logsumexp",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "sum",
-]
+# Kahan's compensated sum, used only where it is selected (canon of arithmetic, "sums").
+
 
 Values: TypeAlias = npt.NDArray[Any]
+
+
+def kahan(values: Values, axis: int = -1) -> Values:
+    """Add along `axis`, which is dropped, carrying each rounding error into the next addition; of nothing, +0.
+
+    s = x[0], c = +0; for each next x: y = x - c; t = s + y; c = (t - s) - y, or +0 where t is not finite, so that an
+    infinite sum stays infinite; s = t. Every step is rounded in the type of `values`; complex numbers by component.
+    """
+    row = np.moveaxis(np.asarray(values), axis, 0)
+    if row.size == 0:
+        return np.zeros(row.shape[1:], row.dtype)
+    total, error = row[0, ...], np.zeros(row.shape[1:], row.dtype)
+    with np.errstate(all="ignore"):
+        for k in range(1, row.shape[0]):
+            corrected = np.asarray(row[k, ...] - error)
+            following = np.asarray(total + corrected)
+            error = _where_finite(following, np.asarray((following - total) - corrected))
+            total = following
+    return total
+
+
+def _where_finite(total: Values, error: Values) -> Values:
+    """Return the components of `error` where those of `total` are finite, else +0."""
+    if error.dtype.kind == "c":
+        result = np.empty_like(error)
+        result.real, result.imag = _where_finite(total.real, error.real), _where_finite(total.imag, error.imag)
+        return result
+    return np.where(np.isfinite(total), error, np.zeros((), error.dtype))
+
+
+# Reductions along one axis: sum, prod, mean, max, min, argmax, logsumexp.
+#
+# Language spec sections 5, 10 and 15; canon of arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
+# Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or a `tree`
+# argument, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
+
+
 Node: TypeAlias = Callable[[list[Any]], Values]
 Order: TypeAlias = Literal["tree", "kahan"]
 """How a sum is ordered: by a tree, or from first to last with Kahan's compensation."""
@@ -221,3 +241,23 @@ def _max_or_min(operation: str, x: Array, axis: int, keepdims: bool, combine: Co
 
 def _result(reduced: Array, axis: int, keepdims: bool) -> Array:
     return Array(reduced.dtype, np.expand_dims(reduced.values, axis)) if keepdims else reduced
+
+
+# softmax, subtracting the maximum (language spec sections 5, 10 and 15; canon of arithmetic, "softmax").
+
+
+def softmax(x: Array, axis: int = -1, *, tree: Tree | None = None) -> Array:
+    """Return exp(x - max) / sum(exp(x - max)) along `axis`; same shape and dtype. Floats only.
+
+    Computed in the accumulator type, exp correctly rounded, the sum over the canonical tree or another; one final
+    rounding (LANG-10-03, LANG-15-07, AMB-LANG-75). A row that holds NaN or +inf, or -inf only, is NaN.
+    Raises `AxisOutOfRange` and `EmptyAxis`, both `ShapeMismatch`, and `LeafCount`.
+    """
+    if x.dtype.kind != "float":
+        raise UnsupportedDType("softmax", x.dtype)
+    axis = checked_axis("softmax", x, axis, empty=False)
+    with np.errstate(all="ignore"):
+        maximum = np.expand_dims(largest(x.values, axis), axis)
+        exponentials = exp(x.values - maximum, x.dtype.accumulator)
+        total = np.expand_dims(add_up(exponentials, axis, tree, x.dtype.accumulator), axis)
+        return Array(x.dtype, round_to(exponentials / total, x.dtype))

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .array import Array
-from .errors import InvalidArgument, UnsupportedDType
-from .formats import DTYPES, DType
-
-__all__ = ["Overflow", "cast", "require_overflow", "round_exact", "round_operand", "round_to"]
+from .errors import InvalidArgument
+from .formats import DTYPES, DType, UnsupportedDType
 
 Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 Values: TypeAlias = npt.NDArray[Any]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import calls  # noqa: F401, registers the functions
-from .entries import FUNCTIONS
-from .state import State
-
-__all__ = ["Runtime"]
+from . import calls, collective_calls, extensions  # noqa: F401, register the functions
+from .state import FUNCTIONS, State
 
 
 class Runtime(State):

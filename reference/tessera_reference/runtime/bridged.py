@@ -1,32 +1,48 @@
-"""A runtime whose calls reach an endpoint as messages, too (Host - IO_CPU document, D2; AMB-HIO-63 to -66).
-
-Each call is first the runtime's own, which checks it and queues its work; one that succeeds is then expressed by
-messages. So a host program runs once, and what its copies to the host brought can be compared. Messages are sent in the
-order of calls, which is one that streams and events allow. A call that messages cannot express answers
-TESS_ERR_UNSUPPORTED and is kept in `gaps`; what follows it is no longer the same on both sides.
-"""
+"""Runtimes and host programs whose calls also reach an endpoint as messages (Host - IO_CPU document, D2)."""
 
 # ruff: noqa: N802, N803, the names are those of the C API
 
+# ruff: noqa: N802, N803, the names are those of the C API
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, NamedTuple
 
-from ..abi.enumerations import CopyKind
-from ..abi.status import Status
-from ..host_io.bridge import Bridge, Code, LaunchArguments
+import numpy as np
+
+from ..abi.fatbin import KernelParameter, read, write
+from ..abi.parameters import ParameterValue, pack
+from ..abi.status import CopyKind, Failure, MemKind, Status, invalid
+from ..compilation.extents import as_kernel, shapes_of
+from ..compilation.images import BINARIES, Extras, image_of_graph, targets_named
+from ..host_io.bridge import Bridge, Code, Exchange, LaunchArguments
 from ..host_io.endpoint import Endpoint
 from ..host_io.errors import ErrorCode, RequestFailed
+from ..ir.module import Function, Module
+from ..ir.targets import DEFAULT
+from ..ir.types import Scalar, Tensor
+from ..language import compile_source
+from ..levels.execution import for_shapes
+from ..mesh.axes import MeshAxes
 from ..mesh.topology import Topology
+from ..numerics.array import Array
+from ..numerics.formats import dtype
+from ..schedule.options import Options
 from .api import Runtime
-from .capture import capture_of
-from .launch_arguments import argument_bytes, extents_of, scalars_of, tensors_of
-from .launches import LaunchConfig
-from .modules import Kernel
-from .pointers import host_bytes
+from .events import capture_of
+from .launches import Kernel, LaunchConfig, argument_bytes, extents_of, scalars_of, tensors_of
+from .memory import host_bytes
 
-__all__ = ["NOT_EXPRESSED", "BridgedRuntime", "Received"]
+# A runtime whose calls reach an endpoint as messages, too (Host - IO_CPU document, D2; AMB-HIO-63 to -66).
+#
+# Each call is first the runtime's own, which checks it and queues its work; one that succeeds is then expressed by
+# messages. So a host program runs once, and what its copies to the host brought can be compared. Messages are sent in
+# the order of calls, which is one that streams and events allow. A call that messages cannot express answers
+# TESS_ERR_UNSUPPORTED and is kept in `gaps`; what follows it is no longer the same on both sides.
+
 
 NOT_EXPRESSED: Mapping[str, bool] = {
     "tessAllGather": False,
@@ -160,3 +176,227 @@ def _refusing(function: str, has_output: bool) -> Callable[..., Any]:
 
 for _name, _has_output in NOT_EXPRESSED.items():
     setattr(BridgedRuntime, _name, _refusing(_name, _has_output))
+
+# Host programs that run once, by the runtime and by messages, and whether both brought the same bytes (D2).
+#
+# A program allocates, initializes, copies, launches and reads back; ranks have inputs of their own. The two examples
+# are those of `host_io.runtime_frames`: attention, and fills without a kernel.
+
+
+RANKS = 2
+LENGTH = 13
+"""Rows of the tensors of attention: a prime."""
+
+ATTENTION = """module demo {
+  func attention(
+    Q: tensor<Lx64xfp32>,
+    K: tensor<Lx64xfp32>,
+    V: tensor<Lx64xfp32>
+  ) -> tensor<Lx64xfp32> {
+    let scores: tensor<LxLxfp32> = op.matmul(Q, op.transpose(K)) * 0.125;
+    let weights: tensor<LxLxfp32> = op.softmax(scores) @{axis=-1};
+    return op.matmul(weights, V);
+  }
+}
+"""
+"""`examples/attention.tsr`, without the comment above it."""
+EXAMPLES = ("attention", "fill")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What was read back to the host, by the runtime and by messages."""
+
+    name: str
+    own: bytes
+    by_messages: bytes
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Frames with their answers, what was read back, and calls that messages did not express."""
+
+    exchanges: Sequence[Exchange]
+    outputs: Sequence[Output]
+    gaps: Sequence[str]
+
+    @property
+    def equal(self) -> bool:
+        """Whether messages expressed every call and brought the bits of the runtime's own path."""
+        return not self.gaps and all(each.own == each.by_messages for each in self.outputs)
+
+
+def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+    """The image of a function alone, as a kernel, for parameters of these shapes. Raises `Rejection`.
+
+    It is without machine code, which no PE of an endpoint runs and which is there only where LLVM is installed.
+    """
+    specialized = for_shapes(module, function, shapes)
+    made, _ = as_kernel(specialized, specialized.functions[function.name])
+    fatbin = read(image_of_graph([made], targets_named([DEFAULT]), Options(), Extras()))
+    kept = tuple(each for each in fatbin.sections if each.kind not in BINARIES.values())
+    return write(replace(fatbin, sections=kept))
+
+
+def counted(function: Function, extents: Mapping[str, int], rank: int) -> dict[str, Array]:
+    """Inputs of one rank that every dtype of 8 bits or more has exactly; open dimensions have these extents.
+
+    Raises `NumericsFailure` for a dtype that has not these numbers, and `Failure` for a dimension that has no extent.
+    """
+    made = {}
+    for place, each in enumerate(function.parameters):
+        type_ = each.type
+        if isinstance(type_, Tensor):
+            shape = tuple(_extent(function, extent, extents) for extent in type_.shape)
+            numbers = (np.arange(prod(shape)) * 7919 + 104729 * rank + 31 * place) % 251 - 125
+            scaled = numbers / 64 if type_.dtype.kind in ("float", "complex") else numbers
+            made[each.name] = Array.checked(
+                type_.dtype, (numbers > 0 if type_.dtype.kind == "bool" else scaled).reshape(shape)
+            )
+        elif isinstance(type_, Scalar):
+            made[each.name] = Array.checked(type_.dtype, extents.get(each.name, 1))
+    return made
+
+
+def _extent(function: Function, extent: int | str, extents: Mapping[str, int]) -> int:
+    if isinstance(extent, int):
+        return extent
+    if extent not in extents:
+        raise invalid("host-io", f"no extent {extent} of {function.name}", "a number for each of its open dimensions")
+    return extents[extent]
+
+
+def run_example(name: str, endpoint: Endpoint) -> Comparison:
+    """Run an example. Raises `Failure` for a name that none has."""
+    if name == "fill":
+        return _fill(endpoint)
+    if name != "attention":
+        raise invalid("host_io.runtime_frames", f"program {name!r:.100}", " or ".join(EXAMPLES))
+    module = compile_source(ATTENTION).module
+    function = module.functions["attention"]
+    image = image_of(module, function, dict.fromkeys("QKV", (LENGTH, 64)))
+    inputs = [counted(function, {"L": LENGTH}, rank) for rank in range(RANKS)]
+    return run_kernel(endpoint, image, "attention", inputs)
+
+
+def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Mapping[str, Array]]) -> Comparison:
+    """Launch a kernel with the inputs of each rank; tensors that are none are zeros, and what it writes is read back.
+
+    Scalars are those of rank 0. Raises `Failure` for a call of the runtime that fails.
+    """
+    program = _HostProgram(endpoint, len(inputs))
+    with suppress(_NotExpressed):
+        module = program.call("tessModuleLoad", program.context, image, len(image))
+        kernel = program.call("tessKernelGet", module, name)
+        entry = next(each for each in read(image).metadata.kernels if each.name == name)
+        extents = {
+            name: int(each.values) for name, each in inputs[0].items() if not each.shape and each.dtype.kind == "int"
+        }
+        shapes = shapes_of(entry, extents)
+        contents = {each.name: _contents(each, shapes, inputs) for each in entry.parameters if each.type == "ptr"}
+        pointers = {name: program.tensor(each) for name, each in contents.items()}
+        values = [pointers.get(each.name) or _scalar(inputs[0][each.name]) for each in entry.parameters]
+        buffer = pack(entry.layout, values)
+        config = LaunchConfig((1, 1, 1))
+        program.call("tessLaunch", kernel, program.mesh, config, buffer, len(buffer), program.stream)
+        program.call("tessStreamSynchronize", program.stream)
+        for each in entry.parameters:
+            if each.written:
+                program.read_back(each.name, pointers[each.name], len(contents[each.name][0]))
+    return program.comparison()
+
+
+def _contents(
+    parameter: KernelParameter, shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[Mapping[str, Array]]
+) -> list[bytes]:
+    """The bytes of a tensor on each rank before the launch."""
+    nbytes = prod(shapes[parameter.name]) * dtype(str(parameter.dtype)).storage_bytes
+    return [each[parameter.name].to_bits() if parameter.name in each else bytes(nbytes) for each in inputs]
+
+
+def _scalar(array: Array) -> ParameterValue:
+    kinds: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "complex": complex}
+    value: ParameterValue = kinds[array.dtype.kind](array.values)
+    return value
+
+
+def _fill(endpoint: Endpoint) -> Comparison:
+    """Tensors of one value, of zeros and of part of another; a copy on the devices; no kernel."""
+    program = _HostProgram(endpoint, RANKS)
+    with suppress(_NotExpressed):
+        count, nbytes = 1009, 4 * 1009
+        first = program.tensor([np.full(count, 1.5 + rank, "<f4").tobytes() for rank in range(RANKS)])
+        second = program.tensor([bytes(nbytes)] * RANKS)
+        program.write(first + 7, b"\x2a" * 31)
+        program.call("tessMemcpyAsync", second + 400, first + 400, 1200, int(CopyKind.TESS_COPY_D2D), program.stream)
+        program.call("tessStreamSynchronize", program.stream)
+        program.read_back("first", first, nbytes)
+        program.read_back("second", second + 396, 1208)
+    return program.comparison()
+
+
+class _NotExpressed(Exception):
+    """A call that messages did not express: the program ends."""
+
+
+class _HostProgram:
+    """A host with a mesh of some ranks, and one of each rank alone, by which a rank gets bytes of its own."""
+
+    def __init__(self, endpoint: Endpoint, ranks: int) -> None:
+        self.runtime = BridgedRuntime(endpoint)
+        self.context = self.call("tessInit")
+        self.mesh = self.call("tessMeshCreate", self.context, list(range(ranks)), ranks, MeshAxes(dp=ranks))
+        self.stream = self.call("tessStreamCreate", self.mesh, 0)
+        self._alone = [self._stream_of(rank) for rank in range(ranks)]
+        self._outputs: list[Output] = []
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """The output of a call. Raises `Failure` where it failed, `_NotExpressed` where only its messages did."""
+        answer = getattr(self.runtime, name)(*arguments)
+        status, value = answer if isinstance(answer, tuple) else (answer, None)
+        if self.runtime.gaps:
+            raise _NotExpressed
+        if status is not Status.TESS_OK:
+            given, _, allowed = self.runtime.last_error.removeprefix(f"{name}: ").rpartition("; expected ")
+            raise Failure(status, name, given, allowed)
+        return value
+
+    def tensor(self, contents: Sequence[bytes]) -> int:
+        """Memory with these bytes on each rank."""
+        pointer: int = self.call("tessMalloc", self.mesh, len(contents[0]))
+        if len(set(contents)) == 1:
+            self.write(pointer, contents[0])
+        else:
+            for stream, data in zip(self._alone, contents, strict=True):
+                self.write(pointer, data, stream)
+        return pointer
+
+    def write(self, pointer: int, data: bytes, stream: int | None = None) -> None:
+        """Bytes to the ranks of a stream, or to every rank."""
+        on = self.stream if stream is None else stream
+        host = self.call("tessHostAlloc", len(data), int(MemKind.TESS_MEM_PINNED_HOST))
+        self.call("tessxHostWrite", host, data)
+        self.call("tessMemcpyAsync", pointer, host, len(data), int(CopyKind.TESS_COPY_H2D), on)
+        self.call("tessStreamSynchronize", on)
+        self.call("tessHostFree", host)
+
+    def read_back(self, name: str, pointer: int, nbytes: int) -> None:
+        """Bring the bytes of every rank to the host."""
+        for rank, stream in enumerate(self._alone):
+            host = self.call("tessHostAlloc", nbytes, int(MemKind.TESS_MEM_PINNED_HOST))
+            self.call("tessMemcpyAsync", host, pointer, nbytes, int(CopyKind.TESS_COPY_D2H), stream)
+            self.call("tessStreamSynchronize", stream)
+            own = bytes(self.call("tessxHostRead", host, nbytes))
+            self._outputs.append(Output(f"{name} of rank {rank}", own, self.runtime.received[-1].data))
+            self.call("tessHostFree", host)
+
+    def comparison(self) -> Comparison:
+        """What happened, once the program has ended."""
+        self.runtime.tessShutdown(self.context)
+        return Comparison(self.runtime.bridge.exchanges, self._outputs, self.runtime.gaps)
+
+    def _stream_of(self, rank: int) -> int:
+        """A stream of one rank alone."""
+        mesh = self.call("tessMeshCreate", self.context, [rank], 1, MeshAxes(dp=1))
+        stream: int = self.call("tessStreamCreate", mesh, 0)
+        return stream

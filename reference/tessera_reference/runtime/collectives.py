@@ -1,29 +1,119 @@
-"""Collectives on streams: a rendezvous for each group of ranks along an axis (runtime spec 4.6, 11, 13).
+"""Collectives on streams (runtime spec 4.6, 11, 13).
 
-A call of the C API issues a collective on every rank alike. Ranks that issue for themselves may disagree, which is
-found at the rendezvous (AMB-RT-13, AMB-RT-41).
-"""
+Their algorithm, their arguments, and the rendezvous of their ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ..abi.descriptor import Descriptor
-from ..abi.enumerations import CollOp
-from ..abi.policy import NumericsPolicy
-from ..abi.status import Failure, Status
-from ..collectives.durations import collective_duration
-from ..collectives.groups import combine, share_of
-from ..collectives.ways import way_between
-from ..mesh.allocations import Region
+from ..abi.cache import CacheKey
+from ..abi.policy import Descriptor, NumericsPolicy
+from ..abi.status import CollOp, Failure, Status
+from ..collectives.groups import combine, require_operator, share_of
+from ..collectives.links import way_between
+from ..collectives.selection import choose, followed, require_followed
+from ..collectives.travel import collective_duration
+from ..mesh.memory import Region
 from ..numerics.array import Array
-from ..numerics.formats import DType
-from .algorithms import Plan
-from .rendezvous import Rendezvous, require_connected
-from .work import Access, Carried, Work
+from ..numerics.formats import DTYPES, DType, shown
+from .arguments import INT, SIZE, integer, invalid, one_of, required
+from .launches import CodeCache
+from .machine import Access
+from .memory import region_of, require_aligned
+from .streams import Carried, Mesh, Rendezvous, Stream, Work, require_connected
 
-__all__ = ["FUNCTIONS", "CollectiveCall", "CollectiveWork", "Contribution", "Issued"]
+# Which algorithm a collective runs by, and why (runtime spec 13; AMB-RT-180, AMB-RT-181).
+#
+# The choice is that of `collectives.selection`; what a context knows goes into it: hints, plans of modules, the
+# environment, the autotuner's results. An algorithm changes when a collective ends, never its bits (AMB-RT-26).
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The algorithm, and why: hint, environment, autotuner or default."""
+
+    algorithm: str
+    source: str
+
+
+def plan(
+    mesh: Mesh,
+    collective: str,
+    count: int,
+    dtype: DType,
+    axis: str | None,
+    cache: CodeCache,
+    algorithm: str | None = None,
+) -> Plan:
+    """The plan for a collective, `algorithm` if it names one itself.
+
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm named so that not every group along the axis can follow;
+    other hints like that are passed over (RT-08.1-11).
+    """
+    topology, environment = mesh.machine.topology, mesh.context.environment
+    groups = [tuple(mesh.devices[rank] for rank in group) for group in mesh.groups(axis)]
+    if algorithm is not None:
+        possible = followed(collective, topology, groups)
+        require_followed("", algorithm, possible, f"devices {', '.join(map(str, groups[0]))}")
+        return Plan(algorithm, "hint")
+
+    def tuned(possible: tuple[str, ...]) -> str | None:
+        found = mesh.context.tuned.get(collective)
+        if found is None and environment.autotune:
+            return _autotuned(mesh, collective, count, dtype, groups[0], possible, cache)
+        return found
+
+    bytes, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
+    chosen = choose(collective, bytes, topology, groups, hint, environment.collectives, tuned)
+    return Plan(chosen.algorithm, chosen.source)
+
+
+def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
+    """The algorithm that the context was given, or that the module loaded last hints at (AMB-RT-167, AMB-COLL-85)."""
+    if collective in mesh.context.hints:
+        return mesh.context.hints[collective]
+    plans = [each for module in mesh.context.plans.values() for each in module]
+    hints = [each for each in plans if each.source == "hint" and each.subgroup is None]
+    found = [each.algorithm for each in hints if (each.collective, each.axis) == (collective, axis)]
+    return found[-1] if found else None
+
+
+def _autotuned(
+    mesh: Mesh,
+    collective: str,
+    count: int,
+    dtype: DType,
+    group: tuple[int, ...],
+    possible: tuple[str, ...],
+    cache: CodeCache,
+) -> str:
+    """The algorithm that is done first; kept in the cache (RT-08.2-02)."""
+    store, tags = cache.store(mesh.context), cache.tags(mesh.context.governing())
+    path = mesh.context.environment.collectives.path
+    machine = (mesh.machine.topology.name, group, *(() if path == "auto" else (path,)))
+    key = CacheKey((collective, *machine), (count,), dtype.name, cache.arch(*mesh.targets))
+    known = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
+    if known is not None:
+        cache.hits += 1
+        return known.decode()
+    size = count * dtype.storage_bytes
+    durations = {
+        each: collective_duration(mesh.machine.topology, group, collective, size, each, path=path) for each in possible
+    }
+    best = min(possible, key=lambda each: durations[each])
+    if store is not None:
+        cache.misses += 1
+        store.put("autotune", key, tags, best.encode())
+    return best
+
+
+# Collectives on streams: a rendezvous for each group of ranks along an axis (runtime spec 4.6, 11, 13).
+#
+# A call of the C API issues a collective on every rank alike. Ranks that issue for themselves may disagree, which is
+# found at the rendezvous (AMB-RT-13, AMB-RT-41).
+
 
 FUNCTIONS: Mapping[str, str] = {
     "all_reduce": "tessAllReduce",
@@ -238,3 +328,81 @@ class Issued:
     """By rank."""
     rendezvous: dict[int, Met] = field(default_factory=dict)
     """By number."""
+
+
+# What a collective checks and reads before it is queued (runtime spec 4.6, 13; AMB-RT-02 to -05, -28, -40, -59).
+
+
+BY_ID = {each.abi_id: each for each in DTYPES.values() if each.abi_id is not None}
+
+
+def read_call(
+    mesh: Mesh,
+    code: CodeCache,
+    collective: str,
+    count: int,
+    dtype: int,
+    *,
+    op: Any = None,
+    axis: Any = None,
+    root: Any = None,
+    algorithm: str | None = None,
+) -> CollectiveCall:
+    """The parameters of a collective, with the plan that it follows. Raises `Failure`."""
+    elements = integer("count", count, SIZE)
+    held = _dtype(dtype)
+    operator = None
+    if collective in ("all_reduce", "reduce_scatter"):
+        one_of("op", op, list(CollOp), "TESS_COLL_SUM (0), TESS_COLL_MAX (1) or TESS_COLL_MIN (2)")
+        operator = CollOp(op)
+        require_operator(operator.name.removeprefix("TESS_COLL_").lower(), held, "")
+    if collective == "broadcast":
+        integer("root", root, INT)
+        if axis is not None:
+            raise invalid(f"axis is {shown(axis)}", "none: a broadcast spans the mesh (AMB-RT-02)")
+        if not 0 <= root < len(mesh.devices):
+            raise invalid(f"root is {root}", f"a rank from 0 to {len(mesh.devices) - 1} (AMB-RT-02)")
+    else:
+        size = mesh.axes.size_along(axis)
+        if collective != "all_reduce" and elements % size:
+            given = f"count {elements} over the {size} ranks of axis {axis}"
+            raise invalid(given, f"a multiple of {size} (AMB-RT-04)")
+    chosen = plan(mesh, collective, elements, held, axis, code, algorithm)
+    return CollectiveCall(collective, elements, held, chosen, op=operator, axis=axis, root=root)
+
+
+def collective_work(
+    call: CollectiveCall,
+    buffer: Any,
+    stream: Stream,
+    policy: NumericsPolicy,
+    descriptor: Descriptor | None = None,
+    only: int | None = None,
+) -> CollectiveWork:
+    """The work of a collective, on all ranks or on one; one of no elements needs no buffer. Raises `Failure`."""
+    size = call.count * call.dtype.storage_bytes
+    region = None
+    if size:
+        argument = "buffer" if call.collective in ("all_reduce", "broadcast") else "inout"
+        pointer = required(argument, buffer)
+        region = region_of(FUNCTIONS[call.collective], argument, pointer, size, "device", stream, written=True)
+        require_aligned(argument, pointer, call.dtype)
+    descriptor = descriptor or stream.mesh.context.descriptor
+    if call.op is not None and descriptor.reduction_order is not None:
+        descriptor.reduction_order.over(stream.mesh.axes.size_along(call.axis))  # refuses a tree of another size
+    return CollectiveWork(
+        name=call.collective,
+        stream=stream,
+        call=call,
+        descriptor=descriptor,
+        policy=policy,
+        region=region,
+        only=only,
+    )
+
+
+def _dtype(number: Any) -> DType:
+    """The dtype of an ABI id (RT-04.6-15, AMB-RT-59). Raises `Failure`."""
+    if type(number) is not int or number not in BY_ID:
+        raise invalid(f"dtype is {shown(number)}", "an id from 1 to 13")
+    return BY_ID[number]

@@ -1,18 +1,178 @@
-"""Contexts: what tessInit makes, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46)."""
+"""Contexts (runtime spec 4.1, 4.7, 11, Appendix C).
+
+The environment variables, fault plans and policy that one is made with."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
-from ..abi.descriptor import Descriptor
 from ..abi.fatbin import CollectivePlan
-from ..abi.policy import NumericsPolicy
+from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import Failure, Status
-from ..mesh.profiler import Profiler
-from .environment import Environment
-from .faults import FaultPlan
+from ..collectives.schedules import require_known
+from ..collectives.selection import Overrides, read_overrides
+from ..collectives.travel import Cut
+from ..mesh.trace import Profiler
+from ..numerics.formats import shown
+from .arguments import SIZE, integer, invalid
 
-__all__ = ["Context", "ModulePolicy"]
+# The environment variables that a context finds when it is made (runtime spec, Appendix C; collectives spec 3.2, 8).
+#
+# AMB-RT-31, AMB-RT-46, AMB-RT-181. TESSERA_COLL_ALGO, TESSERA_COLL_PATH and TESSERA_COLL_TABLE are those of
+# `collectives.selection`.
+
+
+ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "TESS_NUMERICS": ("strict", "promote", "downcast"),
+    "TESS_DETERMINISTIC": ("0", "1"),
+    "TESS_AUTOTUNE": ("0", "1"),
+    "TESS_LOG_LEVEL": ("info", "debug", "trace"),
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The settings of the variables; None where one is not set."""
+
+    numerics: str | None = None
+    deterministic: bool | None = None
+    cache_dir: str | None = None
+    autotune: bool | None = None
+    log_level: str | None = None
+    collectives: Overrides = field(default_factory=Overrides)
+
+
+def read_environment(variables: Mapping[str, str]) -> Environment:
+    """The settings of these variables; others are ignored. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    for name, allowed in ALLOWED.items():
+        if name in variables and variables[name] not in allowed:
+            given = f"the environment variable {name} is {variables[name]!r}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, " or ".join(allowed))
+    directory = variables.get("TESS_CACHE_DIR")
+    if directory is not None and (not isinstance(directory, str) or "\0" in directory or not directory.isprintable()):
+        given = f"the environment variable TESS_CACHE_DIR is {directory!r:.200}"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, "the path of a directory")
+    return Environment(
+        numerics=variables.get("TESS_NUMERICS"),
+        deterministic=_switch(variables.get("TESS_DETERMINISTIC")),
+        cache_dir=variables.get("TESS_CACHE_DIR") or None,
+        autotune=_switch(variables.get("TESS_AUTOTUNE")),
+        log_level=variables.get("TESS_LOG_LEVEL"),
+        collectives=read_overrides("tessInit", variables),
+    )
+
+
+def _switch(text: str | None) -> bool | None:
+    return None if text is None else text == "1"
+
+
+# Fault plans: which launch fails, hangs or is slow, which allocation fails, which link is cut or fails midway.
+#
+# AMB-RT-81, AMB-RT-182.
+
+
+Kind = Literal["kernel_trap", "kernel_hang", "kernel_slow", "out_of_memory", "link_down", "link_cut"]
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "kernel_trap": ("kernel", "nth", "rank"),
+    "kernel_hang": ("kernel", "nth", "rank"),
+    "kernel_slow": ("kernel", "nth", "rank", "nanoseconds"),
+    "out_of_memory": ("nth",),
+    "link_down": ("mesh", "ranks"),
+    "link_cut": ("link", "nanoseconds"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: of the `nth` launch or allocation from now on; `rank` None is every rank.
+
+    A link is cut so many `nanoseconds` after the plan was set, and stays cut.
+    """
+
+    kind: Kind
+    kernel: str | None = None
+    nth: int = 1
+    rank: int | None = None
+    nanoseconds: int = 0
+    mesh: int = 0
+    ranks: tuple[int, ...] = ()
+    link: str = ""
+
+
+@dataclass(eq=False)
+class FaultPlan:
+    """The faults of a context, and how often each kernel and tessMalloc were called since they were set, at `since`."""
+
+    faults: Sequence[Fault] = ()
+    since: int = 0
+    launches: dict[str, int] = field(default_factory=dict)
+    allocations: int = 0
+
+    def of_launch(self, kernel: str) -> tuple[Fault, ...]:
+        """Count a launch; returns its faults."""
+        if not self.faults:
+            return ()
+        self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
+        found = [each for each in self.faults if each.kind.startswith("kernel_") and each.nth == count]
+        return tuple(each for each in found if each.kernel in (None, kernel))
+
+    def of_allocation(self) -> bool:
+        """Count an allocation; returns whether it is to fail."""
+        self.allocations += 1
+        return any(each.kind == "out_of_memory" and each.nth == self.allocations for each in self.faults)
+
+    def cut(self, mesh: int) -> tuple[tuple[int, int], ...]:
+        """The pairs of ranks of a mesh between which nothing passes."""
+        return tuple(
+            (each.ranks[0], each.ranks[1]) for each in self.faults if each.kind == "link_down" and each.mesh == mesh
+        )
+
+    def link_cuts(self, now: int) -> tuple[Cut, ...]:
+        """The links that are cut, and when, in picoseconds from now on; 0 where it was before."""
+        cuts = (each for each in self.faults if each.kind == "link_cut")
+        return tuple(Cut(max(0, self.since + 1000 * each.nanoseconds - now), each.link) for each in cuts)
+
+
+def read_faults(described: Sequence[Mapping[str, Any]], links: Sequence[str] = (), since: int = 0) -> FaultPlan:
+    """A plan from its description, on a machine with these links, from this time on.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE.
+    """
+    if not isinstance(described, Sequence) or not all(isinstance(each, Mapping) for each in described):
+        raise invalid(f"faults is {shown(described)}", "a list of faults, each with its kind")
+    return FaultPlan(tuple(_fault(f"faults[{i}]", each, links) for i, each in enumerate(described)), since)
+
+
+def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fault:
+    kind: Any = described.get("kind")
+    if kind not in get_args(Kind):
+        raise invalid(f"{name}.kind is {kind!r}", " or ".join(get_args(Kind)))
+    for each in described:
+        if each != "kind" and each not in FIELDS[kind]:
+            raise invalid(f"{name} has {each!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
+    kernel = described.get("kernel")
+    if kernel is not None and not isinstance(kernel, str):
+        raise invalid(f"{name}.kernel is {kernel!r}", "the name of a kernel")
+    link = described.get("link", "")
+    if kind == "link_cut":
+        require_known("tessxSetFaults", f"{name}.link", link, links)
+    ranks = described.get("ranks", ())
+    if kind == "link_down" and (not isinstance(ranks, list | tuple) or len(ranks) != 2):
+        raise invalid(f"{name}.ranks is {ranks!r}", "a list of two ranks")
+    numbers = {
+        each: integer(f"{name}.{each}", described[each], SIZE)
+        for each in ("nth", "nanoseconds", "mesh")
+        if each in described
+    }
+    rank = None if described.get("rank") is None else integer(f"{name}.rank", described["rank"], SIZE)
+    pair = tuple(integer(f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
+    return Fault(kind, kernel=kernel, rank=rank, ranks=pair, link=link, **numbers)
+
+
+# Contexts: what tessInit makes, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46).
 
 
 @dataclass(frozen=True)

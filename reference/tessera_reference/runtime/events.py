@@ -1,17 +1,118 @@
-"""Events: recorded on one stream, waited for on others (runtime spec 4.3, 12; AMB-RT-45, AMB-RT-49)."""
+"""Captures of streams as graphs, and events (runtime spec 4.3, 6, 12)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..mesh.clocks import VectorClock
 from ..mesh.engine import Signal
-from .capture import Capture
-from .meshes import Mesh
-from .streams import Stream
-from .work import Work
+from .contexts import Context
+from .machine import Access
+from .streams import PROBLEMS, Carried, Mesh, Queue, Stream, Work, as_failure
 
-__all__ = ["Event", "RecordWork", "Recording", "WaitWork", "recording_on"]
+# Capture of a stream's work as a graph, and its replay (runtime spec 6, 12; AMB-RT-11, AMB-RT-64, AMB-RT-86).
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Work of a graph, and the indices of the nodes that it directly follows."""
+
+    work: Work
+    after: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Capture:
+    """A capture on one stream or, joined by events, on several."""
+
+    running: list[Capture]
+    """The captures of the runtime that have not ended."""
+    before: dict[Queue, frozenset[int]]
+    """Of each stream in it: the nodes that the next one on the stream follows."""
+    nodes: list[Node] = field(default_factory=list)
+    recorded: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Of the recordings in it, by number: what had been captured on their stream."""
+
+    def add(self, work: Work) -> None:
+        """Add work behind what its stream has."""
+        after = self.before.get(work.stream, frozenset())
+        self.nodes.append(Node(work, tuple(sorted(after))))
+        self.before[work.stream] = frozenset({len(self.nodes) - 1})
+
+    def record(self, recording: int, stream: Queue) -> None:
+        """An event is recorded on a stream."""
+        self.recorded[recording] = self.before.get(stream, frozenset())
+
+    def wait(self, recording: int, stream: Queue) -> None:
+        """A stream waits for a recording of this capture, and joins it."""
+        self.before[stream] = self.before.get(stream, frozenset()) | self.recorded[recording]
+
+    def end(self, stream: Queue) -> Graph:
+        """End the capture: its streams run their work again. Gives the graph of what was captured."""
+        self.running.remove(self)
+        return Graph(tuple(self.nodes), stream)
+
+
+def capture_of(captures: Iterable[Capture], stream: Queue) -> Capture | None:
+    """The capture that a stream is in, if it is in one."""
+    return next((each for each in captures if stream in each.before), None)
+
+
+def begin_capture(captures: list[Capture], stream: Queue) -> None:
+    """Begin a capture on a stream that is in none."""
+    if capture_of(captures, stream) is None:
+        captures.append(Capture(captures, {stream: frozenset()}))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Work that can be replayed, in an order that its edges allow: that of capture."""
+
+    nodes: tuple[Node, ...]
+    stream: Queue
+    """On which it was captured."""
+
+    @property
+    def context(self) -> Context:
+        """The context of its mesh."""
+        return self.stream.mesh.context
+
+
+@dataclass(eq=False, kw_only=True)
+class GraphWork(Work):
+    """One replay: the nodes one after the other, on every rank."""
+
+    kind = "graph"
+    function = "tessxGraphLaunch"
+
+    works: Sequence[Work]
+    """The work of the nodes, copied for this replay."""
+
+    def accesses(self) -> Sequence[Access]:
+        """Those of all nodes."""
+        return [access for each in self.works for access in each.accesses()]
+
+    def carries(self) -> Sequence[Carried]:
+        """Those of all nodes."""
+        return [each for work in self.works for each in work.carries()]
+
+    def when_queued(self) -> None:
+        """All nodes are."""
+        for work in self.works:
+            work.when_queued()
+
+    async def run(self, rank: int) -> None:
+        """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""
+        for work in self.works:
+            work.enqueued, work.number = self.enqueued, self.number
+            try:
+                await work.run(rank)
+            except PROBLEMS as problem:
+                self.stream.fail(as_failure(problem, work.function), self.number, rank)
+
+
+# Events: recorded on one stream, waited for on others (runtime spec 4.3, 12; AMB-RT-45, AMB-RT-49).
 
 
 @dataclass(eq=False)

@@ -1,35 +1,149 @@
-"""Kernel launches: arguments are read from the buffer at once, the kernel runs later (runtime spec 4.5, 6, 10)."""
+"""Modules, the code made of them, and launches of their kernels (runtime spec 4.5, 6, 8.2, 10)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.descriptor import Descriptor
-from ..abi.enumerations import LaunchFlag
-from ..abi.policy import NumericsPolicy
-from ..abi.status import Failure, Status
-from ..graph.execution import RandomSource
+from ..abi.cache import CacheKey, CacheStore, CacheTags
+from ..abi.fatbin import Fatbin, KernelEntry
+from ..abi.parameters import unpack
+from ..abi.policy import Descriptor, NumericsPolicy
+from ..abi.status import Failure, LaunchFlag, Status
+from ..compilation.compiler import Compiler
+from ..compilation.extents import named_dimensions, shapes_of
+from ..graph.interpreter import RandomSource
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..mesh.allocations import Region
-from ..mesh.costs import kernel_duration, occupancy
 from ..mesh.engine import Signal
+from ..mesh.memory import Region
+from ..mesh.topology import kernel_duration, occupancy
 from ..numerics.array import Array
-from ..numerics.errors import NumericsFailure
-from ..numerics.formats import DType
-from .faults import Fault
-from .rendezvous import Rendezvous, require_connected
-from .work import Access, Carried, Work
+from ..numerics.formats import DType, NumericsFailure, dtype, shown
+from ..numerics.trees import Tree
+from .arguments import INT, SIZE, UNSIGNED, integer, invalid, required
+from .contexts import Context, Fault
+from .events import GraphWork
+from .machine import KERNELS_AT_ONCE, Access, Machine
+from .memory import host_bytes, region_of, require_aligned
+from .streams import Carried, Mesh, Rendezvous, Stream, Work, require_connected
 
 if TYPE_CHECKING:
-    from ..compilation.executable import Executable
+    from ..compilation.executables import Executable
 
-__all__ = ["LaunchConfig", "LaunchWork", "Tensor"]
+# Loaded modules and their kernels (runtime spec 4.5, 8.1, 8.2; AMB-RT-18, AMB-RT-35, AMB-RT-42, AMB-RT-43).
+
+
+@dataclass(eq=False)
+class LoadedModule:
+    """A module of a context, and its executables by kernel, target, extents and policy."""
+
+    handle: int
+    context: Context
+    fatbin: Fatbin
+    executables: dict[tuple[object, ...], Executable] = field(default_factory=dict)
+    kernels: dict[str, int] = field(default_factory=dict)
+    """The handles of its kernels, by name."""
+
+    def entry(self, name: str) -> KernelEntry | None:
+        """The entry descriptor of a kernel, or None."""
+        return next((each for each in self.fatbin.metadata.kernels if each.name == name), None)
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel of a loaded module."""
+
+    handle: int
+    module: LoadedModule
+    entry: KernelEntry
+
+    @property
+    def context(self) -> Context:
+        """The context of its module."""
+        return self.module.context
+
+
+# Kernels made ready to run, in memory and in the directory TESS_CACHE_DIR (runtime spec 8.2; AMB-RT-22, AMB-RT-69).
+
+
+@dataclass(eq=False)
+class CodeCache:
+    """Finds or makes the executable of a launch; counts hits and misses of the directory."""
+
+    machine: Machine
+    compiler: Compiler
+    hits: int = 0
+    misses: int = 0
+    _stores: dict[str, CacheStore] = field(default_factory=dict)
+
+    def store(self, context: Context) -> CacheStore | None:
+        """The directory of a context, if its environment names one. Raises `Failure`."""
+        directory = context.environment.cache_dir
+        if directory is None:
+            return None
+        if directory not in self._stores:
+            self._stores[directory] = CacheStore(Path(directory))
+        return self._stores[directory]
+
+    def tags(self, policy: NumericsPolicy) -> CacheTags:
+        """The tags under which results are valid now."""
+        return CacheTags(self.machine.driver, self.machine.abi_hash, policy)
+
+    def arch(self, *targets: str) -> tuple[str, ...]:
+        """The architecture that results are for (RT-08.2-03)."""
+        return (*targets, self.machine.revision) if self.machine.revision else targets
+
+    def executable(
+        self, module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int], policy: NumericsPolicy
+    ) -> Executable:
+        """A kernel for a target and these extents, under a policy (RT-08.2-01, RT-08.2-06).
+
+        Raises `Failure` with TESS_ERR_CACHE_CORRUPT, and as `executables_of`.
+        """
+        known = (entry.name, target, tuple(sorted(extents.items())), policy)
+        if known not in module.executables:
+            module.executables[known] = self._made(module, entry, target, extents, policy)
+        return module.executables[known]
+
+    def _made(
+        self, module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int], policy: NumericsPolicy
+    ) -> Executable:
+        store = self.store(module.context)
+        if store is None:
+            return self.compiler.executable(module.fatbin, entry.name, target, extents)
+        from ..compilation.executables import executable_from, specialise
+
+        key = _key(module, entry, extents, target, self.arch(target))
+        payload = store.get("binary", key, self.tags(policy), same_policy=bool(policy.deterministic))
+        if payload is not None:
+            self.hits += 1
+        else:
+            self.misses += 1
+            payload = specialise(module.fatbin, entry.name, target, extents, self.compiler.text)
+            store.put("binary", key, self.tags(policy), payload)
+        return executable_from(payload, entry, target, self.compiler.text)
+
+
+def _key(
+    module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], target: str, arch: tuple[str, ...]
+) -> CacheKey:
+    """Kernel, shape, dtype and architecture; a kernel is known by its name and the IR that it is made from."""
+    from ..compilation.executables import code_digest
+
+    shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
+    dtypes = tuple((each.name, each.dtype or each.type) for each in entry.parameters)
+    return CacheKey((entry.name, code_digest(module.fatbin, target)), shapes, dtypes, arch)
+
+
+# Kernel launches: arguments are read from the buffer at once, the kernel runs later (runtime spec 4.5, 6, 10).
+
 
 Extents = tuple[int, int, int]
 
@@ -229,3 +343,154 @@ def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     edges = (marked[1:] != marked[:-1]).nonzero()[0] + 1
     bounds = [0, *edges.tolist(), len(marked)]
     yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])
+
+
+# What tessLaunch checks and reads before it queues a launch (runtime spec 4.5, 6, 10; AMB-RT-10, -16, -61, -85).
+
+
+FUNCTION = "tessLaunch"
+
+
+def flags_of(config: LaunchConfig) -> LaunchFlag:
+    """The flags of a launch. Raises `Failure` for a bit that is not defined (AMB-RT-10)."""
+    if not isinstance(config, LaunchConfig):
+        raise invalid(f"cfg is {shown(config)}", "tessLaunchConfig")
+    flags = integer("flags", config.flags, UNSIGNED)
+    undefined = flags & ~int(~LaunchFlag(0))
+    if undefined:
+        raise invalid(f"flags is {flags:#x}, in which {undefined:#x} is not defined", "the bits 0x1 to 0xf")
+    return LaunchFlag(flags)
+
+
+def configuration_of(config: LaunchConfig) -> tuple[Extents, Extents, int]:
+    """Grid, block and shared bytes of a launch; what the device takes is for the kernel to say. Raises `Failure`."""
+    grid, block = _three("grid", config.grid, 1), _three("block", config.block, 0)
+    return grid, block, integer("shmemBytes", config.shmemBytes, SIZE)
+
+
+def _three(name: str, given: Any, least: int) -> Extents:
+    if not isinstance(given, list | tuple) or len(given) != 3:
+        raise invalid(f"{name} is {shown(given)}", "three numbers")
+    x, y, z = (integer(f"{name}[{i}]", each, (least, INT[1])) for i, each in enumerate(given))
+    return x, y, z
+
+
+def require_targets(mesh: Mesh, targets: tuple[str, ...]) -> None:
+    """A module is for every device of a mesh. Raises `Failure` with TESS_ERR_ARCH_MISMATCH (RT-19.A-05)."""
+    for name in mesh.targets:
+        if name not in targets:
+            given = f"a module for {', '.join(targets) or 'no target'} on a mesh with a device {name}"
+            raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", given, f"a module with code for {name}")
+
+
+def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
+    """A kernel adds in the order of its descriptor, or adds nothing (RT-11-02, AMB-RT-78).
+
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for one that is lowered in another order.
+    """
+    if order is None:
+        return
+    from ..compilation.executables import reduction_orders  # imports the whole compiler
+
+    for target in mesh.targets:
+        own = reduction_orders(kernel.module.fatbin, kernel.entry.name, target)
+        if own - {order}:
+            given = f"kernel {kernel.entry.name}, which adds in the order {', '.join(sorted(map(str, own)))}"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, f"the order of the descriptor, {order}")
+
+
+def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Mapping[str, Array]]:
+    """The pointers and the scalars in a parameter buffer, by name. Raises `Failure` for one that is too short."""
+    values = unpack(entry.layout, buffer)
+    pointers: dict[str, int] = {}
+    scalars: dict[str, Array] = {}
+    layout = entry.layout
+    for parameter, value, offset, size in zip(entry.parameters, values, layout.offsets, layout.sizes, strict=True):
+        if parameter.type == "ptr":
+            pointers[parameter.name] = value  # type: ignore[assignment]  # of a pointer it is a whole number
+        else:
+            raw = bytes([bool(value)]) if parameter.type == "bool" else buffer[offset : offset + size]
+            scalars[parameter.name] = Array.from_bits(dtype(parameter.type), (), raw)
+    return pointers, scalars
+
+
+def extents_of(entry: KernelEntry, scalars: Mapping[str, Array]) -> dict[str, int]:
+    """The extents of named dimensions: the integer parameters of their names (AMB-RT-85). Raises `Failure`."""
+    extents = {name: int(scalars[name].values) for name in named_dimensions(entry) if name in scalars}
+    for name, extent in extents.items():
+        if extent < 0:
+            raise invalid(f"{name}, the extent of a dimension, is {extent}", "at least 0")
+    return extents
+
+
+def argument_bytes(kernel: Kernel, buffer: bytes | int | None, size: int, stream: Stream) -> bytes:
+    """The parameter buffer of a launch, as far as its last argument reaches. Raises `Failure`."""
+    count = integer("argSize", size, SIZE)
+    needed = kernel.entry.layout.end_of_last_argument
+    if count < needed:
+        allowed = f"at least {needed}, where the last argument of {kernel.entry.name} ends"
+        raise invalid(f"argSize is {count}", allowed)
+    if needed == 0:
+        return b""
+    memory = stream.mesh.machine.memory
+    return host_bytes(memory, FUNCTION, "argBuffer", required("argBuffer", buffer), needed, "argSize")
+
+
+def tensors_of(
+    entry: KernelEntry, pointers: Mapping[str, int], extents: Mapping[str, int], stream: Stream
+) -> dict[str, Tensor]:
+    """The tensors behind the pointers. Raises `Failure` for a pointer that is NULL, misaligned or too short."""
+    shapes = shapes_of(entry, extents)
+    found: dict[str, Tensor] = {}
+    for each in entry.parameters:
+        if each.type != "ptr":
+            continue
+        argument, pointer = f"argument {each.name}", pointers[each.name]
+        if each.dtype is None:
+            found[each.name] = _untyped(argument, pointer, each.written, stream)
+            continue
+        held, shape = dtype(each.dtype), shapes[each.name]
+        size = prod(shape) * held.storage_bytes
+        if size == 0 and pointer == 0:  # nothing is read or written there (AMB-RT-172)
+            found[each.name] = Tensor(None, held, shape, 0, each.written)
+            continue
+        required(argument, pointer)
+        require_aligned(argument, pointer, held)
+        region = region_of(FUNCTION, argument, pointer, size, "device", stream, each.written)
+        found[each.name] = Tensor(region, held, shape, size, each.written)
+    return found
+
+
+def _untyped(argument: str, pointer: int, written: bool, stream: Stream) -> Tensor:
+    """The bytes from a pointer to the end of its allocation."""
+    region = region_of(FUNCTION, argument, required(argument, pointer), 1, "device", stream)
+    size = region.allocation.bytes - region.offset
+    return Tensor(region, dtype("int8"), (size,), size, written)
+
+
+def require_together(kernel: Kernel, mesh: Mesh, stream: Stream) -> None:
+    """Kernel, mesh and stream belong to each other. Raises `Failure`."""
+    stream.require_of(mesh)
+    if kernel.context is not mesh.context:
+        given = f"a kernel of context {kernel.context.handle} on a mesh of context {mesh.context.handle}"
+        raise invalid(given, "a kernel and a mesh of one context")
+
+
+def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
+    """Every device of a stream has a place left, beside one a stream for persistent kernels (AMB-RT-65).
+
+    Raises `Failure`.
+    """
+    others = [each for each in streams if each is not stream and _may_stay(each)]
+    for device in stream.mesh.devices:
+        count = sum(device in each.mesh.devices for each in others)
+        if count >= KERNELS_AT_ONCE - 1:
+            given = f"one more stream with persistent kernels beside {count} on device {device}"
+            allowed = f"at most {KERNELS_AT_ONCE - 1} at a time"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, allowed)
+
+
+def _may_stay(stream: Stream) -> bool:
+    """Whether a stream has persistent kernels that have not ended."""
+    works = [each for work in stream.queued for each in (work.works if isinstance(work, GraphWork) else (work,))]
+    return any(isinstance(each, LaunchWork) and each.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for each in works)

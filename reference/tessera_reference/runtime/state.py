@@ -1,29 +1,61 @@
-"""The state of a runtime: its machine, and the handles of what was made on it (runtime spec 4)."""
+"""The state of a runtime, and the table of the functions that work on it (runtime spec 4, 7)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, within
 from ..compilation.compiler import Compiler
-from ..mesh.choice_policies import Choices
-from ..mesh.process_memory import ProcessMemory
+from ..mesh.engine import Choices
+from ..mesh.memory import ProcessMemory
 from ..mesh.topology import Topology, default
-from .capture import Capture, capture_of
-from .code_cache import CodeCache
+from ..numerics.formats import NumericsFailure
+from .arguments import Handles, invalid
 from .collectives import Issued
 from .contexts import Context
-from .handles import Handles
-from .log import Log
+from .events import Capture, capture_of
+from .launches import CodeCache, LoadedModule
 from .machine import Machine
-from .meshes import Mesh
-from .modules import LoadedModule
-from .streams import Stream
+from .streams import Mesh, Stream, Work
 
-__all__ = ["State"]
+# The log of a runtime: the lines up to the level of TESS_LOG_LEVEL (runtime spec, Appendix C).
+
+
+LEVELS = ("info", "debug", "trace")
+"""From the fewest lines to the most."""
+
+MOST_LINES = 10_000
+"""Lines that are kept: the last ones."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, with its level."""
+
+    level: str
+    text: str
+
+
+class Log:
+    """Lines, the last of them; nothing is kept unless a level was set."""
+
+    def __init__(self) -> None:
+        self.level: str | None = None
+        self.lines: deque[Line] = deque(maxlen=MOST_LINES)
+
+    def note(self, level: str, text: str) -> None:
+        """Keep a line, if the level asks for it."""
+        if self.level is not None and LEVELS.index(level) <= LEVELS.index(self.level):
+            self.lines.append(Line(level, text))
+
+
+# The state of a runtime: its machine, and the handles of what was made on it (runtime spec 4).
 
 
 class State:
@@ -105,3 +137,87 @@ class State:
         for allocation in self.machine.memory.release(mesh.handle):
             self.machine.order.forget(allocation.number)
         self.handles.end(mesh.handle)
+
+
+# The table of the host API: each function under its C name, and how it answers its callers (runtime spec 4, 7).
+#
+# A file of `calls` defines the functions of one section: each takes the state of the runtime and then its arguments,
+# returns its outputs, and raises `Failure`, which need not name the function.
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""The functions as their callers see them."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def entry(*outputs: str) -> Callable[[Function], Function]:
+    """Register a function of the API by its name, with the names of its outputs.
+
+    Callers get a status or, of a function with outputs, a status and what it returned, None where it failed. Nothing
+    raises. With `null` they name outputs whose pointer is NULL.
+    """
+
+    def register(function: Function) -> Function:
+        FUNCTIONS[function.__name__] = _answering(function, outputs)
+        return function
+
+    return register
+
+
+def infallible(function: Function) -> Function:
+    """Register a function that cannot fail: callers get what it returns, without a status."""
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+def _answering(function: Callable[..., Any], outputs: tuple[str, ...]) -> Callable[..., Any]:
+    name = function.__name__
+
+    @wraps(function)
+    def call(state: State, *arguments: Any, null: tuple[str, ...] = (), **named: Any) -> Any:
+        state.machine.host_call()
+        try:
+            if null:
+                _require_places(outputs, null)
+            answer = function(state, *arguments, **named) if named else function(state, *arguments)
+        except Failure as failure:
+            return failed(state, failure.status, str(within(failure, name)))
+        except NumericsFailure as failure:
+            return failed(state, Status.TESS_ERR_INVALID_VALUE, f"{name}: {failure}")
+        except MemoryError:
+            text = f"{name}: the simulating machine has no memory left; expected smaller sizes"
+            return failed(state, Status.TESS_ERR_OUT_OF_MEMORY, text)
+        return (Status.TESS_OK, answer) if outputs else Status.TESS_OK
+
+    def failed(state: State, status: Status, text: str) -> Any:
+        report(state, status, text)
+        return (status, None) if outputs else status
+
+    return call
+
+
+def _require_places(outputs: tuple[str, ...], null: tuple[str, ...]) -> None:
+    for output in outputs:
+        if output in null:
+            raise invalid(f"{output} is NULL", "a pointer to where the result goes")
+
+
+def report(state: State, status: Status, text: str) -> Status:
+    """Remember how a call failed; returns its status."""
+    state.last_status, state.last_error = status, text
+    state.log.note("info", f"{status.name}: {text}")
+    return status
+
+
+# Submission: a call queues work on a stream, or adds it to the capture that the stream is in (runtime spec 6).
+
+
+def submit(state: State, work: Work, *, captured: bool = True) -> None:
+    """Queue work; unless `captured` is False, work of a stream that is captured becomes a node instead."""
+    state.log.note("trace", f"{work.function}: {work.name} on stream {work.stream.handle}")
+    capture = capture_of(state.captures, work.stream) if captured else None
+    if capture is None:
+        work.stream.enqueue(work)
+    else:
+        capture.add(work)

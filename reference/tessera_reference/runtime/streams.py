@@ -1,18 +1,312 @@
-"""Streams: work in order, on every rank of a mesh (runtime spec 4.3, 6, 12; AMB-RT-14, AMB-RT-37, AMB-RT-50)."""
+"""Meshes, and the streams that hold their work (runtime spec 4.2, 4.3, 6, 11, 12)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import coroutine
-from typing import Any, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
-from ..abi.status import Failure, Status
-from ..mesh.engine import Mailbox, Signal
-from .meshes import Mesh
-from .work import PROBLEMS, Carried, Work, as_failure
+from ..abi.policy import Descriptor, NumericsPolicy
+from ..abi.status import Failure, Status, within
+from ..mesh.axes import MeshAxes
+from ..mesh.engine import Mailbox, Process, Signal
+from ..mesh.memory import Region
+from ..mesh.trace import Record, RecordKind
+from ..numerics.formats import NumericsFailure
+from .contexts import Context
+from .machine import Access, Machine, Pending, SimulatedDevice
 
-__all__ = ["Stream"]
+# Meshes of devices: ranks row-major over (tp, pp, dp, ep) (runtime spec 4.2; AMB-RT-01, AMB-RT-02).
+
+
+class Queue(Protocol):
+    """A stream, as its mesh and its work know it; `Stream` says what the members are."""
+
+    handle: int
+    mesh: Mesh
+    priority: int
+    workers: list[Process]
+    residents: list[Signal]
+    ended: int
+
+    @property
+    def queued(self) -> Mapping[Any, int]:
+        """Unfinished work."""
+
+    def enqueue(self, work: Any) -> None:
+        """Queue work."""
+
+    def fail(self, failure: Failure, number: int, rank: int) -> None:
+        """Keep an asynchronous error."""
+
+    def end_residents(self) -> None:
+        """Ask persistent kernels to end."""
+
+
+@dataclass(eq=False)
+class Mesh:
+    """Devices of a context, one a rank, and the streams on them."""
+
+    handle: int
+    context: Context
+    machine: Machine
+    devices: tuple[int, ...]
+    axes: MeshAxes
+    streams: dict[int, Queue] = field(default_factory=dict)
+    resident: list[str] = field(default_factory=list)
+
+    def device(self, rank: int) -> SimulatedDevice:
+        """The device of a rank."""
+        return self.machine.devices[self.devices[rank]]
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The targets of its devices, each once."""
+        return tuple(dict.fromkeys(self.machine.devices[each].description.target for each in self.devices))
+
+    def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
+        """The ranks that a collective combines: those of each group along an axis, or all of the mesh."""
+        return (tuple(range(len(self.devices))),) if axis is None else self.axes.groups(axis)
+
+    def drain(self) -> None:
+        """Let all queued work finish (AMB-RT-50)."""
+        for stream in self.streams.values():
+            stream.end_residents()
+        workers = [worker for stream in self.streams.values() for worker in stream.workers]
+        self.machine.settle(lambda: not any(stream.queued for stream in self.streams.values()), workers)
+        for handle in self.streams:
+            self.machine.order.synchronize(handle)
+
+    def read(self, region: Region, rank: int, bytes: int, reader: str) -> memoryview | bytes:
+        """The bytes of a rank's copy of device memory, or of host memory; a view, valid until the next write."""
+        return self.machine.memory.read(region, self._copy(region, rank), bytes, reader)
+
+    def peek(self, region: Region, rank: int, bytes: int) -> bytes:
+        """The same as a copy, where it does not matter whether the bytes were ever written."""
+        return self.machine.memory.peek(region, self._copy(region, rank), bytes)
+
+    def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:
+        """Put bytes into a rank's copy of device memory, or into host memory."""
+        self.machine.memory.write(region, self._copy(region, rank), data)
+
+    def _copy(self, region: Region, rank: int) -> int:
+        """Which copy of an allocation, perhaps one of another mesh, lies on the device of a rank."""
+        devices = region.allocation.devices
+        return devices.index(self.devices[rank]) if devices else 0
+
+
+# Work: what streams hold, run once on each rank (runtime spec 6, 12).
+
+
+PROBLEMS = (Failure, NumericsFailure, MemoryError)
+"""What work may raise; anything else is a bug of the simulator."""
+
+
+def as_failure(problem: Exception, function: str) -> Failure:
+    """The failure that reports an exception of work."""
+    if isinstance(problem, Failure):
+        return within(problem, function)
+    if isinstance(problem, MemoryError):
+        given = "work for which the simulating machine has no memory"
+        return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "smaller sizes")
+    return Failure(Status.TESS_ERR_INVALID_VALUE, function, str(problem), "other arguments")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What is attached to a launch or collective (RT-11-01)."""
+
+    name: str
+    descriptor: Descriptor
+    policy: NumericsPolicy
+
+
+Kind = Literal["launch", "copy", "collective", "record", "wait", "graph"]
+
+RECORDED_AS: Mapping[Kind, RecordKind] = {
+    "launch": "kernel",
+    "copy": "copy",
+    "collective": "collective",
+    "record": "event",
+    "wait": "wait",
+}
+
+
+@dataclass(eq=False, kw_only=True)
+class Work(ABC):
+    """One operation of a stream, done on every rank by `run`."""
+
+    kind: ClassVar[Kind]
+    function: ClassVar[str]
+    """The call that queues it."""
+
+    name: str
+    stream: Queue
+    enqueued: int = field(default=0, init=False)
+    number: int = field(default=0, init=False)
+    """Its place in the order in which the stream was given work, from 1."""
+
+    def ranks(self) -> Sequence[int]:
+        """The ranks that take part."""
+        return range(len(self.stream.mesh.devices))
+
+    def accesses(self) -> Sequence[Access]:
+        """The memory that it reads and writes."""
+        return ()
+
+    def carries(self) -> Sequence[Carried]:
+        """What is attached to it; of a replay, to its launches and collectives."""
+        return ()
+
+    def when_queued(self) -> None:  # noqa: B027, most work does nothing then
+        """Called once it is queued, and can no longer be refused."""
+
+    @abstractmethod
+    async def run(self, rank: int) -> None:
+        """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
+
+    def on(self, stream: Queue) -> Work:
+        """The same once more, on another stream: how a captured graph is replayed."""
+        return replace(self, stream=stream)
+
+    async def spend(self, duration: int) -> None:
+        """Let time pass. Raises `Failure` with TESS_ERR_TIMEOUT where the context allows less (RT-19.A-09)."""
+        machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
+        lasting = machine.lasting(duration)
+        if timeout is not None and duration > timeout:
+            lasting = machine.lasting(timeout)
+        if lasting:
+            await machine.engine.sleep(lasting)
+        else:
+            await machine.turn()
+        if timeout is not None and duration > timeout:
+            raise self.timed_out(timeout)
+
+    async def wait_for(self, signal: Signal, turn: int, given_up: Callable[[], Failure] | None) -> None:
+        """Wait for what may never come: then it is `given_up`, or a timeout where the context has one.
+
+        What is given up first has the lowest turn; without a failure the wait just ends.
+        """
+        machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
+        if timeout is not None and given_up is not None:
+            late = self.timed_out(timeout)
+            given_up = lambda: late  # noqa: E731, what is given up is late
+            if machine.timed:
+                machine.engine.call_at(machine.engine.now + timeout, lambda: signal.fail(late))
+        pending = Pending(signal, turn, given_up)
+        machine.pending[pending] = None
+        try:
+            await signal
+        finally:
+            machine.pending.pop(pending, None)
+
+    def timed_out(self, timeout: int) -> Failure:
+        """What is reported of work that took too long."""
+        given = f"{self.name} is not done after {timeout // 1000} ns"
+        return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
+
+    def profile(self, rank: int, start: int, over: Callable[[], str | None] = lambda: None, **more: Any) -> None:
+        """Record with the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
+        mesh = self.stream.mesh
+        if not mesh.context.profilers:
+            return
+        stop = mesh.machine.engine.now
+        kind = RECORDED_AS[self.kind]
+        record = Record(
+            kind,
+            self.name,
+            self.stream.handle,
+            rank,
+            mesh.devices[rank],
+            self.enqueued,
+            start,
+            stop,
+            link=over(),
+            **more,
+        )
+        for profiler in mesh.context.profilers.values():
+            profiler.add(record)
+
+
+# Rendezvous: ranks wait for each other, and the last to arrive acts for all (runtime spec 4.6, 11).
+
+
+Completion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
+"""From the contributions by rank: how long the operation takes, and what is done at its end. Raises `Failure`, which
+all ranks get."""
+
+
+@dataclass(eq=False)
+class Rendezvous:
+    """One rendezvous of the ranks `expected`."""
+
+    name: str
+    done: Signal
+    expected: Sequence[int]
+    contributions: dict[int, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, work: Work, name: str, ranks: Sequence[int] | None = None) -> Rendezvous:
+        """A rendezvous of some ranks of the work's mesh, or of all, which its stream brings about."""
+        mesh = work.stream.mesh
+        done = Signal(mesh.machine.engine, f"the ranks of {name}", work.stream.workers)
+        return cls(name, done, range(len(mesh.devices)) if ranks is None else ranks)
+
+    async def arrive(self, work: Work, rank: int, contribution: Any, complete: Completion) -> None:
+        """Wait until all of its ranks have arrived and the operation is done. Raises `Failure`."""
+        self.contributions[rank] = contribution
+        if len(self.contributions) == len(self.expected) and not self.done.is_set:
+            await self._complete(work, complete)
+        await work.wait_for(self.done, 2, lambda: self._incomplete(work))
+
+    async def _complete(self, work: Work, complete: Completion) -> None:
+        machine, timeout = work.stream.mesh.machine, work.stream.mesh.context.timeout
+        try:
+            duration, finish = complete(dict(sorted(self.contributions.items())))
+        except PROBLEMS as problem:
+            self.done.fail(as_failure(problem, work.function))
+            return
+        if timeout is not None and duration > timeout and not machine.timed:
+            self.done.fail(work.timed_out(timeout))
+        elif machine.timed:
+            machine.engine.call_at(machine.engine.now + duration, lambda: self._finish(work, finish))
+        else:
+            await machine.turn()
+            self._finish(work, finish)
+
+    def _finish(self, work: Work, finish: Callable[[], None]) -> None:
+        """End it, unless a timeout has ended it before."""
+        if self.done.is_set:
+            return
+        try:
+            finish()
+            self.done.set()
+        except PROBLEMS as problem:
+            self.done.fail(as_failure(problem, work.function))
+
+    def _incomplete(self, work: Work) -> Failure:
+        absent = [rank for rank in self.expected if rank not in self.contributions]
+        given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
+        whole = len(self.expected) == len(work.stream.mesh.devices)
+        allowed = "every rank of the mesh" if whole else f"each of the ranks {', '.join(map(str, self.expected))}"
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, allowed)
+
+
+def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
+    """No link is cut between ranks of a group (AMB-RT-81). Raises `Failure`."""
+    mesh = work.stream.mesh
+    for a, b in mesh.context.faults.cut(mesh.handle):
+        if any(a in group and b in group for group in groups):
+            if mesh.context.timeout is not None:
+                raise work.timed_out(mesh.context.timeout)
+            given = f"{work.name}: nothing passes between ranks {a} and {b}"
+            raise Failure(Status.TESS_ERR_LAUNCH_FAILED, work.function, given, "ranks that reach each other")
+
+
+# Streams: work in order, on every rank of a mesh (runtime spec 4.3, 6, 12; AMB-RT-14, AMB-RT-37, AMB-RT-50).
 
 
 @dataclass(eq=False)

@@ -1,17 +1,231 @@
-"""The schedule chosen for one operation: tile sizes, prefetched operands, depth of the pipeline (section 8.2)."""
+"""Default schedules: which operations become which nests, and their tile sizes (spec sections 6, 8.2)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import Literal
 
-from ..ir.module import Instruction, Value
+from ..graph.constant import LayoutCast
+from ..graph.elementwise import Abs, Cast, Clamp, ElementwiseBinary, Identity, Negate, Select
+from ..graph.functions import FloatFunction
+from ..graph.matmul import MatMul
+from ..graph.movement import Broadcast, Concat, Gather, Iota, Pad, Reshape, Slice, StridedSlice, Transpose, Update
+from ..graph.reductions import FourierTransform, Reduction, Softmax
+from ..ir.module import Instruction
+from ..ir.operation import Operation
 from ..ir.targets import Target
-from ..ir.types import Tensor
-from .defaults import contraction_tile, extents, map_tile
-from .kinds import is_elementwise, kind_of
+from ..ir.types import Scalar, Tensor, Type, Value
+from ..numerics.formats import DType
+from .operations import needed_padding
 from .options import Options
-from .row_tiles import rows_on_result
-from .tiling import needed_padding
+
+# Default tile sizes: as large as the target's memory and registers allow (section 8.2).
+#
+# They never change a bit (LANG-08.2-01); a schedule that names sizes replaces them.
+
+
+CONTRACTION = 128
+"""m and n of a contraction."""
+DEPTH_BYTES = 128
+"""k of a contraction: as many elements as make these bytes."""
+THREADS = 256
+"""Threads of a block that share a tile, where it has as many elements."""
+MAP = (32, 128)
+DEFAULT_ROWS = 8
+
+TileSizes = tuple[int, int, int]
+
+
+def contraction_tile(
+    reached: TileSizes, operands: DType, target: Target, depth: int, wished: tuple[int, ...] = ()
+) -> TileSizes:
+    """Sizes for the extents m, n and k of a product, clipped to them in whole matrix instructions."""
+    chosen = (CONTRACTION, CONTRACTION, max(DEPTH_BYTES // operands.storage_bytes, 8))
+    sizes = (*wished, *chosen[len(wished) :])
+    granules = granules_of(operands, target)
+    clipped = [
+        min(size, -(-max(extent, 1) // granule) * granule)
+        for size, extent, granule in zip(sizes, reached, granules, strict=True)
+    ]
+    while not wished:
+        crowded = accumulators(clipped, operands) > target.registers // 2
+        if not crowded and staged_bytes(clipped, operands, depth) <= target.shared_bytes:
+            break
+        position = 2 if clipped[2] > 16 and not crowded else max((0, 1), key=lambda i: clipped[i])
+        if clipped[position] <= granules[position]:
+            break
+        clipped[position] = max(clipped[position] // 2 // granules[position], 1) * granules[position]
+    return clipped[0], clipped[1], clipped[2]
+
+
+def accumulators(sizes: list[int], operands: DType) -> int:
+    """The registers in which a thread holds its part of a tile of a product."""
+    return -(-sizes[0] * sizes[1] // THREADS) * -(-operands.accumulator.bits // 32)
+
+
+def staged_bytes(sizes: list[int], operands: DType, depth: int) -> int:
+    """The shared memory that the tiles of both operands of a contraction take, `depth` times."""
+    m, n, k = sizes
+    return (m * k + k * n) * operands.storage_bytes * depth
+
+
+def granules_of(operands: DType, target: Target) -> TileSizes:
+    """The largest steps in which a matrix instruction of the target covers m, n and k; 1 where it has none."""
+    shapes = target.shapes_of(operands)
+    if not shapes:
+        return 1, 1, 1
+    first = shapes[0]
+    return first.m, first.n, first.k
+
+
+def map_tile(type_: Type) -> TileSizes:
+    """Sizes over the last two dimensions of a tensor."""
+    shape = extents(type_)
+    rows, columns = (1, 1, *shape)[-2:]
+    m = min(max(rows, 1), MAP[0])
+    return m, min(max(columns, 1), MAP[0] * MAP[1] // m), 1
+
+
+def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes:
+    """How many rows together, and how many of their elements at a time: all, where shared memory has room."""
+    shape = extents(type_)
+    length = max(shape[axis], 1)
+    rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
+    room = target.shared_bytes // dtype.storage_bytes
+    return min(rows, DEFAULT_ROWS, max(room // length, 1)), min(length, room), 1
+
+
+def extents(type_: Type) -> tuple[int, ...]:
+    """The extents of a value that are known."""
+    shape = type_.shape if isinstance(type_, Tensor) else ()
+    return tuple(extent for extent in shape if isinstance(extent, int))
+
+
+# Which operations of Graph IR become which loop nests, and which stay in the host function (section 6, AMB-LANG-214).
+#
+# Random draws, collectives, operations with regions, calls, state and assertions stay; so do arithmetic on scalars
+# and operations with an unknown extent.
+
+
+Kind = Literal["contract", "map", "rows"]
+
+ELEMENTWISE = (ElementwiseBinary, Negate, FloatFunction, Cast, Select, Clamp, Abs)
+"""Operations whose result has an element for each of the operands' broadcast shape."""
+
+MOVEMENTS = (
+    Broadcast,
+    Concat,
+    Gather,
+    Identity,
+    Iota,
+    LayoutCast,
+    Pad,
+    Reshape,
+    Slice,
+    StridedSlice,
+    Transpose,
+    Update,
+)
+"""Operations whose result consists of elements of their operands, or of positions."""
+
+MAPPED = (*ELEMENTWISE, *MOVEMENTS)
+"""Operations that become nests of kind `map`."""
+
+ROW_OPERATIONS = (Reduction, Softmax, FourierTransform)
+"""Operations on independent rows along one axis."""
+
+FUSIBLE = (MatMul, *ROW_OPERATIONS, *MAPPED)
+"""Operations that may be part of a nest."""
+
+
+def kind_of(instruction: Instruction) -> Kind | None:
+    """The kind of nest that an instruction becomes; None where it stays in the host function."""
+    operation, results = instruction.operation, instruction.results
+    types = [value.type for value in (*instruction.operands, *results)]
+    if not all(map(is_known, types)) or len(results) != 1:
+        return None
+    if isinstance(operation, Update) and any(":" in part and "$" in part for part in operation.spec):
+        return None  # which elements it writes is known only when it runs
+    if isinstance(operation, MatMul):
+        return "contract"
+    if isinstance(operation, ROW_OPERATIONS):
+        return "rows"
+    if isinstance(operation, MAPPED) and isinstance(results[0].type, Tensor):
+        return "map"
+    return None
+
+
+def is_fusible(instruction: Instruction) -> bool:
+    """Whether an instruction may be part of a nest, once its extents are known."""
+    return isinstance(instruction.operation, FUSIBLE)
+
+
+def is_elementwise(operation: Operation) -> bool:
+    """Whether an operation is elementwise, so that it can share a nest with others over the same shape."""
+    return isinstance(operation, ELEMENTWISE)
+
+
+def is_known(type_: Type) -> bool:
+    """Whether a value is a scalar, or a tensor of which every extent is known."""
+    return isinstance(type_, Scalar) or (
+        isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
+    )
+
+
+def row_axis(operation: Operation) -> int:
+    """The axis of the operand along which the rows of an operation on rows lie."""
+    axis = operation.attributes.get("axis", -1)
+    (_, type_), *_ = operation.operand_types
+    assert isinstance(axis, int) and isinstance(type_, Tensor)
+    return axis % type_.rank
+
+
+# Tiles of operations on rows: from sizes m and n over the result to numbers of rows and elements, and back.
+#
+# For a reduction every element of the result is a row, so that a tile is m * n rows. For an operation that keeps the
+# axis, one of m and n lies along it where it is one of the last two dimensions (AMB-LANG-217).
+
+
+def rows_taken(instruction: Instruction, stated: tuple[int, int] | None, target: Target) -> TileSizes:
+    """How many rows together, and how many elements of each at a time, for a stated m and n or by default."""
+    default = _default(instruction, target)
+    if stated is None:
+        return default
+    m, n = stated
+    along = _along(instruction)
+    rows, chunk = (m * n, default[1]) if along is None else (m, n) if along == "n" else (n, m)
+    return rows, chunk, 1
+
+
+def rows_on_result(instruction: Instruction, target: Target) -> tuple[int, int]:
+    """The m and n over the result that give the default rows."""
+    rows, chunk, _ = _default(instruction, target)
+    along = _along(instruction)
+    if along is not None:
+        return (rows, chunk) if along == "n" else (chunk, rows)
+    height, width = (1, 1, *extents(instruction.results[0].type))[-2:]
+    n = max(min(rows, width), 1)
+    return max(min(rows // n, height), 1), n
+
+
+def _default(instruction: Instruction, target: Target) -> TileSizes:
+    type_ = instruction.operands[0].type
+    assert isinstance(type_, Tensor)
+    return rows_tile(type_, row_axis(instruction.operation), type_.dtype, target)
+
+
+def _along(instruction: Instruction) -> str | None:
+    """Which of m and n lies along the axis of the rows."""
+    operation, type_ = instruction.operation, instruction.operands[0].type
+    assert isinstance(type_, Tensor)
+    if isinstance(operation, Reduction):
+        return None
+    return {type_.rank - 1: "n", type_.rank - 2: "m"}.get(row_axis(operation))
+
+
+# The schedule chosen for one operation: tile sizes, prefetched operands, depth of the pipeline (section 8.2).
+
 
 DEPTH = 2
 """The default depth of pipelines: one tile is loaded while another is computed with."""

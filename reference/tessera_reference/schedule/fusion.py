@@ -1,21 +1,165 @@
-"""Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
-
-An operation joins the group of an operand of its own shape, unless a group outside needs one of them and is needed by
-the other: by values, by the order of effects, across a barrier. So a fusion that is chosen here is never refused
-(LANG-08.2-13). A directive names some values; elementwise operations between them are fused with them, named in the
-source or not (AMB-LANG-219).
-"""
+"""Fused groups of operations, and composites expanded into their definitions (spec sections 6.2, 8.2, 11)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
 
-from ..graph.directive import Directive
-from ..ir.module import Instruction, Value
-from ..ir.types import Tensor
-from .annotations import Fusion
-from .grouping import joined, needs_of, pairs_of
-from .kinds import is_elementwise, kind_of
+from ..graph.control import Barrier, Directive
+from ..graph.elementwise import Identity
+from ..ir.diagnostics import Diagnostic, Rejection
+from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Names
+from ..ir.operation import Refusal, diagnostic_of
+from ..ir.types import Tensor, Value
+from .choices import is_elementwise, is_fusible, is_known, kind_of
+from .operations import Annotations, Fusion
+
+# Fused groups, and an order in which groups and other instructions can run (LANG-06.2-01, LANG-11-06).
+#
+# A group runs as a unit. So a fusion is refused where an instruction outside depends on one member and another member
+# depends on it. Barriers and effects keep their order; a group does not extend across a barrier (AMB-LANG-218).
+
+
+def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> list[list[Instruction]]:
+    """The groups of a block in an order that respects dependences, each in program order. Raises `Rejection`."""
+    place = {instruction: position for position, instruction in enumerate(instructions)}
+    heads = joined(len(instructions), pairs_of(instructions, annotations.fusions))
+    groups: dict[int, list[Instruction]] = {}
+    for instruction in instructions:
+        groups.setdefault(heads[place[instruction]], []).append(instruction)
+    needs = needs_of(instructions, heads, annotations.root)
+    order = sorted_groups(list(groups), needs)
+    if len(order) < len(groups):
+        raise Rejection([_violation(groups, set(groups) - set(order), annotations.fusions)])
+    return [groups[head] for head in order]
+
+
+def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> list[tuple[int, int]]:
+    """Positions that a fusion puts into one group."""
+    fusible = [(place, each) for place, each in enumerate(instructions) if is_fusible(each)]
+    produced = {value: place for place, each in fusible for value in each.results}
+    pairs = []
+    for _, values in fusions:
+        members = [produced[value] for value in values if value in produced]
+        pairs += [(members[0], member) for member in members[1:]]
+    return pairs
+
+
+def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The first position of the group of each position."""
+    head = list(range(count))
+
+    def find(place: int) -> int:
+        while head[place] != place:
+            place = head[place]
+        return place
+
+    for a, b in pairs:
+        first, second = sorted((find(a), find(b)))
+        head[second] = first
+    return [find(place) for place in range(count)]
+
+
+def needs_of(
+    instructions: Sequence[Instruction], heads: Sequence[int], root: Callable[[Value], Value]
+) -> dict[int, set[int]]:
+    """The groups that must have run before each group; `root` is the value behind schedule operations."""
+    needs: dict[int, set[int]] = {head: set() for head in heads}
+    produced: dict[Value, int] = {}
+    effect: int | None = None
+    barrier: int | None = None
+    since: set[int] = set()
+    for position, instruction in enumerate(instructions):
+        head = heads[position]
+        needs[head].update(produced[value] for value in map(root, used_by(instruction)) if value in produced)
+        if barrier is not None:
+            needs[head].add(barrier)
+        if has_effects(instruction):
+            needs[head].update(() if effect is None else (effect,))
+            effect = head
+        if isinstance(instruction.operation, Barrier):
+            needs[head] |= since
+            barrier, since = head, set()
+        since.add(head)
+        produced.update(dict.fromkeys(instruction.results, head))
+    for head, needed in needs.items():
+        needed.discard(head)
+    return needs
+
+
+def used_by(instruction: Instruction) -> Iterable[Value]:
+    """The operands, and the outer values that regions use."""
+    yield from instruction.operands
+    for region in instruction.regions:
+        for block in blocks_of(region):
+            yield from block.results
+            for inner in block.instructions:
+                yield from inner.operands
+
+
+def has_effects(instruction: Instruction) -> bool:
+    """Whether an instruction, or one inside it, does more than compute its results."""
+    operation = instruction.operation
+    if operation.effects or operation.calls:
+        return True
+    return any(
+        inner.operation.effects or inner.operation.calls for region in instruction.regions for inner in region.walk()
+    )
+
+
+def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]:
+    """Groups after those that they need, otherwise in program order; groups of a cycle are missing."""
+    open_needs = {head: set(needs[head]) for head in heads}
+    waiting: dict[int, list[int]] = {}
+    for head, needed in open_needs.items():
+        for each in needed:
+            waiting.setdefault(each, []).append(head)
+    ready = [head for head, needed in open_needs.items() if not needed]
+    heapify(ready)
+    order = []
+    while ready:
+        head = heappop(ready)
+        order.append(head)
+        for each in waiting.get(head, ()):
+            open_needs[each].discard(head)
+            if not open_needs[each]:
+                heappush(ready, each)
+    return order
+
+
+def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: Sequence[Fusion]) -> Diagnostic:
+    """The error for the first group that cannot run as a unit."""
+    head = min(head for head in stuck if len(groups[head]) > 1)
+    members = {value for each in groups[head] for value in each.results}
+    place = next(instruction for instruction, values in reversed(fusions) if members & set(values)).location
+    values = [value for each in groups[head] for value in each.results]
+    written = [value for value in values if not value.name.isdecimal()] or values  # numbers are of values without names
+    names = ", ".join(f"%{value.name}" for value in written)
+    refusal = Refusal(
+        "schedule",
+        f"fuse: {names} cannot run as one: something between them needs one of them and is needed by another",
+        "a fusion that keeps every dependence",
+        "LANG-06.2-01",
+        "fuse what lies between them too, or none of them",
+    )
+    return diagnostic_of(refusal, place)
+
+
+def blocks_of(block: Block) -> Iterable[Block]:
+    """A block and all blocks inside it."""
+    yield block
+    for instruction in block.walk():
+        yield from instruction.regions
+
+
+# Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
+#
+# An operation joins the group of an operand of its own shape, unless a group outside needs one of them and is needed
+# by the other: by values, by the order of effects, across a barrier. So a fusion that is chosen here is never refused
+# (LANG-08.2-13). A directive names some values; elementwise operations between them are fused with them, named in the
+# source or not (AMB-LANG-219).
+
 
 LARGEST = 16
 """Operations of one group, so that a thread has registers for the values between them."""
@@ -137,3 +281,62 @@ def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tup
         if value in after and value in ahead and value not in named and is_elementwise(instruction.operation)
     ]
     return (*named[:-1], *between, named[-1])
+
+
+# Composites of a block expanded in place into the operations that define them (AMB-LANG-59).
+#
+# A composite with effects, such as a random draw, is not expanded; nor is one with unknown extents, since its
+# expansion depends on them.
+
+
+def names_of(function: Function) -> Names:
+    """The names that a function already uses."""
+    names = Names()
+    for value in (*function.parameters, *_defined(function.body.walk())):
+        names.unique(value.name)
+    return names
+
+
+def _defined(instructions: Iterable[Instruction]) -> Iterable[Value]:
+    for instruction in instructions:
+        yield from instruction.results
+        for region in instruction.regions:
+            yield from region.arguments
+
+
+def is_expandable(instruction: Instruction) -> bool:
+    """Whether an instruction is a composite that can be expanded."""
+    operation = instruction.operation
+    return (
+        isinstance(operation, Composite)
+        and not operation.effects
+        and all(is_known(value.type) for value in instruction.operands)
+    )
+
+
+def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
+    """The instructions of a block without composites; regions are left as they are."""
+    found: list[Instruction] = []
+    for instruction in block.instructions:
+        found += expansion(instruction, names) if is_expandable(instruction) else [instruction]
+    return tuple(found)
+
+
+def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
+    """The expansion of a composite, which has the composite's results."""
+    composite = instruction.operation
+    assert isinstance(composite, Composite)
+    build = BlockBuilder(instruction.location)
+    built = composite.decompose(build, *instruction.operands)
+    known: dict[Value, Value] = {}
+    for inner, outer in zip(built if isinstance(built, tuple) else (built,), instruction.results, strict=True):
+        is_own = inner not in instruction.operands and inner not in known
+        known[inner if is_own else build(Identity, inner)] = outer
+    made: list[Instruction] = []
+    for each in build.instructions:
+        for value in each.results:
+            known.setdefault(value, Value(names.unique(f"{instruction.results[0].name}_{value.name}"), value.type))
+        operands = tuple(known.get(value, value) for value in each.operands)
+        renamed = replace(each, operands=operands, results=tuple(known[value] for value in each.results))
+        made += expansion(renamed, names) if is_expandable(renamed) else [renamed]
+    return made

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..graph.call import Call
 from ..graph.constant import Constant, ConstTensor
-from ..graph.elementwise import Add
+from ..graph.control import Call
+from ..graph.elementwise import Add, Identity
 from ..graph.grad import Grad
-from ..graph.identity import Identity
-from ..ir.builder import BlockBuilder
 from ..ir.diagnostics import Location
-from ..ir.module import Function, Instruction, Module, Value
+from ..ir.module import BlockBuilder, Composite, Function, Instruction, Module, Stepwise
 from ..ir.operation import Applied, MissingAdjoint
-from ..ir.stepwise import Composite, Stepwise
-from ..ir.types import ROW_MAJOR, Scalar, Tensor, dtype_of
-from .grouping import used_by
-from .kinds import is_known
+from ..ir.types import ROW_MAJOR, Scalar, Tensor, Value, dtype_of
+from .choices import is_known
+from .fusion import used_by
 
 PREFIX = "g"
 """With which the names of values of adjoints begin."""

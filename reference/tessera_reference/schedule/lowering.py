@@ -1,37 +1,34 @@
-"""From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (sections 6, 8.2; LANG-08.2-01, -02, -13, -14).
-
-Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
-fused with the producers of their operands; rows are tiled and prefetched. Directives of the program replace the choices
-for their values. Gradients are written out first; a function with one that is not stays on the host (AMB-LANG-215).
-"""
+"""From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (spec sections 6, 8.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..graph.directive import Directive
-from ..graph.layouts import LayoutCast as GraphLayoutCast
-from ..ir.builder import fields_of
+from ..graph.constant import LayoutCast as GraphLayoutCast
+from ..graph.control import Directive
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Block, Function, Instruction, Module, Value
+from ..ir.module import Block, Function, Instruction, Module, Walk, fields_of, trampoline
 from ..ir.operation import Operation, Refusal
 from ..ir.targets import Target
-from ..ir.trampoline import Walk, trampoline
-from .annotations import host_functions
-from .casts import LayoutCast
+from ..ir.types import Value
 from .choices import Choices
-from .expansion import expanded, names_of
-from .fusion import FusionGroups, directed_fusions
+from .fusion import FusionGroups, directed_fusions, expanded, names_of
 from .gradients import without_gradients
 from .nests import is_dropped
-from .operations import Fuse, Pipeline, Prefetch, Tile
+from .operations import Fuse, LayoutCast, Pipeline, Prefetch, Tile, host_functions
 from .options import Options, annotated
 from .specialize import lowering_refused
 from .verifier import verify_schedule
 
-__all__ = ["Options", "to_schedule"]
+# From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (sections 6, 8.2; LANG-08.2-01, -02, -13, -14).
+#
+# Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
+# fused with the producers of their operands; rows are tiled and prefetched. Directives of the program replace the
+# choices for their values. Gradients are written out first; a function with one that is not stays on the host (AMB-
+# LANG-215).
+
 
 DIRECTIVES: Mapping[str, type[Operation]] = {
     "schedule.tile": Tile,
@@ -214,3 +211,34 @@ class Scheduling:
         result = Value(self.names.unique(name), type_)
         self.made.append(Instruction(made, operands, (result,), at.location))
         return result
+
+
+# Whether the schedule that a program states can be followed at all (spec section 6; LANG-06.2-01 to -05, -06.3-01).
+#
+# A program is verified without a target: it is refused where no target can follow its directives and annotations.
+
+
+def verify_stated_schedules(modules: Iterable[Module], targets: Sequence[Target]) -> None:
+    """Raise `Rejection`, with what is wrong for the first target, unless a target can follow each module's schedule."""
+    for module in modules:
+        if any(_states_schedule(function) for function in module.functions.values()):
+            _verify(module, targets)
+
+
+def _verify(module: Module, targets: Sequence[Target]) -> None:
+    refused = []
+    for target in targets:
+        try:
+            to_schedule(module, target)
+        except Rejection as rejection:
+            refused.append(rejection)
+        else:
+            return
+    raise Rejection([replace(each, phase="verify") for each in refused[0].diagnostics])
+
+
+def _states_schedule(function: Function) -> bool:
+    return "schedule" in function.attributes or any(
+        isinstance(each.operation, Directive) and each.operation.directive.startswith("schedule.")
+        for each in function.body.walk()
+    )

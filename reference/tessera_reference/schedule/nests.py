@@ -1,30 +1,29 @@
-"""The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
-
-Execution and Tile lowering both follow `nests_of`. Its result has no schedule operations: operands are the values
-before them. Composites are expanded first. A function that differentiates has no nests, nor has any that it
-calls: see `annotations.host_functions`.
-"""
+"""The loop nests of a scheduled function, and the resources that they take (spec sections 6, 11)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
-from ..graph import layouts
+from ..graph import constant as layouts
 from ..graph.constant import Constant
-from ..graph.directive import Directive
+from ..graph.control import Directive
+from ..graph.matmul import MatMul
 from ..ir.diagnostics import Location
-from ..ir.module import Block, Function, Instruction, Value
+from ..ir.module import Block, Function, Instruction, Module, Walk, trampoline
 from ..ir.targets import Target
-from ..ir.types import Tensor
-from .annotations import Annotations, is_alias
-from .casts import LayoutCast
-from .defaults import TileSizes, contraction_tile, extents, map_tile
-from .expansion import expanded, names_of
-from .grouping import blocks_of, in_order
-from .kinds import Kind, is_elementwise, kind_of
-from .operations import Prefetch, Tile
-from .row_tiles import rows_taken
+from ..ir.types import Tensor, Value, dtype_of
+from ..numerics.formats import DType
+from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, is_elementwise, kind_of, map_tile, rows_taken
+from .fusion import blocks_of, expanded, in_order, names_of
+from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions, is_alias
+
+# The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
+#
+# Execution and Tile lowering both follow `nests_of`. Its result has no schedule operations: operands are the values
+# before them. Composites are expanded first. A function that differentiates has no nests, nor has any that it calls:
+# see `annotations.host_functions`.
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,3 +247,129 @@ def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruct
 def _shape(instruction: Instruction) -> tuple[object, ...]:
     type_ = instruction.results[0].type
     return type_.shape if isinstance(type_, Tensor) else ()
+
+
+# The resources of a nest: shared memory for its stages, registers of a thread (section 11; LANG-11-08, -09).
+#
+# Shared memory is exact: the buffers of every staged operand, one for each stage of the pipeline. Registers are an
+# estimate (AMB-LANG-68), for the simulated targets alone: a thread holds its part of an output tile in accumulators,
+# the values of the other operations that it needs at once, and a few registers for addresses.
+
+
+ADDRESSES = 16
+"""Registers for addresses and counters."""
+
+
+def shared_bytes(nest: Nest) -> int:
+    """The bytes of shared memory that a block of the nest takes."""
+    return sum(buffer for _, buffer in buffers(nest))
+
+
+def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
+    """Each read of a staged operand, and the bytes of all its buffers, each of which begins aligned."""
+    for role, value in reads(nest):
+        if value in nest.staged:
+            held = dtype_of(value.type)
+            assert held is not None
+            size = prod(tile_of(nest, role, value)) * held.storage_bytes
+            yield value, -(-size // nest.align) * nest.align * (nest.depth if role != "epilogue" else 1)
+
+
+def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
+    """Which tiles are read from memory: `left` and `right` of a product, `epilogue`, `rows`, `map`."""
+    lead, inside = nest.lead, {value for each in nest.instructions for value in each.results}
+    found = []
+    if isinstance(lead.operation, MatMul):
+        found += [("left", lead.operands[0]), ("right", lead.operands[1])]
+    elif nest.kind == "rows":
+        found += [("rows", lead.operands[0])]
+    others = [value for each in nest.operations[len(found) > 0 :] for value in each.operands if value not in inside]
+    role = "epilogue" if found else "map"
+    return (*found, *((role, value) for value in dict.fromkeys(others)))
+
+
+def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
+    """The extents of a buffer for a read."""
+    m, n, k = nest.tile
+    if role == "left":
+        return m, k
+    if role == "right":
+        return k, n
+    shape = value.type.shape if isinstance(value.type, Tensor) else ()
+    if role != "rows" and is_elementwise(nest.operations[-1].operation):  # broadcast operands are smaller
+        rows, columns = (1, 1, *shape)[-2:]
+        return (1 if rows == 1 else m), (1 if columns == 1 else n)
+    return m, n
+
+
+def registers(nest: Nest, target: Target) -> int:
+    """The 32-bit registers that a thread is estimated to need."""
+    m, n, _ = nest.tile
+    share = -(-m * n // min(THREADS, target.threads_per_block))
+    lead = nest.lead.operation
+    accumulators = share * words(lead.accum) if isinstance(lead, MatMul) else 0
+    gathered = share * words(_held(nest.lead.operands[0])) if nest.kind == "rows" else 0
+    return accumulators + gathered + at_once(nest) + ADDRESSES
+
+
+def at_once(nest: Nest) -> int:
+    """The most registers that the values of one element take at a time."""
+    last: dict[Value, int] = {}
+    for position, each in enumerate(nest.instructions):
+        last.update(dict.fromkeys((*each.operands, *each.results), position))
+    live: set[Value] = set()
+    most = 0
+    for position, each in enumerate(nest.instructions):
+        live.update(each.operands, each.results)
+        most = max(most, sum(words(_held(value)) for value in live))
+        live = {value for value in live if last[value] > position}
+    return most
+
+
+def words(held: DType) -> int:
+    """The registers of one value."""
+    return -(-held.bits // 32)
+
+
+def _held(value: Value) -> DType:
+    held = dtype_of(value.type)
+    assert held is not None
+    return held
+
+
+# Functions with every nest replaced by instructions: one that executes it, or the launch of its kernel.
+
+
+Replacement = Callable[[Nest], Sequence[Instruction]]
+"""Instructions that define the nest's outputs, the values themselves, from its inputs."""
+
+
+def with_nests_replaced(module: Module, target: Target, replacement: Replacement) -> Module:
+    """A module without schedule operations and composites, each nest replaced; device kernels stay as they are.
+
+    Raises `Rejection` for a fusion that no order of execution allows.
+    """
+    host = host_functions(module)
+    functions = {
+        name: function if function.device else rewritten(function, Plan(function, target, name in host), replacement)
+        for name, function in module.functions.items()
+    }
+    return replace(module, functions=functions)
+
+
+def rewritten(function: Function, plan: Plan, replacement: Replacement) -> Function:
+    """A function with the nests of its plan replaced."""
+    return replace(function, body=trampoline(_block(function.body, plan, replacement)))
+
+
+def _block(block: Block, plan: Plan, replacement: Replacement) -> Walk[Block]:
+    made: list[Instruction] = []
+    for each in plan.block(block):
+        if isinstance(each, Nest):
+            made += replacement(each)
+        else:
+            regions = []
+            for region in each.regions:
+                regions.append((yield _block(region, plan, replacement)))
+            made.append(replace(each, regions=tuple(regions)))
+    return Block(block.arguments, tuple(made), tuple(map(plan.root, block.results)), block.exit)

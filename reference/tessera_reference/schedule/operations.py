@@ -1,15 +1,13 @@
-"""`tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: the schedule of a value (spec section 6.1).
-
-Each returns its last operand unchanged; instructions that read the result read the value under that schedule. Rules
-that depend on more than the operands, such as whether a value is a contraction, are checked by `verifier`.
-"""
+"""The operations of `tessera.schedule`: tile, fuse, pipeline, prefetch, layout_cast (spec sections 3.3, 6.1, 6.3)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from ..ir.module import Value
+from ..graph.constant import known_layout
+from ..graph.grad import Grad
+from ..ir.module import Function, Instruction, Module
 from ..ir.operation import (
     Applied,
     Attribute,
@@ -22,9 +20,66 @@ from ..ir.operation import (
     operation,
     require,
 )
-from ..ir.types import LAYOUTS, Scalar, Tensor, Type
+from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics.array import Array
-from .tiling import SIZES, matrix_of, require_cover
+
+# Tile sizes against extents: divisibility and explicit padding (section 6.3; LANG-06.3-01).
+#
+# A size that does not divide its extent, one larger than the extent too, needs padding: extent and padding together
+# are then a multiple of it (AMB-LANG-211).
+
+
+Padding = int | tuple[int, ...] | None
+"""One number pads every dimension that its size does not divide; a list pads m, n and, where it is tiled, k."""
+
+SIZES = ("m", "n", "k")
+
+
+def matrix_of(type_: Numeric) -> tuple[Dim, Dim]:
+    """The last two extents, which m and n tile; those that a value does not have are 1."""
+    rows, columns = (1, 1, *type_.shape)[-2:]
+    return rows, columns
+
+
+def padding_of(pad: Padding, position: int, size: int, extent: int) -> int:
+    """The padding of the dimension that the m, n or k at `position` tiles."""
+    if pad is None:
+        return 0
+    if isinstance(pad, int):
+        return pad if extent % size else 0
+    return pad[position] if position < len(pad) else 0
+
+
+def require_cover(position: int, size: int, extent: Dim, pad: Padding) -> None:
+    """Require that a tile size divides its extent plus padding; accept any size for an unknown extent.
+
+    Raises `Refusal`.
+    """
+    if not isinstance(extent, int):
+        return
+    name, padding = SIZES[position], padding_of(pad, position, size, extent)
+    missing = -extent % size
+    beside = f" with padding {padding}" if padding else ""
+    require(
+        (extent + padding) % size == 0,
+        "schedule",
+        f"tiles of {name}={size} do not cover the extent {show_dim(extent)}{beside}",
+        f"{name} divides the extent, or the extent and its padding",
+        "LANG-06.3-01",
+        f"pad by {missing}",
+    )
+
+
+def needed_padding(sizes: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The least padding with which tiles cover their extents."""
+    return tuple(-extent % size for size, extent in zip(sizes, extents, strict=True))
+
+
+# `tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: the schedule of a value (spec section 6.1).
+#
+# Each returns its last operand unchanged; instructions that read the result read the value under that schedule. Rules
+# that depend on more than the operands, such as whether a value is a contraction, are checked by `verifier`.
+
 
 SCOPES = ("shared", "global")
 """The memories that a prefetch names (LANG-06.2-02)."""
@@ -221,3 +276,95 @@ class Prefetch(ScheduleOperation):
             f"a power of two of at least {LEAST_ALIGNMENT}",
             "LANG-06.1-04",
         )
+
+
+# `tessera.schedule.layout_cast`: a value in another layout (spec sections 3.3, 6.1, 6.3).
+
+
+@operation("tessera.schedule.layout_cast", clauses=("LANG-06.1-05", "LANG-06.3-02", "LANG-03.3-02"))
+class LayoutCast(ScheduleOperation):
+    """The same elements in another layout: a copy if `materialize` is set, else the layout that the producer writes.
+
+    Without a copy the producer writes that layout itself and every consumer takes it (AMB-LANG-213).
+    """
+
+    x: Operand[Tensor]
+    to: Attribute[str]
+    materialize: Attribute[bool] = False
+
+    def infer(self) -> Tensor:
+        """The operand's type with the other layout, a known one."""
+        return replace(self.x, layout=known_layout(self.to))
+
+    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient in the operand's layout."""
+        return (build(LayoutCast, at.dy, to=self.x.layout.text, materialize=True),)
+
+
+# The schedule operations of a function, by the values that they are about (section 6.1).
+
+
+Fusion = tuple[Instruction, tuple[Value, ...]]
+"""The instruction that requests a fusion, and the values whose producers it fuses."""
+
+
+class Annotations:
+    """The schedule of one function. Schedule operations return an operand; a value's *root* is before them all."""
+
+    def __init__(self, function: Function) -> None:
+        self.tiles: dict[Value, Tile] = {}
+        self.pipelines: dict[Value, Pipeline] = {}
+        self.fusions: list[Fusion] = []
+        self.is_host = any(isinstance(each.operation, Grad) for each in function.body.walk())
+        """Whether the function differentiates, and so forms no nests (AMB-LANG-215)."""
+        self._roots: dict[Value, Value] = {}
+        self._prefetches: dict[Value, Instruction] = {}
+        for instruction in function.body.walk():
+            if is_alias(instruction):
+                self._note(instruction)
+
+    def _note(self, instruction: Instruction) -> None:
+        operation, (result,), operand = instruction.operation, instruction.results, instruction.operands[-1]
+        root = self._roots[result] = self.root(operand)
+        if operand in self._prefetches:
+            self._prefetches[result] = self._prefetches[operand]
+        if isinstance(operation, Tile):
+            self.tiles[root] = operation
+        elif isinstance(operation, Pipeline):
+            self.pipelines[root] = operation
+        elif isinstance(operation, Prefetch):
+            self._prefetches[result] = instruction
+        elif isinstance(operation, Fuse):
+            self.fusions.append((instruction, tuple(self.root(value) for value in instruction.operands)))
+
+    def root(self, value: Value) -> Value:
+        """The value before all schedule operations."""
+        return self._roots.get(value, value)
+
+    def prefetch_of(self, value: Value) -> Instruction | None:
+        """The last prefetch on the way from the root to a value."""
+        return self._prefetches.get(value)
+
+
+def is_alias(instruction: Instruction) -> bool:
+    """Whether an instruction only returns its last operand: every schedule operation but a layout cast."""
+    operation = instruction.operation
+    return isinstance(operation, ScheduleOperation) and not isinstance(operation, LayoutCast)
+
+
+def host_functions(module: Module) -> frozenset[str]:
+    """Functions that form no nests: those that differentiate and all that they call (AMB-LANG-215).
+
+    Differentiation traverses the executed operations in reverse, so each of them has to be executed by itself.
+    """
+    pending = [name for name, function in module.functions.items() if Annotations(function).is_host]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in found or name not in module.functions:
+            continue
+        found.add(name)
+        for instruction in module.functions[name].body.walk():
+            calls = instruction.operation.calls
+            pending += [str(instruction.operation.attributes[calls])] if calls else []
+    return frozenset(found)

@@ -12,15 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..ir.builder import fields_of
 from ..ir.diagnostics import Location, Rejection
-from ..ir.dimensions import Dims, fits, substituted
-from ..ir.module import Block, Function, Instruction, Module, Value
-from ..ir.operation import Operation, Refusal, Role, Shown, require
-from ..ir.refusals import diagnostic_of
-from ..ir.trampoline import Walk, trampoline
-from ..ir.types import Tensor, Type
-from .kinds import is_known
+from ..ir.module import Block, Function, Instruction, Module, Walk, fields_of, trampoline
+from ..ir.operation import Operation, Refusal, Role, Shown, diagnostic_of, require
+from ..ir.types import Dims, Tensor, Type, Value, fits, substituted
+from .choices import is_known
 
 Shape = tuple[int, ...]
 Known = dict[Value, Value]

@@ -10,19 +10,13 @@ from collections.abc import Iterator
 
 from ..graph.matmul import MatMul
 from ..ir.diagnostics import Category, Diagnostic, Rejection
-from ..ir.module import Function, Instruction, Value
-from ..ir.operation import Refusal
-from ..ir.refusals import diagnostic_of
-from ..ir.stepwise import Composite
+from ..ir.module import Composite, Function, Instruction
+from ..ir.operation import Refusal, diagnostic_of
 from ..ir.targets import Target
-from ..ir.types import Tensor, layout_of
-from .annotations import is_alias
-from .casts import LayoutCast
-from .grouping import blocks_of
-from .nests import Nest, Plan
-from .operations import Prefetch, Tile
-from .resources import buffers, registers, shared_bytes
-from .tiling import require_cover
+from ..ir.types import Tensor, Value, layout_of
+from .fusion import blocks_of
+from .nests import Nest, Plan, buffers, registers, shared_bytes
+from .operations import LayoutCast, Prefetch, Tile, is_alias, require_cover
 
 
 def verify_schedule(function: Function, target: Target) -> None:

@@ -1,25 +1,90 @@
-"""Matrix instructions of a warp: ldmatrix, mma.sync, and what begins and ends an accumulation (spec sections 7.1, 7.2).
-
-A fragment type names m, n, k and the dtype of the operands; whether a fragment is A, m by k, B, k by n, or the
-accumulator, m by n in another dtype, follows from its use (AMB-LANG-34, AMB-LANG-65).
-"""
+"""Matrix instructions of a warp, and the fragments that they work on (spec sections 7.1 to 7.3; AMB-LANG-34)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ..ir.module import Function, Instruction
 from ..ir.operation import Attribute, Hidden, Operand, Operands, Shown, derived, operation, require
-from ..ir.types import Fragment, Memref, Scalar
+from ..ir.types import Fragment, Memref, Scalar, Value
+from ..kernel_machine.block import BlockState, FragmentUse, KernelOperation, by_warp, require_indices
+from ..kernel_machine.storage import Address, Misaligned, Offsets, OutOfBounds, Storage, Values
 from ..numerics.array import Array
 from ..numerics.formats import DType
 from ..numerics.matmul import matmul
-from .block import BlockState
-from .exchange import by_warp
-from .matrices import load_matrices, require_aligned, store_matrices
-from .operation import KernelOperation, require_indices
-from .storage import Storage
+from .operations import For
+
+# Matrices in memory as warps read and write them: one corner for each warp, rows a stride apart (section 7.2).
+
+
+def load_matrices(block: BlockState, memory: Storage, corners: Offsets, shape: tuple[int, int], stride: int) -> Values:
+    """A matrix for each warp, [warps, rows, columns]; zeros for inactive warps. Raises `KernelFault`."""
+    warps = block.whole_warps("a matrix")
+    at = _elements(block, memory, corners, warps, shape, stride)
+    read = memory.read(at, block.clock.of_warps(warps)[:, None, None])
+    if warps.size == block.warps:
+        return read
+    made = np.zeros((block.warps, *shape), read.dtype)
+    made[warps] = read
+    return made
+
+
+def store_matrices(block: BlockState, memory: Storage, corners: Offsets, values: Values) -> None:
+    """Write the matrix of each active warp. Raises `KernelFault`."""
+    warps = block.whole_warps("a matrix")
+    at = _elements(block, memory, corners, warps, (values.shape[1], values.shape[2]), memory.shape[-1])
+    memory.write(at, block.clock.of_warps(warps)[:, None, None], values[warps])
+
+
+def require_aligned(block: BlockState, memory: Storage, corners: Offsets, alignment: int) -> None:
+    """Raise `Misaligned` unless the corner of each active warp lies at a multiple of `alignment` bytes."""
+    warps = block.whole_warps("a matrix")
+    begin = corners[warps] * memory.dtype.storage_bytes
+    odd = begin % alignment != 0
+    if odd.any():
+        warp = int(warps[odd][0])
+        raise Misaligned(block.clock.warp(warp), memory.address(int(corners[warp])), int(begin[odd][0]), alignment)
+
+
+def _elements(
+    block: BlockState, memory: Storage, corners: Offsets, warps: Offsets, shape: tuple[int, int], stride: int
+) -> Offsets:
+    """The offsets of all elements. Raises `OutOfBounds`.
+
+    At the memory's own stride, a matrix ends where its rows and its columns do; at another one, where the memory does.
+    """
+    at = corners[warps, None, None] + _pattern(*shape, stride)
+    outside = at[:, -1, -1] >= memory.size
+    if stride == memory.shape[-1]:
+        outside |= corners[warps] % stride + shape[1] > stride
+        outside |= corners[warps] // stride % memory.shape[-2] + shape[0] > memory.shape[-2]
+    if outside.any():
+        warp = int(warps[outside][0])
+        *batch, row, column = memory.address(int(corners[warp])).indices
+        last = Address(memory.name, (*batch, row + shape[0] - 1, column + shape[1] - 1))
+        raise OutOfBounds(block.clock.warp(warp), last, memory.shape)
+    return np.asarray(at)
+
+
+@cache
+def _pattern(rows: int, columns: int, stride: int) -> Offsets:
+    """The offsets of a matrix from its corner."""
+    made = np.arange(rows)[:, None] * stride + np.arange(columns)
+    made.flags.writeable = False
+    return made
+
+
+# Matrix instructions of a warp: ldmatrix, mma.sync, and what begins and ends an accumulation (spec sections 7.1,
+# 7.2).
+#
+# A fragment type names m, n, k and the dtype of the operands; whether a fragment is A, m by k, B, k by n, or the
+# accumulator, m by n in another dtype, follows from its use (AMB-LANG-34, AMB-LANG-65).
+
 
 ALIGNMENT = 16
 """Bytes to which each row that ldmatrix reads is aligned (LANG-07.3-01, LANG-16-05, LANG-16-06; AMB-LANG-36)."""
@@ -190,3 +255,86 @@ class FragmentStore(KernelOperation):
         corners = by_warp(block, "the corner of fragment.store", block.offsets(memory, indices))
         store_matrices(block, memory, corners, fragment.values)
         return ()
+
+
+# What each fragment of a kernel is used as: A, B or an accumulator, and in which dtype that adds (AMB-LANG-34, -65).
+#
+# Fragments that loops and branches pass on are one fragment, so that a use anywhere determines all of them.
+
+
+@dataclass(frozen=True)
+class Clash:
+    """An instruction that uses a fragment in a second role."""
+
+    instruction: Instruction
+    uses: tuple[FragmentUse, FragmentUse]
+
+
+def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list[Clash]]:
+    """The use of every fragment of a kernel, A where nothing determines it, and the contradictions."""
+    same = _Classes()
+    stated: list[tuple[Instruction, Value, FragmentUse]] = []
+    every: dict[Value, None] = {}
+    for instruction in function.body.walk():
+        for region in instruction.regions:
+            every.update(dict.fromkeys([value for value in region.arguments if isinstance(value.type, Fragment)]))
+        every.update(dict.fromkeys([value for value in instruction.results if isinstance(value.type, Fragment)]))
+        if instruction.regions:
+            for one, other in _handed_on(instruction):
+                same.join(one, other)
+        stated += [(instruction, value, use) for value, use in _stated(instruction)]
+    uses: dict[Value, FragmentUse] = {}
+    clashes = []
+    for instruction, value, use in stated:
+        first = uses.setdefault(same.of(value), use)
+        if first.part == use.part == "c" and None in (first.accum, use.accum):
+            uses[same.of(value)] = FragmentUse("c", first.accum or use.accum)
+        elif first != use:
+            clashes.append(Clash(instruction, (first, use)))
+    return {value: uses.get(same.of(value), FragmentUse("a")) for value in every}, clashes
+
+
+def _stated(instruction: Instruction) -> list[tuple[Value, FragmentUse]]:
+    """The uses that an instruction determines."""
+    operation = instruction.operation
+    if isinstance(operation, MmaSync):
+        a, b, c = instruction.operands
+        sum_ = FragmentUse("c", operation.accum)
+        return [(a, FragmentUse("a")), (b, FragmentUse("b")), (c, sum_), (instruction.results[0], sum_)]
+    if isinstance(operation, FragmentZero):
+        return [(instruction.results[0], FragmentUse("c", operation.accum))]
+    if isinstance(operation, FragmentStore):
+        return [(instruction.operands[0], FragmentUse("c", operation.memory.dtype))]
+    if isinstance(operation, LoadMatrix) and operation.memory.dtype != operation.returns.dtype:
+        return [(instruction.results[0], FragmentUse("c", operation.memory.dtype))]
+    return []
+
+
+def _handed_on(instruction: Instruction) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values that are one fragment."""
+    carried = instruction.operands[3:] if isinstance(instruction.operation, For) else ()
+    for region in instruction.regions:
+        inner = region.arguments[1:] if carried else ()
+        yield from zip(carried, inner, strict=False)
+        yield from zip(region.results, instruction.results, strict=False)
+        if carried:
+            yield from zip(carried, instruction.results, strict=False)
+
+
+class _Classes:
+    """Equivalence classes of values (union-find)."""
+
+    def __init__(self) -> None:
+        self.parents: dict[Value, Value] = {}
+
+    def of(self, value: Value) -> Value:
+        """The representative of a value's class."""
+        while value in self.parents:
+            value = self.parents[value]
+        return value
+
+    def join(self, one: Value, other: Value) -> None:
+        """Make two classes one."""
+        one, other = self.of(one), self.of(other)
+        if one is not other:
+            self.parents[one] = other

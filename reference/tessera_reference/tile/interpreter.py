@@ -1,32 +1,159 @@
-"""Runs a kernel: one block of the grid after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
-
-The order of blocks is free (AMB-LANG-202): it changes no result, since any dependence on it is a race, which is
-reported. Time, caches and the scheduling of warps are not modelled.
-"""
+"""Preparing, running and launching kernels of Tile and Target IR (spec sections 7, 8.1, 8.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..ir.module import Function, Value
-from ..ir.targets import Target
-from ..ir.types import Memref, Pointer
+from ..graph import elementwise
+from ..graph.constant import Constant
+from ..graph.elementwise import Abs, Cast, Clamp, Identity, Select
+from ..graph.functions import FloatFunction
+from ..ir.diagnostics import Rejection, UnsupportedConstruct, did_you_mean
+from ..ir.module import Block, Function, Module
+from ..ir.operation import (
+    Attribute,
+    Environment,
+    Hidden,
+    Operands,
+    Operation,
+    Refusal,
+    Shown,
+    Signature,
+    operation,
+    require,
+)
+from ..ir.targets import Target, target_of
+from ..ir.types import LAYOUTS, Memref, Numeric, Pointer, Scalar, Tensor, Type, Value, dtype_of
+from ..kernel_machine.block import (
+    MOST_STEPS,
+    BlockState,
+    Budget,
+    Call,
+    Code,
+    KernelOperation,
+    Program,
+    Step,
+    too_many_steps,
+    unwritten,
+)
+from ..kernel_machine.storage import GlobalStorage, Place, Unwritten
 from ..numerics.array import Array
 from ..numerics.errors import TooLarge
 from ..numerics.formats import DType
-from .block import BlockState
-from .faults import Place, Unwritten
-from .preparation import prepare
-from .program import Program
-from .reports import MOST_STEPS, Budget, too_many_steps, unwritten
-from .storage import GlobalStorage
+from .fragments import FragmentStore, fragment_uses
+from .operations import Store
 
-__all__ = ["MOST_BYTES", "Uninitialised", "run_kernel"]
+# Preparing a kernel to run: values become slots of a frame, operations calls on all lanes at once (section 7).
+#
+# Everything that does not depend on the block is decided here, so that an instruction costs little more than its
+# call.
+
+
+LANEWISE: tuple[type[Operation], ...] = (
+    elementwise.ElementwiseBinary,
+    FloatFunction,
+    elementwise.Negate,
+    Cast,
+    Select,
+    Clamp,
+    Abs,
+    Identity,
+    Constant,
+)
+"""The operations of Graph IR that a kernel may hold, on scalars: they do the same in each lane."""
+
+ON_INDICES: Mapping[type[Operation], Call] = {
+    elementwise.Add: np.add,
+    elementwise.Subtract: np.subtract,
+    elementwise.Multiply: np.multiply,
+    elementwise.Equal: np.equal,
+    elementwise.NotEqual: np.not_equal,
+    elementwise.Less: np.less,
+    elementwise.LessEqual: np.less_equal,
+    elementwise.Greater: np.greater,
+    elementwise.GreaterEqual: np.greater_equal,
+}
+"""What numpy does on integers just as the canon has it: most of a kernel is index arithmetic, which this keeps fast."""
+
+
+@lru_cache(maxsize=256)
+def prepare(function: Function, lanes: int) -> Program:
+    """The program of a kernel for blocks of so many lanes."""
+    places: dict[Value, int] = {}
+    code = _code(function.body, places, lanes)
+    return Program(code, len(places), fragment_uses(function)[0], _written(function))
+
+
+def _code(block: Block, places: dict[Value, int], lanes: int) -> Code:
+    arguments = _places(block.arguments, places)
+    steps = []
+    for instruction in block.instructions:
+        operands = _places(instruction.operands, places)
+        regions = tuple([_code(region, places, lanes) for region in instruction.regions])
+        call = _call(instruction.operation, lanes)
+        steps.append(Step(call, operands, _places(instruction.results, places), instruction, regions))
+    return Code(tuple(steps), arguments, _places(block.results, places))
+
+
+def _places(values: tuple[Value, ...], places: dict[Value, int]) -> tuple[int, ...]:
+    return tuple([places.setdefault(value, len(places)) for value in values])
+
+
+def _call(operation: Operation, lanes: int) -> Call:
+    """The function that runs an operation."""
+    if isinstance(operation, KernelOperation):
+        return operation.run
+    if isinstance(operation, Constant):
+        one = operation.execute(env=None)  # type: ignore[arg-type]  # it asks nothing of its surroundings
+        everywhere = Array(one.dtype, np.broadcast_to(one.values, lanes))
+        return lambda block: everywhere
+    if type(operation) in ON_INDICES and operation.a.dtype.kind == "int":  # type: ignore[attr-defined]  # as binary
+        return _on_indices(operation)
+    if isinstance(operation, LANEWISE):
+        return _lanewise(operation)
+    raise TypeError(f"{operation.name} does not run in kernels")
+
+
+def _on_indices(operation: Operation) -> Call:
+    """Arithmetic that cannot fail, run in inactive lanes too."""
+    compute, made = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
+    assert made is not None
+    return lambda block, a, b: Array(made, compute(a.values, b.values))
+
+
+def _lanewise(operation: Operation) -> Call:
+    """An elementwise operation, run in the active lanes only: it may fail on the arbitrary values of the others."""
+
+    def call(block: BlockState, *operands: Array) -> Array:
+        if block.mask is None:
+            made: Array = operation.execute(*operands, env=None)
+            return made
+        active = block.active
+        made = operation.execute(*[Array(each.dtype, each.values[active]) for each in operands], env=None)
+        return Array(made.dtype, block.spread(made.values))
+
+    return call
+
+
+def _written(function: Function) -> frozenset[Value]:
+    """The parameters that instructions write; in Target IR, which computes with pointers, all of them."""
+    if function.device != "tile":
+        return frozenset(function.parameters)
+    stores = [each for each in function.body.walk() if isinstance(each.operation, Store | FragmentStore)]
+    return frozenset(value for each in stores for value in each.operands if isinstance(value.type, Memref))
+
+
+# Runs a kernel: one block of the grid after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
+#
+# The order of blocks is free (AMB-LANG-202): it changes no result, since any dependence on it is a race, which is
+# reported. Time, caches and the scheduling of warps are not modelled.
+
 
 MOST_BYTES = 1 << 32
 """What the buffers of a launch may take, with what is noted for each element."""
@@ -138,3 +265,95 @@ def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: B
         values.append(memory)
     block.parameters = tuple(values)
     return buffers
+
+
+# `tessera.tile.launch`: a host function runs a grid of blocks and gets what they wrote (spec section 8.1).
+
+
+class LaunchEnvironment(Environment, Protocol):
+    """What a launch needs of its environment beyond what every operation does."""
+
+    @property
+    def module(self) -> Module:
+        """The module that is being run, which holds the kernel."""
+
+
+@operation("tessera.tile.launch", clauses=("LANG-08.1-01", "LANG-08.2-03"))
+class Launch(Operation):
+    """Runs `kernel` on the arguments: buffers in the order of its parameters, then scalars.
+
+    The last buffers of the kernel, as many as there are results, are allocated here uninitialised, and are the results.
+    """
+
+    arguments: Operands[Tensor | Scalar]
+    kernel: Attribute[str]
+    returns: Hidden[tuple[Type, ...]]
+
+    layouts = frozenset(LAYOUTS)
+    calls = "kernel"
+
+    def infer(self) -> tuple[Type, ...]:
+        """The stated result types, checked against the kernel."""
+        return self.returns
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The results are what the kernel's last buffers hold; the arguments are the other parameters'."""
+        name = str(shown.attributes.get("kernel"))
+        kernel = shown.functions.get(name)
+        if kernel is None or not kernel.device:
+            known = [each for each, function in shown.functions.items() if function.device]
+            remedy = did_you_mean(name, known, "@{}")
+            raise Refusal("types", f"there is no kernel @{name}", "a kernel of this module", "LANG-05-03", remedy)
+        buffers = _buffers(kernel)
+        count = len(kernel.parameters) - len(shown.operands)
+        require(
+            0 <= count <= len(buffers),
+            "types",
+            f"{len(shown.operands)} arguments given",
+            f"those of @{name}: buffers but the ones it returns, then scalars",
+            "LANG-16-02",
+        )
+        taken = buffers[: len(buffers) - count] + [each.type for each in kernel.parameters[len(buffers) :]]
+        for given, wanted in zip(shown.operands, taken, strict=True):
+            require(_passes(given, wanted), "types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
+        made = buffers[len(buffers) - count :]
+        results = shown.results or tuple(_held(each) for each in made if isinstance(each, Memref))
+        require(
+            len(results) == count and all(_passes(given, wanted) for given, wanted in zip(results, made, strict=True)),
+            "types",
+            f"the results are ({', '.join(map(str, results))})",
+            f"what @{name} leaves in ({', '.join(map(str, made))})",
+            "LANG-08.1-01",
+        )
+        return {"returns": results}
+
+    def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
+        """Run the grid. Raises `Rejection`."""
+        kernel = env.module.functions[self.kernel]
+        inputs = len(_buffers(kernel)) - len(self.returns)
+        made = [_uninitialised(each) for each in self.returns]
+        buffers: list[Array | Uninitialised] = [*arguments[:inputs], *made, *arguments[inputs:]]
+        return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
+
+
+def _buffers(kernel: Signature) -> list[Type]:
+    return [each.type for each in kernel.parameters if isinstance(each.type, Memref | Pointer)]
+
+
+def _uninitialised(result: Type) -> Uninitialised:
+    """The buffer for a result, whose extents are known where a kernel is launched."""
+    assert isinstance(result, Tensor | Scalar)
+    return Uninitialised(result.dtype, tuple(int(dim) for dim in result.shape))
+
+
+def _held(buffer: Memref) -> Numeric:
+    """The value of the host that a buffer holds."""
+    return Tensor(buffer.shape, buffer.dtype) if buffer.shape else Scalar(buffer.dtype)
+
+
+def _passes(given: Type, wanted: Type) -> bool:
+    """Whether a value of the host can be passed for a parameter of a kernel, whatever its layout."""
+    if isinstance(given, Tensor | Scalar) and isinstance(wanted, Memref):
+        return (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
+    return isinstance(wanted, Pointer) or given == wanted

@@ -12,18 +12,14 @@ from typing import TypeAlias
 
 from ..graph.constant import Constant
 from ..ir.diagnostics import Diagnostic, Location, Rejection
-from ..ir.module import Function, Instruction, Value
-from ..ir.operation import Refusal, require
-from ..ir.refusals import diagnostic_of
+from ..ir.module import Function, Instruction
+from ..ir.operation import Refusal, diagnostic_of, require
 from ..ir.targets import Target
-from ..ir.types import Fragment, Memref, Scalar, Tensor, Type
-from .copies import CopyAsync
-from .fragment_uses import fragment_uses
-from .fragments import ALIGNMENT, LoadMatrix, MmaSync
-from .launch import Launch
-from .memory import SharedAlloc
-from .operation import KernelOperation
-from .preparation import LANEWISE
+from ..ir.types import Fragment, Memref, Scalar, Tensor, Type, Value
+from ..kernel_machine.block import KernelOperation
+from .fragments import ALIGNMENT, LoadMatrix, MmaSync, fragment_uses
+from .interpreter import LANEWISE, Launch
+from .operations import CopyAsync, SharedAlloc
 
 MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
 """Blocks along x, y and z (AMB-LANG-203)."""

@@ -28,8 +28,6 @@ from .kernels import DTYPES
 from .package import package_bytes
 from .targets import target
 
-__all__ = ["STALL", "Channel", "Compiled", "Expr", "Kernel", "Program", "TaskWindow", "Tensor"]
-
 STALL: Final = "stall"
 
 

@@ -11,17 +11,29 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import policies
-from .checks import check_calls
 from .errors import ProgramRefused, UnsupportedDirective
 from .json_form import BodyReader, member, members, name, objects
 from .kernels import read_kernel
-from .package import Channel, Directive, Package, Process, Schedule
-from .parts import read_channel, read_policy, read_resources, read_symbol, read_task_window, read_tensor, text
-from .stream_graph import check_acyclic, stream_graph
+from .package import (
+    Channel,
+    Directive,
+    Package,
+    Process,
+    Schedule,
+    check_acyclic,
+    check_calls,
+    read_channel,
+    read_policy,
+    read_resources,
+    read_symbol,
+    read_task_window,
+    read_tensor,
+    stream_graph,
+    text,
+    used_csp_features,
+    used_predicates,
+)
 from .targets import Target
-from .used_features import used_csp_features, used_predicates
-
-__all__ = ["compile_program"]
 
 UNITS, MODES = ("tasks", "bytes"), ("stall", "abort", "benchmark")
 DEFAULT_POLICY = {"id": "round_robin", "parameters": {"workers": 1}}

@@ -1,18 +1,27 @@
-"""The report of a deadlock (sections 3.3 and 3.4.3): nothing is due, and a process or task is not done."""
+"""Deadlocks: the report, the mitigations that are tried, and texts and drawings for people (sections 3.3, 3.4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
-from .cycles import first_cycle
-from .executor.channels import TASK
-from .executor.machine import Machine
-from .executor.stalls import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
-from .executor.states import ProcessState, ScopeState, TaskState
-from .producers import consumed_channels
+from .errors import first_cycle
+from .executor.machine import (
+    CHANNEL_EMPTY_WAIT,
+    CHANNEL_FULL_WAIT,
+    RESOURCE_OF,
+    TASK,
+    TASK_WAIT,
+    Machine,
+    ProcessState,
+    ScopeState,
+    TaskState,
+)
+from .package import capacity_of, consumed_channels, no_scopes_of
 
-__all__ = ["report"]
+# The report of a deadlock (sections 3.3 and 3.4.3): nothing is due, and a process or task is not done.
 
 
 def report(machine: Machine) -> dict[str, Any]:
@@ -166,3 +175,308 @@ def _of(process: ProcessState) -> str:
 
 def _of_task(task: TaskState) -> str:
     return f"task {task.number}"
+
+
+# Mitigations of a deadlock (sections 3.3 and 3.4.3), each tried: the package was executed again with it, and went on.
+#
+# A knob stands alone where raising it alone is enough, with the smallest value that was found; else those that it
+# needs beside it stand with it (`also`). Where a scope holds what is lacking, its process is tried without scopes.
+# Where nothing helps, the program is to be restructured. The search takes a bounded number of steps (AMB-WSP-72).
+
+
+Knobs = Mapping[str, int]
+AMPLE = (1 << 32) - 1
+"""A size that nothing in reach exhausts."""
+MOST_KNOBS = 16
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Another execution: `outcome` is completed, further (it went past the deadlock, and was left there), deadlock,
+    error or unknown; `demand` is the most that it had of each knob, and `deadlock` the report of its own."""
+
+    outcome: str
+    demand: Knobs
+    deadlock: Mapping[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def helps(self) -> bool:
+        """Whether it went past the deadlock."""
+        return self.outcome in ("completed", "further")
+
+
+def mitigations(report: Mapping[str, Any], execute: Callable[[Knobs], Trial]) -> list[dict[str, Any]]:
+    """What helps against a deadlock, by executions with other settings."""
+    search = _Search(report, execute)
+    settings = list(search.single_knobs()) or search.knobs_together()
+    return [*settings, *search.scopes()] or [{"knob": "restructure", "why": search.why_restructure()}]
+
+
+class _Search:
+    def __init__(self, report: Mapping[str, Any], execute: Callable[[Knobs], Trial]) -> None:
+        self.report = report
+        self.execute = execute
+        self.errors: list[str] = []
+        self.spent = False
+
+    def single_knobs(self) -> Iterator[dict[str, Any]]:
+        """Each exhausted resource and full channel, if raising it is enough."""
+        for knob, size in _exhausted(self.report).items():
+            trial = self._tried({knob: AMPLE})
+            if trial.helps:
+                value, smallest, trial = self._least(knob, size, trial, {})
+                exhausted = f"{_subject(knob)} is exhausted at {size}"
+                yield _mitigation({knob: value}, trial, exhausted, smallest)
+
+    def scopes(self) -> Iterator[dict[str, Any]]:
+        """Each process whose scopes hold something, if it goes on without them."""
+        for each in self.report["scopes"]:
+            knob = no_scopes_of(each["process"])
+            if each["held"] and self.report["held_by_scopes"] and self._tried({knob: 1}).helps:
+                held = f"its scopes hold the outputs of {each['held']} complete tasks"
+                yield {"knob": knob, "why": f"{held}: without them the run goes on, so end them sooner"}
+
+    def knobs_together(self) -> list[dict[str, Any]]:
+        """Several knobs, where one deadlock follows upon another."""
+        raised: dict[str, int] = {}
+        report: Mapping[str, Any] | None = self.report
+        while report is not None and len(raised) < MOST_KNOBS:
+            lacking = {knob: size for knob, size in _exhausted(report).items() if knob not in raised}
+            if not lacking:
+                return []
+            raised |= lacking
+            trial = self._tried(dict.fromkeys(raised, AMPLE))
+            if trial.helps:
+                return [self._least_of_each(raised, trial)]
+            report = trial.deadlock
+        return []
+
+    def why_restructure(self) -> str:
+        """Why no setting helps."""
+        if self.errors:
+            return f"with larger settings the run ends with an error: {self.errors[0]}"
+        if self.spent:
+            return "no setting was found within the bound of the search: change who waits for whom"
+        if not _exhausted(self.report):
+            return "no resource is exhausted and no channel is full: change who waits for whom"
+        return "the wait remains however large the settings are: change who waits for whom"
+
+    def _least_of_each(self, sizes: Knobs, trial: Trial) -> dict[str, Any]:
+        """Knobs lowered one after the other, those that are not needed left out."""
+        chosen = dict.fromkeys(sizes, AMPLE)
+        all_smallest = True
+        for knob, size in sizes.items():
+            others = {each: value for each, value in chosen.items() if each != knob}
+            without = self._tried(others) if others else None
+            if without is not None and without.helps:
+                del chosen[knob]
+                trial = without
+                continue
+            chosen[knob], smallest, trial = self._least(knob, size, trial, others)
+            all_smallest &= smallest
+        return _mitigation(chosen, trial, "one deadlock follows upon another", all_smallest)
+
+    def _least(self, knob: str, size: int, ample: Trial, others: Knobs) -> tuple[int, bool, Trial]:
+        """The smallest value that helps, whether the one below was seen not to, and the trial with it."""
+        fails, helps, best = size, max(ample.demand[knob], size + 1), ample
+        stride = 1
+        while helps - fails > 1:
+            value = min(fails + stride, (fails + helps) // 2)
+            trial = self._tried({**others, knob: value})
+            if trial.outcome == "unknown":
+                return helps, False, best
+            if trial.outcome == ample.outcome:
+                helps, best, stride = value, trial, 1
+            else:
+                fails, stride = value, stride * 2
+        return helps, best.outcome == "completed", best
+
+    def _tried(self, knobs: Knobs) -> Trial:
+        trial = self.execute(knobs)
+        if trial.outcome == "error":
+            self.errors.append(trial.error)
+        self.spent |= trial.outcome == "unknown"
+        return trial
+
+
+def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of the knobs whose shortage somebody waits for."""
+    reasons = {each["reason"] for each in report["waiting"]}
+    found = {
+        "task_window" if name == "task_ring" else name: report["resources"][name]["size"]
+        for reason, name in RESOURCE_OF.items()
+        if reason in reasons
+    }
+    full = {each["for"] for each in report["waiting"] if each["reason"] == CHANNEL_FULL_WAIT}
+    found |= {capacity_of(each["name"]): each["capacity"] for each in report["channels"] if each["name"] in full}
+    return found
+
+
+def _subject(knob: str) -> str:
+    return knob.removesuffix(".capacity")
+
+
+def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[str, Any]:
+    (first, value), *others = knobs.items()
+    settings = " and ".join(f"{knob} {each}" for knob, each in knobs.items())
+    effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
+    found: dict[str, Any] = {"knob": first, "at_least": value}
+    if others:
+        found["also"] = [{"knob": knob, "at_least": each} for knob, each in others]
+    return found | {"smallest": smallest, "why": f"{why}; with {settings} the run {effect}"}
+
+
+# The report of a deadlock for people: lines of text (sections 3.3 and 3.4.3).
+
+
+MOST_SHOWN = 24
+"""How many of those that wait are shown."""
+
+
+def explanation(result: Mapping[str, Any]) -> Iterator[str]:
+    """What a run came to, and the report where it is a deadlock (`schemas/wsp_result.schema.json`)."""
+    if "deadlock" in result:
+        yield from _deadlock(result["deadlock"])
+    elif "error" in result:
+        error = result["error"]
+        where = f"{error['process']} at {error['statement']}"
+        yield f"error {error['code']} at {error['time']}: {where}: {error['message']}"
+    else:
+        yield f"{result['outcome']}, total_cycles {result['statistics']['total_cycles']}"
+
+
+def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
+    yield f"deadlock at {report['time']}"
+    yield _row("window", _use(report["window"]))
+    for name, use in report["resources"].items():
+        if name != "task_ring" and use["high_water"]:
+            yield _row("resource", f"{name}: {_use(use)}")
+    for each in report["channels"]:
+        closed = ", closed" if each["closed"] else ""
+        tokens = f"{each['tokens']} of {each['capacity']} tokens{closed}"
+        yield _row("channel", f"{each['name']} is {each['state']}: {tokens}")
+    for each in report["waiting"][:MOST_SHOWN]:
+        who = f"task {each['task']} of {each['process']}" if "task" in each else f"process {each['process']}"
+        yield _row("waiting", f"{who}, {each['reason']}, for {each['for']}, at {each['statement']}")
+    if len(report["waiting"]) > MOST_SHOWN:
+        yield _row("", f"and {len(report['waiting']) - MOST_SHOWN} more")
+    cycle = report["cycle"]
+    yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: nobody who waits could end it")
+    for each in report["scopes"]:
+        yield _row("scopes", f"{each['process']}: depth {each['depth']}, holds {each['held']}")
+    if report["held_by_scopes"]:
+        yield _row("", "what scopes hold is what is lacking")
+    for each in report["mitigations"]:
+        at_least = f" = {each['at_least']}" if "at_least" in each else ""
+        yield _row("helps", f"{each['knob']}{at_least}: {each['why']}")
+
+
+def _use(use: Mapping[str, int]) -> str:
+    return f"{use['used']} of {use['size']} used, at most {use['high_water']}"
+
+
+def _row(title: str, text: str) -> str:
+    return f"{title:<9}{text}"
+
+
+# The report of a deadlock as a graph in SVG: who waits at the left, for what at the right, the cycle in red.
+
+
+WIDTH, ROW, BOX, TOP = 760, 46, 30, 50
+LEFT, RIGHT, BOX_WIDTH = 20, 480, 260
+CYCLE, WAIT = "#b03a2e", "#777777"
+Edge = tuple[str, str]
+
+
+def drawing(report: Mapping[str, Any]) -> str:
+    """The picture of a report; of many that wait, those in the cycle and the first."""
+    cycle = report["cycle"]
+    around = list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+    waits = _waits(report)
+    shown = [each for each in waits if each[0][0] in cycle] + [each for each in waits if each[0][0] not in cycle]
+    shown = shown[:MOST_SHOWN]
+    names = list(dict.fromkeys([*(name for edge, _ in shown for name in edge), *cycle]))
+    places = _places([each for each in names if each], report)
+    reasons = dict(shown)
+    edges = list(dict.fromkeys([edge for edge, _ in shown if edge[1]] + around))
+    height = TOP + ROW * max(1, *(1 + row for _, row in places.values()))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f"<defs>{_arrow_head('wait', WAIT)}{_arrow_head('cycle', CYCLE)}</defs>",
+        f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(waits)} wait</text>',
+        *(_edge(edge, places, reasons.get(edge, ""), edge in around) for edge in edges),
+        *(part for name, place in places.items() for part in _node(name, place, _note(name, report), name in cycle)),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
+    """Who waits for what, with the reason; who waits for tasks has an edge in the cycle alone."""
+    found = []
+    for each in report["waiting"]:
+        who = f"task {each['task']}" if "task" in each else f"process {each['process']}"
+        kind = "channel" if each["reason"].startswith("CHANNEL") else "resource"
+        what = "" if each["reason"] == "TASK_WAIT" else f"{kind} {each['for']}"
+        found.append(((who, what), each["reason"]))
+    return found
+
+
+def _places(names: Sequence[str], report: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Column and row of each: who acts at the left, what they wait for at the right."""
+    left = [each for each in names if each.startswith(("process ", "task "))]
+    right = [each for each in names if each not in left]
+    return {each: (LEFT, row) for row, each in enumerate(left)} | {each: (RIGHT, row) for row, each in enumerate(right)}
+
+
+def _note(name: str, report: Mapping[str, Any]) -> str:
+    """What the report says of a channel, resource or scope."""
+    kind, _, subject = name.partition(" ")
+    for each in report["channels"]:
+        if kind == "channel" and each["name"] == subject:
+            return f"{each['state']}, {each['tokens']} of {each['capacity']}"
+    if kind == "resource":
+        use = report["resources"][subject]
+        return f"{use['used']} of {use['size']}"
+    for each in report["scopes"]:
+        if name == f"scope of {each['process']}":
+            return f"depth {each['depth']}, holds {each['held']}"
+    for each in report["waiting"]:
+        if name in (f"task {each.get('task')}", f"process {each['process']}" if "task" not in each else None):
+            return str(each["statement"])
+    return ""
+
+
+def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Iterator[str]:
+    x, row = place
+    y = TOP + ROW * row
+    colour = CYCLE if in_cycle else WAIT
+    yield f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX}" rx="4" fill="white" stroke="{colour}"/>'
+    text = f"{name}, {note}" if note else name
+    yield f'<text x="{x + 8}" y="{y + 20}">{escape(text if len(text) < 42 else text[:40] + "...")}</text>'
+
+
+def _edge(edge: Edge, places: Mapping[str, tuple[int, int]], reason: str, in_cycle: bool) -> str:
+    """From box to box: across, or beside the column where both are in one."""
+    (x1, row1), (x2, row2) = places[edge[0]], places[edge[1]]
+    y1, y2 = (TOP + ROW * row + BOX // 2 for row in (row1, row2))
+    kind, colour = ("cycle", CYCLE) if in_cycle else ("wait", WAIT)
+    line = f'fill="none" stroke="{colour}" marker-end="url(#{kind})"'
+    if x1 == x2:
+        side = x1 + BOX_WIDTH if x1 == LEFT else x1
+        out = side + 40 if x1 == LEFT else side - 40
+        return f'<path d="M {side} {y1} C {out} {y1} {out} {y2} {side} {y2}" {line}/>'
+    start, end = (x1 + BOX_WIDTH, x2) if x1 < x2 else (x1, x2 + BOX_WIDTH)
+    shift = 5 if x1 < x2 else -5
+    label = f'<text x="{start + 8}" y="{y1 - shift - 4}" font-size="9">{escape(reason)}</text>' if reason else ""
+    return f'<line x1="{start}" y1="{y1 - shift}" x2="{end}" y2="{y2 - shift}" {line}/>{label}'
+
+
+def _arrow_head(kind: str, colour: str) -> str:
+    return (
+        f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{colour}"/></marker>'
+    )

@@ -1,18 +1,11 @@
-"""What can be wrong with a program, with a package and with a run."""
+"""Errors of programs, packages and runs; states of capabilities; cycles of names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "ArgumentRefused",
-    "DeviceNeeded",
-    "PackageRefused",
-    "ProgramRefused",
-    "RunError",
-    "UnsupportedDirective",
-    "WspFailure",
-]
+# What can be wrong with a program, with a package and with a run.
 
 
 class WspFailure(Exception):
@@ -91,3 +84,33 @@ class RunError(WspFailure):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.problem}"
+
+
+# The four states of a capability (section 1.3).
+
+
+STATES = ("enforced", "recorded", "diagnosed", "unsupported")
+
+# A cycle in a graph of names.
+
+
+def first_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
+    """The first cycle of a depth-first walk from each node in turn; empty where there is none."""
+    finished: set[str] = set()
+    for start in graph:
+        path: dict[str, Iterator[str]] = {}
+        if start not in finished:
+            path[start] = iter(graph[start])
+        while path:
+            node, ways = next(reversed(path.items()))
+            for each in ways:
+                if each in path:
+                    names = list(path)
+                    return names[names.index(each) :]
+                if each not in finished and each in graph:
+                    path[each] = iter(graph[each])
+                    break
+            else:
+                finished.add(node)
+                del path[node]
+    return []

@@ -10,23 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeAlias
 
-from ..numerics.failure import shown
+from ..numerics.formats import shown
 from .errors import ProgramRefused
-from .expressions import (
+from .statements import (
     ARITY,
     INPUTS,
+    STATEMENTS,
     U64,
+    Argument,
+    Body,
     Constant,
     Expression,
     Input,
     Operation,
     SlotValue,
+    Statement,
     SymbolValue,
+    TensorArgument,
     expression_json,
 )
-from .statements import STATEMENTS, Argument, Body, Statement, TensorArgument
-
-__all__ = ["BodyReader", "Resolve", "member", "members", "name", "objects", "statements_json", "whole"]
 
 Resolve: TypeAlias = Callable[[str, Any, str], int]
 """The id for what stands for a kernel, channel, slot, symbol or tensor (the first argument) at a path (the last)."""

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ProgramRefused
-from .expressions import U64
 from .json_form import member, members, name, objects, whole
-
-__all__ = ["DTYPES", "EXECUTORS", "Kernel", "bound", "check_call", "kernel_json", "read_kernel"]
+from .statements import U64
 
 Values: TypeAlias = npt.NDArray[Any]
 Effect: TypeAlias = Callable[[Sequence[int]], None]

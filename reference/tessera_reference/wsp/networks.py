@@ -13,12 +13,10 @@ from typing import Any
 
 from .compiler import compile_program
 from .errors import ProgramRefused
-from .executor.observed import Observed
+from .executor.machine import Observed
 from .executor.run import Run
 from .json_form import members, name, objects
 from .targets import target
-
-__all__ = ["execute"]
 
 TASK = ("key", "reads", "writes", "waits", "signals")
 """The members of a task that may be left out."""

@@ -1,37 +1,59 @@
-"""A package (section 7.2): kernel registry, schedule and CSP payload, slots, symbols and tensors, with its version.
+"""A package (section 7.2).
 
-`Package` is the typed program that the executor runs; `document` and `package_bytes` are its published form
-(`schemas/wsp_package.schema.json`). Reading one is `reading.py`.
-"""
+Kernel registry, schedule and CSP payload, slots, symbols, tensors; its checks and its content hash."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
-from .canonical import canonical_bytes, content_hash
-from .expressions import Expression, expression_json
-from .json_form import statements_json
-from .kernels import DTYPES, Kernel, kernel_json
-from .statements import Body
+from ..numerics.formats import shown
+from .errors import STATES, ArgumentRefused, ProgramRefused, UnsupportedDirective, first_cycle
+from .json_form import BodyReader, member, members, name, statements_json, whole
+from .kernels import DTYPES, Kernel, check_call, kernel_json
+from .statements import (
+    Body,
+    Close,
+    Cond,
+    Consume,
+    Expression,
+    Load,
+    Receive,
+    Repeat,
+    RunKernel,
+    Scope,
+    Send,
+    Statement,
+    Task,
+    TensorArgument,
+    Wait,
+    expression_json,
+)
 
-__all__ = [
-    "ABI",
-    "FORMAT",
-    "RESOURCES",
-    "Channel",
-    "Directive",
-    "Package",
-    "Policy",
-    "Process",
-    "Schedule",
-    "Symbol",
-    "TaskWindow",
-    "Tensor",
-    "document",
-    "package_bytes",
-]
+# The canonical bytes of a package and its content hash (section 7.2).
+
+
+def canonical_bytes(document: Mapping[str, Any]) -> bytes:
+    """JSON with sorted members and no blanks, UTF-8, ended by one line feed."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def content_hash(document: Mapping[str, Any]) -> str:
+    """`sha256:` and the digest of the canonical bytes without the member `hash`."""
+    content = {name: each for name, each in document.items() if name != "hash"}
+    return f"sha256:{hashlib.sha256(canonical_bytes(content)).hexdigest()}"
+
+
+# A package (section 7.2): kernel registry, schedule and CSP payload, slots, symbols and tensors, with its version.
+#
+# `Package` is the typed program that the executor runs; `document` and `package_bytes` are its published form
+# (`schemas/wsp_package.schema.json`). Reading one is `reading.py`.
+
 
 ABI = "v10.0"
 FORMAT = 1
@@ -199,3 +221,331 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
 def _tensor(place: int, tensor: Tensor) -> dict[str, Any]:
     stated = {"id": place, "name": tensor.name, "dtype": tensor.dtype, "count": tensor.count}
     return stated if tensor.initial is None else stated | {"initial": tensor.initial.hex()}
+
+
+# Whether every call of a kernel fits it: as many arguments, of the right kinds, with the right dtypes and counts.
+
+
+def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
+    """Every statement of a body and of the bodies within, with its path."""
+    for place, each in enumerate(body):
+        at = f"{path}/{place}"
+        yield at, each
+        if isinstance(each, Scope | Consume | Repeat):
+            yield from walk(each.body, f"{at}/body")
+        elif isinstance(each, Cond):
+            yield from walk(each.then, f"{at}/then")
+            yield from walk(each.otherwise, f"{at}/otherwise")
+
+
+def check_calls(package: Package, path: str) -> None:
+    """Raises `ProgramRefused` for the first call that does not fit."""
+    checked: set[tuple[object, ...]] = set()
+    for place, process in enumerate(package.processes):
+        for at, each in walk(process.body, f"{path}/{place}/body"):
+            if isinstance(each, RunKernel | Task):
+                form = (each.kernel, *(getattr(argument, "tensor", None) for argument in each.arguments))
+                if form not in checked:
+                    _check_call(package, each, f"{at}/arguments")
+                    checked.add(form)
+
+
+def _check_call(package: Package, call: RunKernel | Task, path: str) -> None:
+    kernel = package.kernels[call.kernel]
+    if len(call.arguments) != len(kernel.parameters):
+        raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
+    tensors = {}
+    for (parameter, kind), given in zip(kernel.parameters.items(), call.arguments, strict=True):
+        if (kind == "tensor") != isinstance(given, TensorArgument):
+            raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
+        if isinstance(given, TensorArgument):
+            tensor = package.tensors[given.tensor]
+            tensors[parameter] = tensor.dtype, tensor.count
+    check_call(kernel, tensors, path)
+
+
+# Which channels a process produces: those that its body sends to or closes, or that its tasks signal (AMB-WSP-39).
+
+
+def produced_channels(body: Body) -> tuple[int, ...]:
+    """In order of first mention."""
+    return tuple(dict.fromkeys(_produced(body)))
+
+
+def consumed_channels(body: Body) -> tuple[int, ...]:
+    """The channels that a process, or a task of it, takes tokens from, in order of first mention."""
+    return tuple(dict.fromkeys(_consumed(body)))
+
+
+def _produced(body: Body) -> Iterator[int]:
+    for _, each in walk(body, ""):
+        if isinstance(each, Send | Close):
+            yield each.channel
+        elif isinstance(each, Task):
+            yield from each.signals
+
+
+def _consumed(body: Body) -> Iterator[int]:
+    for _, each in walk(body, ""):
+        if isinstance(each, Receive | Consume):
+            yield each.channel
+        elif isinstance(each, Task):
+            yield from each.waits
+
+
+# The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them.
+#
+# The graph has to be free of cycles: a process comes after all that send to it. A channel without a producer or
+# consumer has an edge with an open end.
+
+
+def stream_graph(package: Package) -> dict[str, Any]:
+    """As `schemas/wsp_stream_graph.schema.json` has it: nodes in an order in which no edge leads back."""
+    edges = list(_edges(package))
+    order = _levels(package, edges)
+    return {
+        "nodes": [
+            {"process": each.name, "level": level}
+            for level, each in sorted(zip(order, package.processes, strict=True), key=lambda pair: pair[0])
+        ],
+        "edges": edges,
+    }
+
+
+def check_acyclic(package: Package) -> None:
+    """Raises `UnsupportedDirective` for streams that lead back to where they come from (WSP-06.4-07)."""
+    cycle = first_cycle(_successors(list(_edges(package))))
+    if cycle:
+        around = " -> ".join([*cycle, cycle[0]])
+        raise UnsupportedDirective(package.target, f"a cyclic stream graph: {around}; it has to be acyclic")
+
+
+def _edges(package: Package) -> Iterator[dict[str, Any]]:
+    for place, channel in enumerate(package.channels):
+        producers = [each.name for each in package.processes if place in produced_channels(each.body)]
+        consumers = [each.name for each in package.processes if place in consumed_channels(each.body)]
+        for producer, consumer in product(producers or (None,), consumers or (None,)):
+            yield {
+                "channel": channel.name,
+                "from": producer,
+                "to": consumer,
+                "capacity": channel.capacity,
+                "latency": channel.latency,
+            }
+
+
+def _successors(edges: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in edges:
+        if each["from"] is not None and each["to"] is not None:
+            found.setdefault(each["from"], []).append(each["to"])
+    return found
+
+
+def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
+    """For each process, the edges of the longest path to it."""
+    level = {each.name: 0 for each in package.processes}
+    for _ in package.processes:
+        for each in edges:
+            if each["from"] is not None and each["to"] is not None:
+                level[each["to"]] = max(level[each["to"]], level[each["from"]] + 1)
+    return list(level.values())
+
+
+# Which CSP features and predicate mechanisms a program uses, by the names of the capability matrix (section 5.2).
+
+
+def used_csp_features(package: Package) -> tuple[str, ...]:
+    """In the order of first use."""
+    return tuple(dict.fromkeys(_csp_features(package)))
+
+
+def used_predicates(package: Package) -> tuple[str, ...]:
+    """In the order of first use."""
+    return tuple(dict.fromkeys(_predicates(package)))
+
+
+def _csp_features(package: Package) -> Iterator[str]:
+    for place, channel in enumerate(package.channels):
+        yield "sync_only_channels"
+        if channel.capacity == 0:
+            yield "rendezvous"
+        if channel.latency:
+            yield "latency"
+        if sum(place in produced_channels(each.body) for each in package.processes) > 1:
+            yield "several_producers"
+        if sum(place in consumed_channels(each.body) for each in package.processes) > 1:
+            yield "several_consumers"
+    for each in _statements(package):
+        if isinstance(each, Task) and (each.waits or each.signals):
+            yield "task_signals"
+        elif isinstance(each, RunKernel):
+            yield "process_kernels"
+        elif isinstance(each, Wait):
+            yield "wait"
+
+
+def _predicates(package: Package) -> Iterator[str]:
+    if package.symbols:
+        yield "symbols_between_runs"
+    for each in _statements(package):
+        if isinstance(each, Task) and each.key is not None:
+            yield "dispatch_key"
+        elif isinstance(each, Cond):
+            yield "cond"
+        elif isinstance(each, Repeat):
+            yield "repeat"
+        elif isinstance(each, Load):
+            yield "tensor_to_slot"
+
+
+def _statements(package: Package) -> Iterator[Statement]:
+    for process in package.processes:
+        for _, each in walk(process.body, ""):
+            yield each
+
+
+# The settings of a package that a run may change: sizes of resources, capacities of channels, and scopes left out.
+#
+# `task_window`, `tensormap_pool`, `deplist_pool`, `heap_arena`, `ready_queue`, `channel.NAME.capacity`; `scope.NAME`
+# executes a process as if its scopes were not there, whatever the number says (AMB-WSP-71).
+
+
+MOST = (1 << 32) - 1
+
+
+def capacity_of(channel: str) -> str:
+    """The knob of a channel."""
+    return f"channel.{channel}.capacity"
+
+
+def no_scopes_of(process: str) -> str:
+    """The knob that leaves out the scopes of a process."""
+    return f"scope.{process}"
+
+
+def applied(package: Package, knobs: Mapping[str, int]) -> Package:
+    """The package with other settings. Raises `ArgumentRefused`."""
+    for knob, value in knobs.items():
+        package = _with(package, knob, value)
+    return package
+
+
+def _with(package: Package, knob: str, value: int) -> Package:
+    schedule = package.schedule
+    capacities = {capacity_of(each.name): place for place, each in enumerate(package.channels)}
+    scopes = {no_scopes_of(each.name): place for place, each in enumerate(package.processes)}
+    if not (knob in capacities and value == 0) and not 1 <= value <= MOST:
+        raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
+    if knob == "task_window":
+        return replace(package, schedule=replace(schedule, task_window=replace(schedule.task_window, size=value)))
+    if knob in RESOURCES:
+        return replace(package, schedule=replace(schedule, resources={**schedule.resources, knob: value}))
+    if knob in capacities:
+        channels = list(package.channels)
+        channels[capacities[knob]] = replace(channels[capacities[knob]], capacity=value)
+        return replace(package, channels=tuple(channels))
+    if knob in scopes:
+        processes = list(package.processes)
+        processes[scopes[knob]] = replace(processes[scopes[knob]], without_scopes=True)
+        return replace(package, processes=tuple(processes))
+    raise ArgumentRefused(f"resource {knob}"[:120], f"expected task_window, {', '.join([*RESOURCES, *capacities])}")
+
+
+# The parts of a program that read the same in a program and in a package: channels, symbols, tensors, the schedule.
+#
+# Every function raises `ProgramRefused`.
+
+
+"""The largest capacity, latency and resource."""
+MOST_ELEMENTS = 1 << 24
+MOST_UNITS = ("tasks",)
+HEX = re.compile(r"(?:[0-9a-f]{2})*")
+
+
+def text(value: Any, path: str) -> str:
+    """A text that JSON can carry as UTF-8, of at most 1000 characters."""
+    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
+        raise ProgramRefused(path, f"is {shown(value)}, expected a text of printable characters")
+    return value
+
+
+def read_channel(value: Mapping[str, Any], path: str) -> Channel:
+    """A channel; capacity 1 and latency 0 where left out (WSP-02.2-06, WSP-02.2-08)."""
+    stated = members(value, path, ("name",), ("id", "capacity", "latency"))
+    return Channel(
+        name(stated["name"], f"{path}/name"),
+        whole(stated.get("capacity", 1), f"{path}/capacity", 0, MOST),
+        whole(stated.get("latency", 0), f"{path}/latency", 0, MOST),
+    )
+
+
+def read_symbol(value: Mapping[str, Any], path: str) -> Symbol:
+    """A symbol, of 64 bits and 0 where left out."""
+    stated = members(value, path, ("name",), ("id", "width", "default", "update"))
+    width = whole(stated.get("width", 64), f"{path}/width", 1, 64)
+    member(stated.get("update", "between-runs"), f"{path}/update", ("between-runs",))
+    default = whole(stated.get("default", 0), f"{path}/default", 0, (1 << width) - 1)
+    return Symbol(name(stated["name"], f"{path}/name"), width, default)
+
+
+def read_tensor(value: Mapping[str, Any], path: str) -> Tensor:
+    """A tensor, of zeros where nothing is said."""
+    stated = members(value, path, ("name", "dtype", "count"), ("id", "initial"))
+    tensor = Tensor(
+        name(stated["name"], f"{path}/name"),
+        member(stated["dtype"], f"{path}/dtype", tuple(DTYPES)),
+        whole(stated["count"], f"{path}/count", 1, MOST_ELEMENTS),
+    )
+    if "initial" not in stated:
+        return tensor
+    given = stated["initial"]
+    if not isinstance(given, str) or not HEX.fullmatch(given) or len(given) != 2 * tensor.nbytes:
+        raise ProgramRefused(f"{path}/initial", f"is no text of {tensor.nbytes} bytes in lower-case hexadecimal digits")
+    initial = bytes.fromhex(given)
+    if tensor.dtype == "bool" and initial.strip(b"\0\1"):
+        raise ProgramRefused(f"{path}/initial", "has a byte that is no bool, expected 00 or 01")
+    return Tensor(tensor.name, tensor.dtype, tensor.count, initial)
+
+
+def read_policy(value: Any, path: str, reader: BodyReader) -> Policy:
+    """A dispatch policy; a parameter is a number or an expression."""
+    stated = members(value, path, ("id", "parameters"))
+    parameters = stated["parameters"]
+    if not isinstance(parameters, dict):
+        raise ProgramRefused(f"{path}/parameters", "is no object")
+    return Policy(
+        name(stated["id"], f"{path}/id"),
+        {
+            name(called, f"{path}/parameters"): reader.expression(each, f"{path}/parameters/{called}")
+            if isinstance(each, dict)
+            else whole(each, f"{path}/parameters/{called}", 0, MOST)
+            for called, each in parameters.items()
+        },
+    )
+
+
+def read_task_window(value: Any, path: str, units: tuple[str, ...], modes: tuple[str, ...] = ("stall",)) -> TaskWindow:
+    """The window: at least one slot (AMB-WSP-25)."""
+    stated = members(value, path, ("size",), ("unit", "mode"))
+    return TaskWindow(
+        whole(stated["size"], f"{path}/size", 1, MOST),
+        member(stated.get("unit", "tasks"), f"{path}/unit", units),
+        member(stated.get("mode", "stall"), f"{path}/mode", modes),
+    )
+
+
+def read_resources(value: Any, path: str) -> Mapping[str, int]:
+    """The sizes of the resources beside the ring; the default of each that is left out."""
+    stated = members(value, path, (), tuple(RESOURCES))
+    return {each: whole(stated.get(each, size), f"{path}/{each}", 1, MOST) for each, size in RESOURCES.items()}
+
+
+def read_directive(value: Mapping[str, Any], path: str) -> Directive:
+    """A further directive of a package, with its state."""
+    stated = members(value, path, ("name", "value", "state"))
+    return Directive(
+        name(stated["name"], f"{path}/name"),
+        text(stated["value"], f"{path}/value"),
+        member(stated["state"], f"{path}/state", STATES),
+    )

@@ -8,15 +8,19 @@ from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from . import policies
-from .canonical import content_hash
-from .capability_states import STATES
-from .checks import check_calls
-from .errors import PackageRefused, ProgramRefused
+from .errors import STATES, PackageRefused, ProgramRefused
 from .json_form import BodyReader, member, members, name, objects, whole
 from .kernels import read_kernel
-from .package import ABI, FORMAT, RESOURCES, Package, Process, Schedule
-from .parts import (
+from .package import (
+    ABI,
+    FORMAT,
     MOST_UNITS,
+    RESOURCES,
+    Package,
+    Process,
+    Schedule,
+    check_calls,
+    content_hash,
     read_channel,
     read_directive,
     read_policy,
@@ -24,11 +28,9 @@ from .parts import (
     read_symbol,
     read_task_window,
     read_tensor,
+    stream_graph,
     text,
 )
-from .stream_graph import stream_graph
-
-__all__ = ["load"]
 
 PAYLOADS = {
     "kernels": "kernel registry",

@@ -9,8 +9,6 @@ from .errors import DeviceNeeded
 from .executor.run import Run
 from .package import Package
 
-__all__ = ["prepared"]
-
 RUNS: Mapping[str, type[Run]] = {
     "cpu_sim": Run,
     "pto_runtime_a2a3sim": DeviceRun,

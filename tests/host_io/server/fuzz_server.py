@@ -22,15 +22,12 @@ from typing import Any
 
 from served import Message, Served, frames
 
-from tessera_reference.host_io.addresses import read_address
-from tessera_reference.host_io.connections import closed, connect
-from tessera_reference.host_io.conversion import Request, request_of
-from tessera_reference.host_io.endpoint import MOST_BYTES, Endpoint
+from tessera_reference.host_io.endpoint import MOST_BYTES, Endpoint, Journal
 from tessera_reference.host_io.errors import InvalidFrame, RequestFailed
-from tessera_reference.host_io.frames import read_frame
-from tessera_reference.host_io.journal import Journal
+from tessera_reference.host_io.frames import Request, read_frame, request_of
 from tessera_reference.host_io.machine import Machine, MachineSize, Place
 from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryWrite, TensorArgument
+from tessera_reference.host_io.server import closed, connect, read_address
 
 SIZE = MachineSize(2, 2, 2, 1024)
 REGION = 1 << 16

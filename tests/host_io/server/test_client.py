@@ -18,9 +18,8 @@ import pytest
 from served import Served, frames
 
 from tessera_reference.cli import main
-from tessera_reference.host_io.addresses import AddressProblem, read_address
-from tessera_reference.host_io.client import BlockingClient, Client, ConnectionEnded
 from tessera_reference.host_io.errors import InvalidFrame
+from tessera_reference.host_io.server import AddressProblem, BlockingClient, Client, ConnectionEnded, read_address
 
 Build = Callable[..., dict[str, Any]]
 COMPLETION = {"ok": True, "error_code": None, "error_message": None}

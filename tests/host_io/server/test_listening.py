@@ -14,8 +14,7 @@ import pytest
 from served import Served, codes, frames
 
 from tessera_reference.cli import main
-from tessera_reference.host_io.addresses import AddressProblem, TcpAddress, read_address
-from tessera_reference.host_io.listening import Listener
+from tessera_reference.host_io.server import AddressProblem, Listener, TcpAddress, read_address
 
 Build = Callable[..., dict[str, Any]]
 Serve = Callable[..., Served]

@@ -13,7 +13,7 @@ from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Status
 from tessera_reference.compilation.executables import executables_of
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.mesh.choice_policies import FirstCome, Seeded
+from tessera_reference.mesh.engine import FirstCome, Seeded
 from tessera_reference.mesh.memory import Region
 from tessera_reference.mesh.topology import named
 from tessera_reference.runtime.api import Runtime

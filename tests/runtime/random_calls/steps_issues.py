@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_reference.abi.descriptor import Descriptor
-from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.policy import Descriptor, NumericsPolicy
 from tessera_reference.abi.status import Status
 
 from .access_order import Use

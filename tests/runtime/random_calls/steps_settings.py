@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tessera_reference.abi.descriptor import Descriptor
+from tessera_reference.abi.policy import Descriptor
 from tessera_reference.abi.status import Status
 from tessera_reference.numerics.trees import Tree
 from tessera_reference.runtime.contexts import ModulePolicy

@@ -11,11 +11,12 @@ from typing import Any
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import host_io as adapter_host_io
-from tessera_reference.host_io import endpoint, latency, machine
+from tessera_reference.host_io import endpoint, machine
+from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Machine
-from tessera_reference.mesh.choice_policies import Choices, Seeded
+from tessera_reference.mesh.engine import Choices, Seeded
 
 from ....ir.variants.features import Without
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import validator
+from tessera_reference.host_io import frames
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.host_io.patterns import ELEMENTS
@@ -14,7 +14,7 @@ from tessera_reference.host_io.patterns import ELEMENTS
 from .accepted import patterns, scalars
 from .message_changes import Message, changed, read_as
 
-_refuse = validator._refuse
+_refuse = frames._refuse
 _require = Machine.require
 _buffer = Endpoint._buffer
 
@@ -26,7 +26,7 @@ def forgiving(clause: str, name: str, description: str, words: str, fields: str 
         if words not in reason or fields not in field:
             _refuse(field, reason, of)
 
-    return changed(clause, name, description, (validator, "_refuse", refuse))
+    return changed(clause, name, description, (frames, "_refuse", refuse))
 
 
 def fitting(clause: str, name: str, description: str, change: Callable[[Message, str], Any]) -> Violation:

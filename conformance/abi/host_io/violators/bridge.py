@@ -12,8 +12,8 @@ from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.host_io import bridge
 from tessera_reference.host_io.bridge import Bridge, Code, Exchange, LaunchArguments
-from tessera_reference.host_io.conversion import Request
-from tessera_reference.host_io.journal import Pair
+from tessera_reference.host_io.endpoint import Pair
+from tessera_reference.host_io.frames import Request
 from tessera_reference.host_io.launches import launch
 from tessera_reference.host_io.machine import Place
 from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite, TensorArgument

@@ -10,8 +10,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint, launches
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
-from tessera_reference.host_io.kernels import Kernel
-from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.machine import Kernel, Machine, Place
 from tessera_reference.host_io.messages import KernelLaunch, TensorArgument
 
 from .message_changes import Message, changed, read_as

@@ -10,11 +10,11 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import host_io as adapter
-from tessera_reference.host_io import endpoint, latency, launches, timeline
-from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.journal import Answered, Journal
-from tessera_reference.host_io.latency import CONTROL, Branch, Component, Hop, Journey, Trace
-from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io import endpoint, launches
+from tessera_reference.host_io import endpoint as timeline
+from tessera_reference.host_io import machine as latency
+from tessera_reference.host_io.endpoint import Answered, Endpoint, Journal
+from tessera_reference.host_io.machine import CONTROL, Branch, Component, Hop, Journey, Machine, Place, Trace
 from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryWrite
 
 from .message_changes import changed

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import endpoint, kernels, launches
+from tessera_reference.host_io import endpoint, launches
+from tessera_reference.host_io import machine as kernels
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
-from tessera_reference.host_io.kernels import Buffer, Kernel
-from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.machine import Buffer, Kernel, Machine, Place
 from tessera_reference.host_io.messages import KernelLaunch, KernelRef, ScalarArgument
 
 from .message_changes import Message, changed, refusing

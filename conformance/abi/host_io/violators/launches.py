@@ -10,8 +10,7 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import launches
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
-from tessera_reference.host_io.kernels import ANY, BUILTINS, Buffer, Kernel
-from tessera_reference.host_io.machine import Machine, Place
+from tessera_reference.host_io.machine import ANY, BUILTINS, Buffer, Kernel, Machine, Place
 from tessera_reference.host_io.messages import KernelRef
 
 from .message_changes import changed

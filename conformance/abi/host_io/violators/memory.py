@@ -9,11 +9,9 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
-from tessera_reference.host_io.latency import Branch, Journey
-from tessera_reference.host_io.machine import Machine, Place
-from tessera_reference.host_io.memory import SparseMemory
+from tessera_reference.host_io.machine import Branch, Journey, Machine, Place, SparseMemory
 from tessera_reference.host_io.messages import MemoryRead, MemoryWrite
-from tessera_reference.mesh.choice_policies import FirstCome
+from tessera_reference.mesh.engine import FirstCome
 
 from .message_changes import changed, read_as, refusing
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import endpoint, numbers, patterns, validator
-from tessera_reference.host_io.memory import PAGE, SparseMemory
+from tessera_reference.host_io import endpoint, frames, patterns
+from tessera_reference.host_io import patterns as numbers
+from tessera_reference.host_io.machine import PAGE, SparseMemory
 from tessera_reference.host_io.messages import Pattern
 
 from .message_changes import changed
@@ -216,7 +217,7 @@ FILLS = [
 
 def wrapping(kind: str) -> Violation:
     """Values past the range of a kind wrap."""
-    right = validator._require_fit
+    right = frames._require_fit
     size = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}[kind]
     of = kind.removeprefix("fill_")
 
@@ -233,7 +234,7 @@ def wrapping(kind: str) -> Violation:
         CLAUSES[kind],
         f"{kind}_wraps",
         f"values past the range of {kind} wrap",
-        (validator, "_require_fit", require_fit),
+        (frames, "_require_fit", require_fit),
         (endpoint, "element_bytes", element_bytes),
     )
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.executor.channels import ChannelState
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.steps import DONE, Step, Steps
+from tessera_reference.wsp.executor.machine import ChannelState, Machine
+from tessera_reference.wsp.executor.processes import DONE, Step, Steps
 
 NETWORKS = ("runtime/wsp/*",)
 CLOSES, SEND, TAKE, ISSUE = ChannelState.producer_closes, Steps.send, Steps.take, Machine.issue

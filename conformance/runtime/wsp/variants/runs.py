@@ -6,7 +6,8 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import compiler, errors, package, parts
+from tessera_reference.wsp import compiler, errors, package
+from tessera_reference.wsp import package as parts
 
 WSP = ("runtime/wsp/*",)
 SMALLER = {name: size // 2 for name, size in package.RESOURCES.items()}

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.canonical import canonical_bytes, content_hash
+from tessera_reference.wsp.package import canonical_bytes, content_hash
 
 from ....ir.violators.changes import changed
 

@@ -9,9 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import compiler
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.resources import Resources
-from tessera_reference.wsp.executor.states import CallSite, ProcessState, WorkerState
+from tessera_reference.wsp.executor.machine import CallSite, Machine, ProcessState, Resources, WorkerState
 
 from ....ir.violators.changes import changed, nothing
 from .answers import Answer, answered, repackaged

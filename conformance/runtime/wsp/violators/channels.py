@@ -7,11 +7,10 @@ from typing import Any
 
 from tessera_conformance.strength import violates
 from tessera_reference.wsp import compiler
-from tessera_reference.wsp.executor.channels import CLOSED, ChannelState, Party
-from tessera_reference.wsp.executor.code import Code
-from tessera_reference.wsp.executor.steps import Steps
-from tessera_reference.wsp.expressions import Constant
+from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Party
+from tessera_reference.wsp.executor.processes import Code, Steps
 from tessera_reference.wsp.json_form import BodyReader
+from tessera_reference.wsp.statements import Constant
 
 from .changes import RunsLatest, changed
 

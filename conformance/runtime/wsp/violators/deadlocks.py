@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor.machine import Machine
+from tessera_reference.wsp.executor.machine import CHANNEL_EMPTY_WAIT, Machine, TaskState
+from tessera_reference.wsp.executor.processes import BLOCKED, Step, Steps
 from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.executor.stalls import CHANNEL_EMPTY_WAIT
-from tessera_reference.wsp.executor.states import TaskState
-from tessera_reference.wsp.executor.steps import BLOCKED, Step, Steps
 
 from ....ir.violators.changes import changed
 from .answers import RESULTS, Answer, answered, emptied, with_report, without

@@ -7,9 +7,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.wsp.executor import run
-from tessera_reference.wsp.executor.agenda import Agenda
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.steps import Steps
+from tessera_reference.wsp.executor.machine import Agenda, Machine
+from tessera_reference.wsp.executor.processes import Steps
 from tessera_reference.wsp.kernels import Kernel
 
 from .changes import changed

@@ -5,9 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tessera_reference.wsp.executor.channels import ChannelState, Party
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.tensor_map import TensorMap
+from tessera_reference.wsp.executor.machine import ChannelState, Machine, Party, TensorMap
 
 from .answers import Answer, answered
 from .changes import changed

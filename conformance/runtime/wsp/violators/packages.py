@@ -9,10 +9,10 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import compiler, parts, reading
-from tessera_reference.wsp.canonical import canonical_bytes, content_hash
+from tessera_reference.wsp import compiler, reading
+from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
-from tessera_reference.wsp.package import Channel
+from tessera_reference.wsp.package import Channel, canonical_bytes, content_hash
 
 from ....ir.violators.changes import changed
 from .answers import Answer, answered, asked

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation, violates
-from tessera_reference.wsp import expressions
+from tessera_reference.wsp import statements
 from tessera_reference.wsp.errors import RunError
-from tessera_reference.wsp.executor import run, steps
-from tessera_reference.wsp.executor.steps import Step, Steps
-from tessera_reference.wsp.expressions import BINARY, U64, Constant, SlotValue
+from tessera_reference.wsp.executor import processes, run
+from tessera_reference.wsp.executor.processes import Step, Steps
 from tessera_reference.wsp.json_form import BodyReader
+from tessera_reference.wsp.statements import BINARY, U64, Constant, SlotValue
 
 from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
 
-COMPILED, AS_U64, SYMBOLS, OPERATION = expressions.compiled, steps._as_u64, run._symbols, expressions._operation
+COMPILED, AS_U64, SYMBOLS, OPERATION = statements.compiled, processes._as_u64, run._symbols, statements._operation
 AWAIT, BRANCH, TASK = Steps.await_tensors, Steps.branch, Steps.task
 PREVIOUS: dict[str, int] = {}
 
 
 def operator(name: str, description: str, op: str, other: Callable[[int, int], int]) -> Violation:
     """An operator of two values that does something else."""
-    return changed("WSP-04.1-01", name, description, (expressions, "BINARY", {**BINARY, op: other}))
+    return changed("WSP-04.1-01", name, description, (statements, "BINARY", {**BINARY, op: other}))
 
 
 def signed(value: int) -> int:
@@ -66,7 +66,7 @@ def rounded(expression: Any, *given: Any) -> Callable[[], int]:
 
 def compiling(other: Any) -> Sequence[tuple[Any, str, Any]]:
     """Expressions of processes are compiled otherwise."""
-    return [(steps, "compiled", other), (expressions, "compiled", other)]
+    return [(processes, "compiled", other), (statements, "compiled", other)]
 
 
 def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
@@ -90,7 +90,7 @@ def at_once(self: Any, here: int, reads: Any, writes: Any, operands: Any) -> Ste
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
     """Elements that become another number."""
-    return changed("WSP-04.2-02", name, description, (steps, "_as_u64", other))
+    return changed("WSP-04.2-02", name, description, (processes, "_as_u64", other))
 
 
 def truncated(value: Any, place: str) -> int:
@@ -221,7 +221,7 @@ PREDICATES = [
     operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
-    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (expressions, "_operation", both_sides)),
+    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (statements, "_operation", both_sides)),
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", *compiling(rounded)),
     changed("WSP-04.1-03", "symbols_as_compiled", "has the symbols of the compilation", (run, "_symbols", defaults)),
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),

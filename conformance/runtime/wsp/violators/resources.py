@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.resources import Resources
-from tessera_reference.wsp.executor.stalls import REASONS, RESOURCE_OF, Stalls
-from tessera_reference.wsp.executor.states import CallSite, ProcessState, TaskState, WorkerState
+from tessera_reference.wsp.executor.machine import (
+    REASONS,
+    RESOURCE_OF,
+    CallSite,
+    Machine,
+    ProcessState,
+    Resources,
+    Stalls,
+    TaskState,
+    WorkerState,
+)
 
 from ....ir.violators.changes import changed
 from .answers import Answer, with_statistics, without

@@ -6,9 +6,7 @@ from typing import Any
 
 from tessera_reference.wsp import compiler
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.resources import Resources
-from tessera_reference.wsp.executor.stalls import TASK_RING_FULL
+from tessera_reference.wsp.executor.machine import TASK_RING_FULL, Machine, Resources
 
 from .changes import changed
 

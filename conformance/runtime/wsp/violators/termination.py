@@ -5,9 +5,8 @@ from __future__ import annotations
 from heapq import heappop
 from typing import Any
 
-from tessera_reference.wsp.executor.channels import CLOSED, ChannelState, Party
-from tessera_reference.wsp.executor.machine import Machine
-from tessera_reference.wsp.executor.steps import DONE, Step, Steps
+from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Machine, Party
+from tessera_reference.wsp.executor.processes import DONE, Step, Steps
 
 from .changes import changed
 

@@ -6,10 +6,8 @@ No pass changes what is computed. `run_plan` executes the units on all ranks (`e
 `time_plan` tells when they run (collectives spec 4.1).
 """
 
-from .execution import Progress, run_plan
-from .groups import groups_of
-from .planner import Plan, plan_function
+from .execution import Progress, groups_of, run_plan
+from .planner import Fold, Options, Part, Plan, Unit, plan_function
 from .timeline import time_plan
-from .units import Fold, Options, Part, Unit
 
 __all__ = ["Fold", "Options", "Part", "Plan", "Progress", "Unit", "groups_of", "plan_function", "run_plan", "time_plan"]

@@ -1,24 +1,426 @@
-"""Steps become units: an await right before the first use, chunks with their buffers, and what each waits for.
+"""The planner (collectives spec 2.1 to 2.4, 8).
 
-COLL-02.1-02, COLL-02.3-04, COLL-02.3-05, COLL-08-09, COLL-08-10; AMB-COLL-14, AMB-COLL-58.
-"""
+A function as steps, sliced, fused and folded, becomes units of two queues."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Literal, TypeAlias
 
-from ...graph.collective_hints import WIRES
-from ...graph.collectives import Collective, Reducing
-from ...graph.futures import FutureCollective
-from ...ir.module import Function, Module, Value
-from .folding import fold
-from .fusion import fuse
-from .slicing import chunk_elements, elements, ranges
-from .steps import Compute, Issue, Program, steps_of
-from .units import Fold, Options, Part, Unit
+from ...abi.status import Failure, Status
+from ...graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, Reducing, RootBroadcast
+from ...graph.elementwise import Cast, Multiply
+from ...graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
+from ...graph.interpreter import reachable
+from ...ir.module import Block, Function, Instruction, Module
+from ...ir.types import Future, Numeric, Scalar, Tensor, Value
+from ..chunks import aligned, bands
 
-__all__ = ["Plan", "plan_function"]
+# The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a plan is made for."""
+
+    tile: int | None = None
+    """Bytes of the tiles in which tensors are produced; an element where left out."""
+    max_inflight: int | None = None
+    """Chunks under way at a time, of all collectives; any number where left out."""
+    depth: int | None = None
+    """Buffers of a collective; one for each chunk where left out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where a tensor lies in a fused collective: its elements, row-major."""
+
+    value: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A scaling or cast that a collective does: `by` is a value or a dtype."""
+
+    kind: str
+    at: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A tile's worth of compute, a wait, or one chunk of a collective."""
+
+    id: int
+    queue: Literal["compute", "comm"]
+    op: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    after: tuple[int, ...]
+    chunk: tuple[int, int] | None = None
+    buffer: int | None = None
+    wire: str | None = None
+    reduces_in: str | None = None
+    parts: tuple[Part, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+    def __str__(self) -> str:
+        left = f"{', '.join(self.results)} = " if self.results else ""
+        text = f"{self.id} {self.queue}: {left}{self.op}({', '.join(self.operands)})"
+        if self.chunk is not None:
+            text += f" [{self.chunk[0]}:{sum(self.chunk)}]"
+        text += "" if self.buffer is None else f" buffer {self.buffer}"
+        text += "" if self.wire is None else f" over {self.wire}"
+        text += "" if self.reduces_in is None else f" in {self.reduces_in}"
+        text += "".join(f" {each.value}[{each.first}:{each.first + each.count}]" for each in self.parts)
+        text += "".join(f" {each.kind} {each.at} by {each.by}" for each in self.folds)
+        return text + (f" after {', '.join(map(str, self.after))}" if self.after else "")
+
+
+# What a function does, as steps of computing and issuing: every await is gone, since its place follows from the uses.
+#
+# Collectives of Graph IR, which yield their values, become those of the dialect (AMB-COLL-14). A value that is
+# awaited is known by its future, so that a use of the one is a use of the other.
+
+
+NAME = "collectives.plan"
+
+DIALECT: Mapping[type[Collective], str] = {
+    AllReduce: "tessera.collective.all_reduce",
+    ReduceScatter: "tessera.collective.reduce_scatter",
+    AllGather: "tessera.collective.all_gather",
+    AllToAll: "tessera.collective.all_to_all",
+    RootBroadcast: "tessera.collective.broadcast",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """An instruction of the compute queue, or the end of the function."""
+
+    name: str
+    uses: tuple[Value, ...]
+    results: tuple[Value, ...]
+    instruction: Instruction | None = None
+    draws: bool = False
+    """Whether it may draw random numbers, the streams of which are numbered as they are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Issue:
+    """A collective of some tensors, each of which has a future; several where they were fused."""
+
+    operation: Collective
+    sources: tuple[Value, ...]
+    futures: tuple[Value, ...]
+    types: tuple[Numeric, ...]
+    """What each of them is, as the collective takes it."""
+    folds: tuple[tuple[str, str, str, Value | None], ...] = ()
+    """What was folded into it: cast or scale, before or after, by which dtype or value, and that value."""
+
+    @property
+    def name(self) -> str:
+        """The collective of the dialect; one that has none stays what it is."""
+        return DIALECT.get(type(self.operation), self.operation.name)
+
+    @property
+    def uses(self) -> tuple[Value, ...]:
+        """What has to be there before it is issued."""
+        return (*self.sources, *(value for *_, value in self.folds if value is not None))
+
+
+Step: TypeAlias = Compute | Issue
+
+
+@dataclass
+class Program:
+    """The steps of a function in order."""
+
+    steps: list[Step] = field(default_factory=list)
+    awaited: dict[Value, Value] = field(default_factory=dict)
+    """The future of each value that is awaited, and of what was folded behind it."""
+    names: dict[Value, str] = field(default_factory=dict)
+    """What a future's value is called where it has a name of its own."""
+
+    def known_as(self, value: Value) -> Value:
+        """The future of a value, or itself."""
+        while value in self.awaited:
+            value = self.awaited[value]
+        return value
+
+
+def steps_of(module: Module, function: Function) -> Program:
+    """The steps of a function whose collectives stand in its outermost block.
+
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective, or a future, within a region or a function it calls.
+    """
+    program = Program()
+    for instruction in function.body.instructions:
+        operation = instruction.operation
+        if isinstance(operation, Await):
+            (future,), (value,) = instruction.operands, instruction.results
+            program.awaited[value] = future
+            program.names.setdefault(future, value.name)
+        elif isinstance(operation, Collective):
+            (result,) = instruction.results
+            source = program.known_as(instruction.operands[0])
+            program.steps.append(Issue(operation, (source,), (result,), (operation.x,)))
+        else:
+            hidden = _require_plain(module, function, instruction)
+            draws = any("random" in each.operation.effects for each in (instruction, *hidden))
+            uses = tuple(dict.fromkeys(map(program.known_as, _used(instruction))))
+            program.steps.append(Compute(operation.name, uses, instruction.results, instruction, draws))
+    last = tuple(dict.fromkeys(map(program.known_as, function.body.results)))
+    if any(isinstance(type_, Future) for type_ in function.results):
+        raise unsupported(f"@{function.name} returns a future", "functions that return tensors and scalars")
+    program.steps.append(Compute("tessera.graph.return", last, ()))
+    return program
+
+
+def _used(instruction: Instruction) -> Iterator[Value]:
+    """What an instruction and its regions use."""
+    yield from instruction.operands
+    pending: list[Block] = list(instruction.regions)
+    inside: set[Value] = set()
+    used: list[Value] = []
+    while pending:
+        block = pending.pop()
+        inside.update(block.arguments)
+        used += block.results
+        for each in block.instructions:
+            inside.update(each.results)
+            used += each.operands
+            pending += each.regions
+    yield from (value for value in used if value not in inside)
+
+
+def _require_plain(module: Module, function: Function, instruction: Instruction) -> list[Instruction]:
+    """What an instruction may execute besides itself, in regions and functions. Raises `Failure`."""
+    operation = instruction.operation
+    hidden = [each for block in instruction.regions for each in block.walk()]
+    if operation.calls:
+        callee = module.functions.get(str(operation.attributes[operation.calls]))
+        hidden += reachable(module, callee) if callee is not None else []
+    if any(isinstance(value.type, Future) for value in instruction.operands):
+        raise unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
+    if any(isinstance(each.operation, Collective | Await) for each in hidden):
+        given = f"{operation.name} at {instruction.location} holds collectives"
+        raise unsupported(given, f"collectives in the outermost block of @{function.name}")
+    return hidden
+
+
+def unsupported(given: str, expected: str) -> Failure:
+    """A program that cannot be planned."""
+    return Failure(Status.TESS_ERR_UNSUPPORTED, NAME, given, expected)
+
+
+# Slicing in plans: a collective's chunks are those of bytes of `collectives.chunks` (COLL-02.3-01, COLL-08-09).
+#
+# They are ranges of the elements that a rank brings, row-major (AMB-COLL-21, AMB-COLL-55); an empty tensor has one
+# chunk here, since its ranks meet all the same.
+
+
+def elements(type_: Numeric) -> int:
+    """How many elements a tensor has. Raises `Failure` with TESS_ERR_UNSUPPORTED where that is not known."""
+    known = [extent for extent in type_.shape if isinstance(extent, int)]
+    if len(known) != len(type_.shape):
+        expected = "extents that are numbers, for which a plan is made"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, f"a collective of {type_}", expected)
+    return prod(known)
+
+
+def chunk_elements(operation: Collective, tile: int | None) -> int | None:
+    """The elements of a full chunk; nothing for a collective that is not to be sliced.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a tile that ends within an element.
+    """
+    size = operation.x.dtype.storage_bytes
+    if tile is not None and tile % size:
+        given = f"a tile of {tile} bytes, elements of {size}"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, NAME, given, f"a multiple of {size} bytes")
+    chunk = operation.chunk_size if isinstance(operation, FutureCollective) else None
+    if chunk is None:
+        return None
+    return aligned(chunk // size, 1 if tile is None else tile // size)
+
+
+def ranges(count: int, chunk: int | None) -> Iterator[tuple[int, int]]:
+    """First element and count of each chunk; one chunk of nothing for no elements, since the ranks still meet.
+
+    Raises `TooLarge` for too many.
+    """
+    return bands(NAME, count, chunk or count) if count else iter([(0, 0)])
+
+
+# Fusion: small tensors travel as one collective where their consumers can split it again (COLL-02.4-01; AMB-COLL-56).
+#
+# Element-wise collectives alone, all_reduce and broadcast, of one dtype and the same attributes, which together are
+# no larger than a chunk. One is issued with the last of them, so none of their values may be used before that.
+
+
+ELEMENTWISE = (IssueAllReduce, IssueBroadcast, AllReduce, RootBroadcast)
+
+
+def fuse(program: Program, tile: int | None) -> None:
+    """Join issues, in place; `tile` is in bytes."""
+    kept: list[Step | None] = []
+    open_: dict[Hashable, int] = {}
+    futures: dict[Value, Hashable] = {}
+    for step in program.steps:
+        for value in step.uses:
+            open_.pop(futures.pop(value, None), None)
+        key = _key(step, tile) if isinstance(step, Issue) else None
+        if not isinstance(step, Issue) or key is None:
+            kept.append(step)
+            continue
+        at = open_.get(key)
+        before = None if at is None else kept[at]
+        if at is not None and isinstance(before, Issue) and _fits(before, step, tile):
+            kept[at] = None
+            step = _joined(before, step)
+        open_[key] = len(kept)
+        futures |= dict.fromkeys(step.futures, key)
+        kept.append(step)
+    program.steps = [step for step in kept if step is not None]
+
+
+def _key(step: Issue, tile: int | None) -> Hashable:
+    """What issues must share to be one; nothing for one that is not small, or not element-wise, or has folds."""
+    operation = step.operation
+    if not isinstance(operation, ELEMENTWISE) or step.folds or not isinstance(operation, FutureCollective):
+        return None
+    limit = chunk_elements(operation, tile)
+    if limit is None or elements(operation.x) >= limit:
+        return None
+    return (operation.name, operation.x.dtype.name, operation.grid, str(operation.met), *map(str, _terms(operation)))
+
+
+def _terms(operation: FutureCollective) -> list[tuple[str, object]]:
+    named = {name: value for name, value in operation.attributes.items() if name not in ("axis", "subgroup", "mesh")}
+    named.pop("chunk_bytes", None)
+    return sorted({**named, "chunk": operation.chunk_size}.items())
+
+
+def _fits(before: Issue, step: Issue, tile: int | None) -> bool:
+    """Whether a chunk holds both."""
+    limit = chunk_elements(step.operation, tile)
+    return limit is not None and sum(map(elements, (*before.types, *step.types))) <= limit
+
+
+def _joined(before: Issue, step: Issue) -> Issue:
+    return replace(
+        step,
+        sources=(*before.sources, *step.sources),
+        futures=(*before.futures, *step.futures),
+        types=(*before.types, *step.types),
+    )
+
+
+# Folding: a scaling or a cast next to a collective becomes part of it (COLL-02.4-02, COLL-02.4-04; AMB-COLL-57).
+#
+# Before the collective, of what nothing else uses; behind it, where nothing else uses its value. A cast before it is
+# folded where it narrows, so that the narrow type travels. What is folded rounds where it rounded before, and the
+# reduction is in the accumulator type all the same: no bit changes. Nothing is folded into a send or a recv, whose
+# other end is on another rank (AMB-COLL-59).
+
+
+def fold(program: Program) -> None:
+    """Fold what can be folded, in place."""
+    _before(program)
+    _behind(program)
+
+
+def _before(program: Program) -> None:
+    uses = _uses(program)
+    makers = {value: step for step in program.steps if isinstance(step, Compute) for value in step.results}
+    gone: set[Compute] = set()
+    for index, step in enumerate(program.steps):
+        while isinstance(step, Issue) and not isinstance(step.operation, PointToPoint):
+            (source,) = step.sources
+            maker = makers.get(source)
+            found = None if maker is None or uses[source] > 1 else _foldable(maker, program, narrowing=True)
+            if maker is None or found is None:
+                break
+            kind, x, by, value = found
+            step = replace(step, sources=(x,), folds=((kind, "before", by, value), *step.folds))
+            gone.add(maker)
+        program.steps[index] = step
+    program.steps = [step for step in program.steps if step not in gone]
+
+
+def _behind(program: Program) -> None:
+    uses = _uses(program)
+    place = {value: index for index, step in enumerate(program.steps) for value in _made(step)}
+    gone: set[int] = set()
+    for index, step in enumerate(program.steps):
+        found = _foldable(step, program, narrowing=False) if isinstance(step, Compute) else None
+        if not isinstance(step, Compute) or found is None:
+            continue
+        kind, future, by, value = found
+        at = place.get(future, index)
+        issue = program.steps[at]
+        if not isinstance(issue, Issue) or isinstance(issue.operation, PointToPoint):
+            continue
+        if uses[future] > 1 or _later(value, place, at):
+            continue
+        gone.add(index)
+        program.steps[at] = replace(issue, folds=(*issue.folds, (kind, "after", by, value)))
+        (result,) = step.results
+        program.awaited[result] = future
+        program.names[future] = result.name
+        uses[future] = uses[result]
+    program.steps = [_renamed(step, program) for index, step in enumerate(program.steps) if index not in gone]
+
+
+def _later(value: Value | None, place: Mapping[Value, int], at: int) -> bool:
+    """Whether a value is made only after a collective is issued."""
+    return value is not None and place.get(value, -1) >= at
+
+
+def _renamed(step: Step, program: Program) -> Step:
+    if isinstance(step, Compute):
+        return replace(step, uses=tuple(dict.fromkeys(map(program.known_as, step.uses))))
+    return replace(step, sources=tuple(map(program.known_as, step.sources)))
+
+
+def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[str, Value, str, Value | None] | None:
+    """What a step does to a tensor, if it is a scaling by a scalar or a cast: kind, tensor, by what."""
+    if step.instruction is None:
+        return None
+    operation = step.instruction.operation
+    operands = [program.known_as(value) for value in step.instruction.operands]
+    types = [value.type for value in step.instruction.operands]
+    if isinstance(operation, Cast) and operation.overflow == "saturate":
+        held = types[0]
+        if not isinstance(held, Tensor) or {held.dtype.kind, operation.dtype.kind} != {"float"}:
+            return None
+        if narrowing and operation.dtype.bits >= held.dtype.bits:
+            return None
+        return "cast", operands[0], operation.dtype.name, None
+    if isinstance(operation, Multiply):
+        for tensor, scalar in ((0, 1), (1, 0)):
+            if isinstance(types[tensor], Tensor) and isinstance(types[scalar], Scalar):
+                return "scale", operands[tensor], f"%{operands[scalar].name}", operands[scalar]
+    return None
+
+
+def _made(step: Step) -> tuple[Value, ...]:
+    return step.results if isinstance(step, Compute) else step.futures
+
+
+def _uses(program: Program) -> Counter[Value]:
+    return Counter(value for step in program.steps for value in step.uses)
+
+
+# Steps become units: an await right before the first use, chunks with their buffers, and what each waits for.
+#
+# COLL-02.1-02, COLL-02.3-04, COLL-02.3-05, COLL-08-09, COLL-08-10; AMB-COLL-14, AMB-COLL-58.
+
 
 AWAIT = "tessera.await"
 

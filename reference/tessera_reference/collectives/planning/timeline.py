@@ -10,19 +10,14 @@ from collections.abc import Sequence
 
 from ...mesh.topology import Topology
 from ...numerics.formats import dtype
-from ..argument_checks import require_within
-from ..durations import algorithms
-from ..queues import Run, simulate
+from ..queues import Collective, Compute, Run, Unit, simulate
+from ..schedules import require_within
 from ..selection import select
-from ..work import Collective, Compute, Unit
-from .groups import Groups
-from .planner import Plan
-from .slicing import elements
-from .steps import NAME, Issue
-from .steps import Compute as Computation
-from .units import Unit as PlannedUnit
-
-__all__ = ["time_plan"]
+from ..travel import algorithms
+from .execution import Groups
+from .planner import NAME, Issue, Plan, elements
+from .planner import Compute as Computation
+from .planner import Unit as PlannedUnit
 
 
 def time_plan(

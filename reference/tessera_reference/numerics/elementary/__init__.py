@@ -19,11 +19,8 @@ import numpy as np
 from ..array import Array
 from ..errors import DTypeMismatch, InvalidArgument
 from ..rounding import Overflow
-from .error_function import erf
-from .exponential import exp, exp2, expm1
-from .hyperbolic import cosh, sinh, tanh
-from .logarithm import log, log1p, log2
-from .power import pow
+from .exponential import cosh, erf, exp, exp2, expm1, sinh, tanh
+from .logarithm import log, log1p, log2, pow
 from .roots import reciprocal, rsqrt, sqrt
 from .trigonometric import cos, sin, tan
 

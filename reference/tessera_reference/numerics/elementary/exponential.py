@@ -1,23 +1,29 @@
-"""exp, exp2 and expm1; the hyperbolic functions and pow build on `exp_parts`.
-
-Table-driven after Tang (1989, 1992): x = k ln2/64 + r with |r| <= ln2/128, and with j = k mod 64
-exp(x) = 2**(k // 64) * 2**(j/64) * exp(r), the middle factor from a table of pairs and expm1(r) by its Taylor series.
-"""
+"""exp, exp2, expm1, sinh, cosh, tanh and erf."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import libmp as mp
-from ..double_double import (
+from ..formats import DType
+from ..rounding import Overflow
+from ..ziv import (
+    Approximation,
+    Definition,
     Float64s,
     Int64s,
     Pair,
+    Values,
+    add_float,
+    correctly_rounded,
+    divide,
+    enclosure,
     fast_two_sum,
     leading_bits,
     multiply_float,
@@ -25,18 +31,78 @@ from ..double_double import (
     nearest_pair,
     pairs_of,
     power_of_two,
+    rational,
     two_product,
     two_sum,
     where,
 )
-from ..formats import DType
-from ..rounding import Overflow
-from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure, rational
-from .constants import BITS, LN2
-from .exponential_single import exp_single
-from .tables import elementary_function
+from .tables import BITS, LN2, elementary_function
 
-__all__ = ["ExpParts", "clip", "exp", "exp2", "exp_parts", "expm1", "scale_below_one"]
+# exp in fp32, several times faster than by its definition in `exponential` and with the same bits.
+#
+# x = k ln2/1024 + r, |r| <= ln2/2048, and exp(x) = 2**(k // 1024) * 2**((k % 1024) / 1024) * (1 + r + r**2/2 +
+# r**3/6) in plain float64 is within 2**-45 of exp(x), relatively, for |x| <= 105: of r, the rounded step is wrong by
+# at most 105 * 2**-53 and the product with it by 2**-47; the series by r**4/24 < 2**-50; and each rounding by 2**-53.
+# Ziv's test with a margin of 2**-44 leaves open about two elements of a million. The definition decides those.
+
+
+Float32s: TypeAlias = npt.NDArray[np.float32]
+
+_CHUNK = 1 << 13
+"""Elements handled at once, so that the temporaries stay in cache; no result depends on it."""
+
+_LIMIT = np.float32(105)
+"""Beyond it exp overflows fp32, or is less than half its smallest number."""
+
+_TO_WHOLE = 1.5 * 2.0**52
+"""Adding this rounds a float64 to a whole number, which is left in the low bits of the sum."""
+
+_MARGIN = 2.0**-44
+
+
+def exp_single(values: Float32s, definition: Callable[[Float32s], npt.NDArray[Any]]) -> Float32s:
+    """Return exp of fp32 `values`, correctly rounded to fp32; `definition` decides where a quick estimate does not."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    result = np.empty(flat.shape, np.float32)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            near = _estimate(flat[chunk])
+            lower = (near * (1.0 - _MARGIN)).astype(np.float32)
+            upper = (near * (1.0 + _MARGIN)).astype(np.float32)
+            result[chunk] = lower
+            if (lower != upper).any():
+                open_ = start + np.flatnonzero((lower != upper) & ~np.isnan(lower))
+                result[open_] = definition(flat[open_])
+    return result.reshape(np.shape(values))
+
+
+def _estimate(x: Float32s) -> npt.NDArray[np.float64]:
+    """Estimate exp within 2**-45, relatively; beyond the limit, exp of the limit, which rounds alike. NaN stays NaN."""
+    if not (np.abs(x) < _LIMIT).all():
+        x = np.where(x > _LIMIT, _LIMIT, np.where(x < -_LIMIT, -_LIMIT, x))
+    step, inverse, powers = _constants()
+    wide = x.astype(np.float64)
+    shifted = wide * inverse + _TO_WHOLE
+    r = wide - (shifted - _TO_WHOLE) * step
+    k = shifted.view(np.int64)
+    power = (powers.take(k & 1023) + ((k >> 10) << 52)).view(np.float64)  # the rest of `shifted` is shifted out
+    return np.asarray(power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6)))))
+
+
+@cache
+def _constants() -> tuple[float, float, npt.NDArray[np.int64]]:
+    """Return ln2/1024, 1024/ln2, and the codes of 2**(j/1024) for j < 1024."""
+    ln2 = mp.mpf_ln2(BITS)
+    exponents = (mp.mpf_mul(ln2, mp.from_rational(j, 1024, BITS)) for j in range(1024))
+    powers = np.array([nearest(rational(mp.mpf_exp(exponent, BITS, "n"))) for exponent in exponents])
+    return nearest(LN2 / 1024), nearest(Fraction(1024) / LN2), powers.view(np.int64)
+
+
+# exp, exp2 and expm1; the hyperbolic functions and pow build on `exp_parts`.
+#
+# Table-driven after Tang (1989, 1992): x = k ln2/64 + r with |r| <= ln2/128, and with j = k mod 64 exp(x) = 2**(k //
+# 64) * 2**(j/64) * exp(r), the middle factor from a table of pairs and expm1(r) by its Taylor series.
 
 
 @elementary_function
@@ -170,3 +236,125 @@ def _enclosed_exp(x: Any, precision: int) -> Any:
 _EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp))
 _EXP2 = Definition(_approximate_exp2, 2.0**-72, enclosure(_enclosed_exp2, _exact_exp2))
 _EXPM1 = Definition(_approximate_expm1, 2.0**-65, enclosure(_enclosed_expm1))
+
+# sinh, cosh and tanh, from exp(|x|) and expm1(|x|) in pairs.
+#
+# With E = exp(|x|) and M = expm1(|x|): sinh = (M + M/E)/2 and cosh = (E + 1/E)/2; and for 2|x| in place of |x| tanh =
+# M/(E + 1). All sums have terms of one sign, so that nothing is lost near 0.
+
+
+@elementary_function
+def sinh(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return the hyperbolic sine: sinh(-0) = -0, sinh(+-inf) = +-inf."""
+    return correctly_rounded(_SINH, dtype, overflow, values)
+
+
+@elementary_function
+def cosh(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return the hyperbolic cosine: cosh(+-inf) = +inf."""
+    return correctly_rounded(_COSH, dtype, overflow, values)
+
+
+@elementary_function
+def tanh(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return the hyperbolic tangent: tanh(-0) = -0, tanh(+-inf) = +-1."""
+    return correctly_rounded(_TANH, dtype, overflow, values)
+
+
+# Below, E = 2**e * (high + low) and M = 2**e * less_one, so that M/E needs no scaling and 1/E scales by 2**-e.
+
+
+def _approximate_sinh(x: Float64s) -> Approximation:
+    parts = exp_parts(np.abs(clip(x, 750.0)))
+    less_one = parts.less_one()
+    inverse = scale_below_one(-parts.exponent)
+    quotient = divide(less_one, (parts.high, parts.low))
+    high, low = fast_two_sum(less_one[0], quotient[0] * inverse)
+    high, low = fast_two_sum(high, low + (less_one[1] + quotient[1] * inverse))
+    sign = np.copysign(1.0, x)
+    return Approximation(sign * high, sign * low, parts.exponent - 1)
+
+
+def _approximate_cosh(x: Float64s) -> Approximation:
+    parts = exp_parts(np.abs(clip(x, 750.0)))
+    inverse = divide((scale_below_one(-2 * parts.exponent), 0.0), (parts.high, parts.low))
+    high, low = two_sum(parts.high, inverse[0])
+    high, low = fast_two_sum(high, low + (parts.low + inverse[1]))
+    return Approximation(high, low, parts.exponent - 1)
+
+
+def _approximate_tanh(x: Float64s) -> Approximation:
+    parts = exp_parts(2.0 * np.abs(clip(x, 30.0)))
+    plus_one = add_float((parts.high, parts.low), scale_below_one(-parts.exponent))
+    high, low = divide(parts.less_one(), plus_one)
+    sign = np.copysign(1.0, x)
+    return Approximation(sign * high, sign * low)
+
+
+# By Hermite and Lindemann, all three of a rational number other than 0 are irrational: no exact cases.
+_SINH = Definition(_approximate_sinh, 2.0**-65, enclosure(lambda x, precision: mp.mpf_sinh(x, precision, "n")))
+_COSH = Definition(_approximate_cosh, 2.0**-72, enclosure(lambda x, precision: mp.mpf_cosh(x, precision, "n")))
+_TANH = Definition(_approximate_tanh, 2.0**-65, enclosure(lambda x, precision: mp.mpf_tanh(x, precision, "n")))
+
+# erf, by Taylor series around the nearest multiple of 1/128.
+#
+# With g(t) = 2/sqrt(pi) exp(-t**2), erf(c + d) = erf(c) + the integral of g from c to c + d. As g' = -2 t g, the
+# Taylor coefficients of g at c satisfy (n + 1) g[n+1] = -2 (c g[n] + g[n-1]).
+
+
+_STEPS, _LAST = 128, 7
+"""Series in one unit of x, and the end of the table, beyond which 1 - erf(x) is below 2**-74."""
+
+_TERMS = 10
+_TABLE_BITS = 160
+
+
+@elementary_function
+def erf(values: Values, dtype: DType, overflow: Overflow) -> Values:
+    """Return the error function: erf(-0) = -0, erf(+-inf) = +-1."""
+    return correctly_rounded(_ERF, dtype, overflow, values)
+
+
+def _approximate_erf(x: Float64s) -> Approximation:
+    """Approximate erf(x) within 2**-66, relatively; a tiny x, of which erf is a multiple, is scaled up first."""
+    tiny = np.abs(x) < 2.0**-500
+    magnitude = np.abs(clip(np.where(tiny, x * 2.0**400, x), float(_LAST)))
+    index = np.rint(_STEPS * np.where(np.isnan(magnitude), 0.0, magnitude)).astype(np.int64)
+    d = magnitude - index * (1 / _STEPS)
+
+    value, slope, rest = _coefficients()
+    tail = rest[-1][index]
+    for coefficient in rest[-2::-1]:
+        tail = coefficient[index] + d * tail
+    product, product_low = two_product(slope[0][index], d)
+    high, low = fast_two_sum(value[0][index], product)
+    high, low = fast_two_sum(high, low + (value[1][index] + product_low + slope[1][index] * d + d * d * tail))
+    sign = np.copysign(1.0, x)
+    return Approximation(sign * high, sign * low, np.where(tiny, -400, 0) if tiny.any() else None)
+
+
+@cache
+def _coefficients() -> tuple[Pair, Pair, list[Float64s]]:
+    """Return the Taylor coefficients of erf at every multiple of 1/128: two as pairs, the others as float64."""
+    rows = [_series(Fraction(i, _STEPS)) for i in range(_LAST * _STEPS + 1)]
+    value, slope, *rest = zip(*rows, strict=True)
+    return pairs_of(value), pairs_of(slope), [np.array([nearest(each) for each in column]) for column in rest]
+
+
+def _series(c: Fraction) -> list[Fraction]:
+    """Return the Taylor coefficients of erf at c."""
+    point = mp.from_rational(c.numerator, c.denominator, _TABLE_BITS)
+    gauss = mp.mpf_exp(mp.mpf_neg(mp.mpf_mul(point, point)), _TABLE_BITS, "n")
+    scale = mp.mpf_div(mp.from_int(2), mp.mpf_sqrt(mp.mpf_pi(_TABLE_BITS), _TABLE_BITS), _TABLE_BITS, "n")
+    g = [Fraction(0), rational(mp.mpf_mul(gauss, scale, _TABLE_BITS, "n"))]
+    for n in range(_TERMS - 2):
+        g.append(-2 * (c * g[-1] + g[-2]) / (n + 1))
+    return [rational(mp.mpf_erf(point, _TABLE_BITS, "n")), *(each / (n + 1) for n, each in enumerate(g[1:]))]
+
+
+def _enclosed_erf(x: Any, precision: int) -> Any:
+    return mp.mpf_erf(x, precision, "n")
+
+
+# erf(x) at a rational number other than 0 is not proven irrational, but no case is known in which it is a midpoint.
+_ERF = Definition(_approximate_erf, 2.0**-65, enclosure(_enclosed_erf))

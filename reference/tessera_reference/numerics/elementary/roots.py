@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import libmp as mp
-from ..double_double import Float64s, fast_two_sum, two_product
 from ..formats import DType
 from ..rounding import Overflow, round_to
-from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure
+from ..ziv import Approximation, Definition, Float64s, Values, correctly_rounded, enclosure, fast_two_sum, two_product
 from .tables import elementary_function
-
-__all__ = ["reciprocal", "rsqrt", "sqrt"]
 
 
 @elementary_function

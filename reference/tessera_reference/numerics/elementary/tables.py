@@ -1,25 +1,35 @@
-"""Elementary functions of one operand by dtype: checks, and tables for 8 and 16 bits.
-
-A narrow type has at most 65,536 values, so a function of it is a table: the function of every code, made by the same
-vectorised evaluation as fp32 in some ten milliseconds, once in a process for each function, type and overflow mode.
-That is less than reading a file and verifying its digest would take, so tables are not kept on disk.
-"""
+"""Constants of elementary functions, and tables of those of 8 and 16 bits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache, wraps
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..encoding import code_dtype, decode, encode
-from ..errors import UnsupportedDType, WrongCarrier
-from ..formats import DType
+from ..array import code_dtype, decode, encode
+from ..errors import WrongCarrier
+from ..formats import DType, UnsupportedDType
 from ..rounding import Overflow, require_overflow
 
-__all__ = ["Unary", "check_operand", "elementary_function"]
+# Mathematical constants to 300 bits, as rational numbers; approximations take their pieces from these.
+
+
+BITS = 300
+"""Precision of constants and table entries: far more than a pair can hold."""
+
+LN2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F343267298B62D8A0D175B8BAAFA2BE7B876206DF, 1 << BITS)
+PI = Fraction(0xC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3, 1 << BITS - 2)
+
+# Elementary functions of one operand by dtype: checks, and tables for 8 and 16 bits.
+#
+# A narrow type has at most 65,536 values, so a function of it is a table: the function of every code, made by the
+# same vectorised evaluation as fp32 in some ten milliseconds, once in a process for each function, type and overflow
+# mode. That is less than reading a file and verifying its digest would take, so tables are not kept on disk.
+
 
 Values: TypeAlias = npt.NDArray[Any]
 Evaluate: TypeAlias = Callable[[Values, DType, Overflow], Values]

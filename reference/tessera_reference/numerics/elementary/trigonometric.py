@@ -14,26 +14,28 @@ from typing import Any
 import numpy as np
 
 from .. import libmp as mp
-from ..double_double import (
+from ..formats import DType
+from ..rounding import Overflow
+from ..ziv import (
+    Approximation,
+    Definition,
     Float64s,
     Int64s,
     Pair,
+    Values,
+    correctly_rounded,
     divide,
+    enclosure,
     fast_two_sum,
     multiply,
     nearest_pair,
     pairs_of,
+    rational,
     two_product,
     two_sum,
     where,
 )
-from ..formats import DType
-from ..rounding import Overflow
-from ..ziv import Approximation, Definition, Values, correctly_rounded, enclosure, rational
-from .constants import BITS, PI
-from .tables import elementary_function
-
-__all__ = ["cos", "sin", "tan"]
+from .tables import BITS, PI, elementary_function
 
 _LIMBS, _LIMB_MASK = 6, np.uint64(0xFFFFFFFF)
 _HALF_LIMB = np.uint64(32)

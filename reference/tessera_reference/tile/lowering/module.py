@@ -7,21 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ...ir.dimensions import own_dims
-from ...ir.module import Function, Instruction, Module
-from ...ir.naming import Names
+from ...ir.module import Function, Instruction, Module, Names
 from ...ir.operation import Refusal
 from ...ir.targets import Target
-from ...schedule.annotations import host_functions
-from ...schedule.nests import Nest, Plan
-from ...schedule.rewriting import rewritten
+from ...ir.types import own_dims
+from ...schedule.nests import Nest, Plan, rewritten
+from ...schedule.operations import host_functions
 from ...schedule.specialize import lowering_refused
-from ..launch import Launch
-from . import movements  # noqa: F401  its rules register themselves
+from ..interpreter import Launch
+from . import elements  # noqa: F401  its rules register themselves
 from .contractions import contraction_kernel
+from .elements import NestKernel
 from .kernel import Extents
 from .maps import map_kernel
-from .nest_kernel import NestKernel
 from .rows import rows_kernel
 
 Lowered: TypeAlias = tuple[NestKernel, Extents, int]

@@ -1,30 +1,366 @@
-"""Rows: reductions, softmax and transforms along one axis, in the order of the canon (sections 8.2, 10; AMB-LANG-239).
+"""Rows (spec sections 8.2, 10, 15).
 
-A block computes several rows, as many lanes on each. A reduction goes up the tree of adjacent pairs, an odd tail
-carried: the first levels within a warp by shuffles, the others in shared memory with a barrier after each. Whatever the
-tile is, the tree is the same.
-"""
+Reductions, softmax and transforms along one axis, in the order of the reference arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import singledispatch
+from math import prod
 
-from ...graph.fft import FourierTransform
-from ...graph.reductions import Max, Min, Reduction
+import numpy as np
+
+from ...graph.constant import ConstTensor
+from ...graph.reductions import ArgMax, FourierTransform, LogSumExp, Max, Mean, Min, Prod, Reduction, Sum
 from ...graph.term import Term
-from ...ir.operation import Operation
+from ...ir.operation import Operation, Refusal
 from ...ir.targets import Target
-from ...numerics.formats import DType
-from ...schedule.kinds import row_axis
+from ...ir.types import Value
+from ...numerics.formats import DTYPES, DType
+from ...numerics.fourier import twiddles
+from ...schedule.choices import row_axis
 from ...schedule.nests import Nest
-from ..copies import SIZES, CopyAsync
-from .fourier import fourier_kernel
-from .index import Index
-from .kernel import Extents, Terms, extents_of
-from .nest_kernel import NestKernel, dtype_of
-from .reductions import reduced, softmax
-from .row_blocks import RowBlocks
-from .staging import finish_copies
+from ..fragments import ALIGNMENT
+from ..operations import SIZES, Complex, CopyAsync, Part, ShuffleSync
+from .elements import Extra, NestKernel, dtype_of
+from .kernel import (
+    Condition,
+    Extents,
+    Index,
+    KernelBuilder,
+    Position,
+    Terms,
+    ceiling,
+    extents_of,
+    power_of_two,
+    unravelled,
+)
+from .maps import finish_copies
+
+# How a block works on rows: which lanes have which elements, and the tree of the canon over them (section 10).
+#
+# A power of two of lanes works on each row, on as many adjacent elements at a time. In the tree of adjacent pairs
+# node i of level l covers the elements from i * 2**l on, and is kept by the lane of the first of them. So at level l
+# a lane reads the value of the lane 2**l further on; a node whose neighbour would lie beyond the end of the row, the
+# odd tail, keeps its own value.
+
+
+MOST_LANES = 1024
+"""Threads of a block that works on rows."""
+
+Combine = Callable[[Term, Term], Term]
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """Rows of a length, counted over the extents of `shape`, and the lanes of a block on each of its rows."""
+
+    kernel: NestKernel
+    shape: tuple[int, ...]
+    length: int
+    together: int
+    """The rows of a block."""
+    lanes: int
+    """The lanes of a row."""
+    threads: int
+    """The threads of a block, in whole warps."""
+    local: Index
+    """The row of a lane, counted in its block."""
+    lane: Index
+    """The place of a lane among those of its row."""
+    position: Position
+    """The position of a lane's row."""
+    inside: Condition
+    """Whether a lane has a row."""
+
+    @classmethod
+    def of(cls, kernel: NestKernel, shape: tuple[int, ...], length: int) -> RowBlocks:
+        """Rows and lanes as the nest's tile requests, limited by the rows and threads that there are."""
+        rows, chunk, _ = kernel.nest.tile
+        most = min(MOST_LANES, kernel.target.threads_per_block)
+        together = max(min(rows, prod(shape), most), 1)
+        lanes = max(min(power_of_two(min(chunk, length)), power_of_two(most // together + 1) // 2), 1)
+        threads = ceiling(together * lanes, kernel.target.warp) * kernel.target.warp
+        local, lane = divmod(kernel.thread_id(), lanes)
+        row = kernel.block_id("x") * together + local
+        inside = kernel.every(
+            threads == together * lanes or local.below(together),
+            prod(shape) % together == 0 or row.below(prod(shape)),
+        )
+        return cls(kernel, shape, length, together, lanes, threads, local, lane, unravelled(row, shape), inside)
+
+    @property
+    def extents(self) -> Extents:
+        """The grid."""
+        return max(ceiling(prod(self.shape), self.together), 1), 1, 1
+
+    def each(self, body: Callable[[Index], Terms]) -> None:
+        """Do something in every lane for each element of its row."""
+
+        def chunk(start: Index, _: tuple[Term, ...]) -> Terms:
+            place = start + self.lane
+            self.kernel.when(self.kernel.every(self.inside, self._exists(place)), lambda: body(place))
+            return ()
+
+        self.kernel.loop(0, self.length, self.lanes, chunk)
+
+    def once(self, body: Callable[[], Terms]) -> None:
+        """Do something once for each row."""
+        self.kernel.when(self.kernel.every(self.inside, self.lane.equals(0)), body)
+
+    def _exists(self, place: Index) -> Condition:
+        return self.length % self.lanes == 0 or place.below(self.length)
+
+    def node_bytes(self, dtype: DType) -> int:
+        """The shared memory that one tree takes."""
+        width = min(self.lanes, self.kernel.target.warp)
+        size = self.threads // self.lanes * ceiling(self.length, width) * dtype.storage_bytes
+        return ceiling(size, ALIGNMENT) * ALIGNMENT
+
+    def tree(self, element: Callable[[Index], Term], combine: Combine, dtype: DType) -> Term:
+        """The result of the tree over the elements of a row, in each of its lanes; there is at least one element."""
+        width = min(self.lanes, self.kernel.target.warp)
+        count = ceiling(self.length, width)
+        rows = self.threads // self.lanes
+        nodes = self.kernel.shared((rows, count), dtype)
+
+        def chunk(start: Index, _: tuple[Term, ...]) -> Terms:
+            place = start + self.lane
+            exists = self._exists(place)
+            (value,) = self.kernel.when(
+                self.kernel.every(self.inside, exists),
+                lambda: (element(place),),
+                lambda: (self.kernel.exactly(0, dtype),),
+            )
+            value = self._of_warp(place, value, combine, width)
+            node, within = divmod(place, width)
+            first = self.kernel.every(exists, within.equals(0))
+            self.kernel.when(first, lambda: self._keep(value, nodes, (self.local, node)))
+            return ()
+
+        self.kernel.loop(0, self.length, self.lanes, chunk)
+        self.kernel.barrier("the nodes of all warps are there")
+        self._of_block(nodes, count, combine)
+        return self.kernel.load(nodes, (self.local, self.kernel.index(0)))
+
+    def _of_warp(self, place: Index, value: Term, combine: Combine, width: int) -> Term:
+        """The levels that stay within a warp."""
+        delta = 1
+        while delta < width:
+            other = self.kernel.term(self.kernel.build(ShuffleSync, value.value, delta=delta))
+            paired = self.length % (2 * delta) == 0 or (place + delta).below(self.length)
+            value = self.kernel.chosen(paired, combine(value, other), value)
+            delta *= 2
+        return value
+
+    def _of_block(self, nodes: Value, count: int, combine: Combine) -> None:
+        """The levels above, in shared memory."""
+        local, delta = self.local, 1
+        while delta < count:
+            pairs = ceiling(count - delta, 2 * delta)
+
+            def node(start: Index, _: tuple[Term, ...], pairs: int = pairs, delta: int = delta) -> Terms:
+                pair = start + self.lane
+                first = pair * (2 * delta)
+                left, right = (local, first), (local, first + delta)
+
+                def join() -> Terms:
+                    return self._keep(
+                        combine(self.kernel.load(nodes, left), self.kernel.load(nodes, right)), nodes, left
+                    )
+
+                return self.kernel.when(pairs % self.lanes == 0 or pair.below(pairs), join)
+
+            self.kernel.loop(0, pairs, self.lanes, node)
+            self.kernel.barrier("the nodes of this level are there")
+            delta *= 2
+
+    def _keep(self, value: Term, nodes: Value, at: Position) -> Terms:
+        self.kernel.store(value, nodes, at)
+        return ()
+
+
+# Reductions and softmax of one row, as the canon composes them (spec sections 10, 15; canon of arithmetic).
+#
+# All in the accumulator type, with one final rounding. A maximum or minimum of narrow floats is that of the same
+# numbers in the accumulator, and exact.
+
+
+Element = Callable[[Index], Term]
+"""An element of the lane's row, by its place, in the accumulator type."""
+
+
+@singledispatch
+def reduced(operation: Operation, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """The reduction of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
+    raise Refusal("tile", f"no kernel holds {operation.short_name}", "a reduction", "LANG-08.2-03", "")
+
+
+@reduced.register
+def _sum(operation: Sum, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    return added_up(rows, element, accum)
+
+
+@reduced.register
+def _prod(operation: Prod, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    if not rows.length:
+        return rows.kernel.exactly(1, accum)
+    return rows.tree(element, lambda a, b: a * b, accum)
+
+
+@reduced.register
+def _mean(operation: Mean, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    return by_component(rows.kernel, added_up(rows, element, accum), lambda part: part / rows.length)
+
+
+@reduced.register
+def _max(operation: Max, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    return largest(rows, element, accum)
+
+
+@reduced.register
+def _min(operation: Min, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    return rows.tree(element, lambda a, b: a.minimum(b), accum)
+
+
+@reduced.register
+def _argmax(operation: ArgMax, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """The first place at which the row has its maximum: a NaN where there is one, +0 rather than -0."""
+    kernel, most = rows.kernel, largest(rows, element, accum)
+    int32 = DTYPES["int32"]
+    beyond = kernel.exactly(rows.length, int32)
+
+    def place(index: Index) -> Term:
+        return kernel.chosen(is_that(kernel, element(index), most), index.term, beyond)
+
+    return rows.tree(place, lambda a, b: a.minimum(b), int32)
+
+
+def is_that(kernel: KernelBuilder, x: Term, most: Term) -> Condition:
+    """Whether an element is the maximum of its row. +0 and -0 are distinguished by their reciprocals."""
+    equal = x.equal(most)
+    if x.dtype.kind == "int":
+        return equal
+    same_sign = (x.reciprocal() < 0).equal(most.reciprocal() < 0)
+    return kernel.chosen(x.not_equal(x), kernel.truth(True), kernel.chosen(equal, same_sign, kernel.truth(False)))
+
+
+@reduced.register
+def _logsumexp(operation: LogSumExp, rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """log(sum(exp(x - m))) + m, m the maximum, or +0 where that is not finite."""
+    kernel, most = rows.kernel, largest(rows, element, accum)
+    infinity = kernel.exactly(float("inf"), accum)
+    shift = kernel.chosen(most.abs() < infinity, most, kernel.exactly(0, accum))
+    total = added_up(rows, lambda index: (element(index) - shift).exp(), accum)
+    return total.log() + shift
+
+
+def added_up(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """The sum of a row; of nothing +0."""
+    if not rows.length:
+        return rows.kernel.exactly(0, accum)
+    return rows.tree(element, lambda a, b: a + b, accum)
+
+
+def largest(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """The maximum of a row."""
+    return rows.tree(element, lambda a, b: a.maximum(b), accum)
+
+
+def softmax(rows: RowBlocks, element: Element, accum: DType) -> Element:
+    """The elements of a row's softmax before the final rounding."""
+    most = largest(rows, element, accum)
+
+    def exponential(index: Index) -> Term:
+        return (element(index) - most).exp()
+
+    total = added_up(rows, exponential, accum)
+    return lambda index: exponential(index) / total
+
+
+def by_component(kernel: KernelBuilder, x: Term, function: Callable[[Term], Term]) -> Term:
+    """Apply a function to a number, or to both parts of a complex number."""
+    if x.dtype.kind != "complex":
+        return function(x)
+    parts = (function(kernel.term(kernel.build(Part, x.value, which=which))) for which in ("real", "imaginary"))
+    return kernel.term(kernel.build(Complex, *(part.value for part in parts)))
+
+
+# Discrete Fourier transforms: each element of the result is a row of products (section 5.2; canon, "fft").
+#
+# For each k the tree over j of x[j] * w[jk mod n]. The factors w are a constant of the host, correctly rounded, which
+# the kernel gets as two more buffers; the scale is multiplied last, by component.
+
+
+UNSCALED = {False: "backward", True: "forward"}
+"""The norm that multiplies by nothing, of a transform and of an inverse one."""
+
+MOST = DTYPES["int32"].int_max
+"""The largest product of two indices that an index can be."""
+
+
+def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
+    """The kernel of a transform, its grid and the threads of its blocks."""
+    operation = nest.lead.operation
+    assert isinstance(operation, FourierTransform)
+    (x,), (result,) = nest.lead.operands, nest.lead.results
+    shape, dtype = extents_of(x.type), dtype_of(result)
+    factors = tuple(map(Extra, factors_of(shape[-1], dtype.component, operation.inverse)))
+    kernel = NestKernel(nest, target, factors)
+    rows = RowBlocks.of(kernel, shape, shape[-1])
+    at = rows.position
+
+    def term(index: Index) -> Term:
+        turn = turned(kernel, index, at[-1], shape[-1])
+        real, imaginary = (kernel.read(factor.value, (turn,)).value for factor in factors)
+        element = kernel.read(x, (*at[:-1], index)).cast_to(dtype)
+        return element * kernel.term(kernel.build(Complex, real, imaginary))
+
+    def write(total: Term) -> Terms:
+        kernel.write(result, at, scaled(kernel, operation, shape[-1], total))
+        return ()
+
+    if 0 not in shape:
+        total = rows.tree(term, lambda a, b: a + b, dtype)
+        rows.once(lambda: write(total))
+    return kernel, rows.extents, rows.threads
+
+
+def factors_of(n: int, component: DType, inverse: bool) -> tuple[ConstTensor, ConstTensor]:
+    """The real and the imaginary parts of exp(-2 pi i m / n), m < n, or of its conjugate."""
+    real, imaginary = twiddles(n, component)
+    if inverse:
+        imaginary = np.where(imaginary == 0, imaginary, np.negative(imaginary))
+    first, second = (ConstTensor(shape=(n,), dtype=component, value=tuple(part.tolist())) for part in (real, imaginary))
+    return first, second
+
+
+def turned(kernel: NestKernel, j: Index, k: Index, n: int) -> Index:
+    """jk mod n; in 64 bits where 32 do not hold the product."""
+    if (n - 1) * (n - 1) <= MOST:
+        return j * k % n
+    wide, narrow = DTYPES["int64"], DTYPES["int32"]
+    steps = j.term.cast_to(wide) * k.term.cast_to(wide)
+    return kernel.index((steps - steps / n * kernel.exactly(n, wide)).cast_to(narrow).value)
+
+
+def scaled(kernel: NestKernel, operation: FourierTransform, n: int, total: Term) -> Term:
+    """The sum times 1 / sqrt(n), times 1 / n, or as it is."""
+    if operation.norm == UNSCALED[operation.inverse]:
+        return total
+    component = total.dtype.component
+    ortho = operation.norm == "ortho"
+    factor = kernel.number(n, component).rsqrt() if ortho else kernel.number(Fraction(1, n), component)
+    return by_component(kernel, total, lambda part: part * factor)
+
+
+# Rows: reductions, softmax and transforms along one axis, in the order of the canon (sections 8.2, 10; AMB-LANG-239).
+#
+# A block computes several rows, as many lanes on each. A reduction goes up the tree of adjacent pairs, an odd tail
+# carried: the first levels within a warp by shuffles, the others in shared memory with a barrier after each. Whatever
+# the tile is, the tree is the same.
 
 
 def rows_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:

@@ -14,8 +14,6 @@ from ..errors import WspFailure
 from ..package import Package
 from .writer import c_program
 
-__all__ = ["COMPILERS", "FLAGS", "BuildFailed", "NoCompiler", "build", "native_result", "results"]
-
 COMPILERS = ("cc", "gcc", "clang", "tcc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
 

@@ -1,10 +1,13 @@
-"""The machine of a run: issues tasks, starts and completes them, and wakes whoever waits."""
+"""The machine of a run: time, channels, resources, tasks, and the stalls of whoever waits (sections 2.2, 3.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +15,447 @@ import numpy.typing as npt
 from .. import policies
 from ..errors import RunError
 from ..kernels import DTYPES
-from ..package import Package
-from ..producers import produced_channels
-from .agenda import CLOSE_SEEN, KERNEL_ENDS, TOKEN_SEEN, Agenda
-from .channels import CLOSED, PROCESS, TASK, ChannelState, Party
-from .observed import Observed
-from .resources import Resources
-from .stalls import CHANNEL_FULL_WAIT, Stalls
-from .states import CallSite, ProcessState, TaskState, Waiting, WorkerState
-from .tensor_map import TensorMap
+from ..package import Package, produced_channels
 
-__all__ = ["Machine"]
+# Stalls by reason, in the document's vocabulary (section 3.4.2): how many episodes, and how long they lasted.
+
+
+TASK_RING_FULL = "TASK_RING_FULL"
+TENSORMAP_POOL_FULL = "TENSORMAP_POOL_FULL"
+DEPLIST_POOL_FULL = "DEPLIST_POOL_FULL"
+HEAP_ARENA_FULL = "HEAP_ARENA_FULL"
+READY_QUEUE_FULL = "READY_QUEUE_FULL"
+CHANNEL_EMPTY_WAIT = "CHANNEL_EMPTY_WAIT"
+CHANNEL_FULL_WAIT = "CHANNEL_FULL_WAIT"
+RESOURCE_OF = {
+    TASK_RING_FULL: "task_ring",
+    TENSORMAP_POOL_FULL: "tensormap_pool",
+    DEPLIST_POOL_FULL: "deplist_pool",
+    HEAP_ARENA_FULL: "heap_arena",
+    READY_QUEUE_FULL: "ready_queue",
+}
+REASONS = (*RESOURCE_OF, CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT)
+
+TASK_WAIT = "TASK_WAIT"
+"""A process waits for tasks, or a task for tasks that it depends on: a reason in reports, and no stall (AMB-WSP-46)."""
+
+
+class Stalls:
+    """Episodes that began, and the cycles of those that ended."""
+
+    def __init__(self) -> None:
+        self.count = dict.fromkeys(REASONS, 0)
+        self.cycles = dict.fromkeys(REASONS, 0)
+
+    def begin(self, reason: str) -> None:
+        """One more episode."""
+        if reason != TASK_WAIT:
+            self.count[reason] += 1
+
+    def end(self, reason: str, cycles: int) -> None:
+        """An episode ends after so many cycles."""
+        if reason != TASK_WAIT:
+            self.cycles[reason] += cycles
+
+
+# What a run knows of its processes, tasks, workers and scopes.
+
+
+class Waiting(NamedTuple):
+    """Why a process or task waits, since when, for which channel or resource (or tasks), and at which statement."""
+
+    reason: str
+    since: int
+    subject: str
+    statement: str
+
+
+@dataclass(slots=True, eq=False)
+class CallSite:
+    """A `run` or `task` statement as it is executed; tensors by id, each once; `heap` is the bytes of those written.
+
+    Nothing changes one; it is not frozen since it is made for every call of every execution, in a third of the time.
+    """
+
+    kernel: int
+    cycles: int
+    effect: Callable[[Sequence[int]], None]
+    scalars: tuple[Callable[[], int], ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    heap: int
+    statement: str
+    waits: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class ScopeState:
+    """A scope, and what it holds of complete tasks while it is open: ring slots, TensorMap entries and bytes."""
+
+    open: bool = True
+    slots: int = 0
+    entries: int = 0
+    heap: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ProcessState:
+    """A process; `pc` is its place in `code`, whose functions return the next place, BLOCKED or DONE."""
+
+    index: int
+    name: str
+    produces: tuple[int, ...]
+    code: Sequence[Callable[[ProcessState], int]] = ()
+    statements: Sequence[str] = ()
+    pc: int = 0
+    time: int = 0
+    done: bool = False
+    queued: bool = False
+    waiting: Waiting | None = None
+    delivered: int | None = None
+    pending: Any = None
+    awaited: int = 0
+    in_flight: int = 0
+    loops: list[list[int]] = field(default_factory=list)
+    scopes: list[ScopeState] = field(default_factory=list)
+    signalling: dict[int, int] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class TaskState:
+    """A task in flight; `missing` counts the tasks and tokens that it needs before it is ready, and its issue."""
+
+    number: int
+    site: CallSite
+    scalars: Sequence[int]
+    process: ProcessState
+    worker: WorkerState
+    scope: ScopeState | None
+    nodes: int
+    missing: int = 0
+    started: int = -1
+    sent: int = 0
+    waiting: Waiting | None = None
+    dependents: list[TaskState] = field(default_factory=list)
+    watchers: list[ProcessState] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class WorkerState:
+    """A worker: `ready` is a heap of (time, task number), `places` counts its tasks that have not started."""
+
+    index: int
+    ready: list[tuple[int, int]] = field(default_factory=list)
+    places: int = 0
+    task: TaskState | None = None
+    busy: int = 0
+    tasks: int = 0
+    time: int = 0
+
+
+# The time of a run, the events that are due later, and the processes that can go on now.
+
+
+KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON = range(4)
+"""The kinds of events, in the order in which those of one instant happen."""
+LAST_TIME = (1 << 63) - 1
+
+
+class Agenda:
+    """A seed shuffles what the host has collected, before it is put in order; it changes no result."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.now = 0
+        self.events: list[tuple[int, int, int]] = []
+        self._random = None if seed is None else random.Random(seed)
+        self._runnable: list[int] = []
+        self._next_sweep: list[int] = []
+        self._current = -1
+
+    def after(self, cycles: int, kind: int, number: int) -> None:
+        """An event of a kind, for a task, channel or process, `cycles` from now. Raises `RunError`."""
+        heappush(self.events, (self.time_after(cycles), kind, number))
+
+    def time_after(self, cycles: int) -> int:
+        """The time `cycles` from now. Raises `RunError`."""
+        time = self.now + cycles
+        if time > LAST_TIME:
+            raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
+        return time
+
+    def due(self) -> Sequence[tuple[int, int]]:
+        """The kinds and numbers of the events of this instant, in order."""
+        events, now = self.events, self.now
+        found = []
+        while events and events[0][0] == now:
+            found.append(heappop(events)[1:])
+        if self._random is not None and len(found) > 1:
+            self._random.shuffle(found)
+            found.sort()
+        return found
+
+    def make_runnable(self, process: ProcessState) -> None:
+        """In this sweep, if its turn is yet to come, else in the next."""
+        if not process.queued and not process.done:
+            process.queued = True
+            heappush(self._runnable if process.index > self._current else self._next_sweep, process.index)
+
+    def next_runnable(self) -> int:
+        """The index of the process whose turn is next in this sweep; -1 ends it."""
+        if self._runnable:
+            self._current = heappop(self._runnable)
+        else:
+            self._runnable, self._next_sweep, self._current = self._next_sweep, self._runnable, -1
+        return self._current
+
+    def has_runnable(self) -> bool:
+        """Whether a process can go on at this instant."""
+        return bool(self._runnable)
+
+    def is_settled(self) -> bool:
+        """Whether nothing is left to do at this instant."""
+        return not self._runnable and not (self.events and self.events[0][0] == self.now)
+
+
+# A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
+#
+# At most `capacity` tokens are between send and take; each is visible `latency` cycles after its send. With capacity
+# 0 a send ends when its token is taken (AMB-WSP-38). Who waits is told through `deliver` and `release`.
+
+
+PROCESS, TASK = 0, 1
+CLOSED = -1
+"""What is taken from a channel that is closed and empty."""
+Party: TypeAlias = tuple[int, int]
+"""PROCESS and its index, or TASK and its number; in this order those who came at one instant are served."""
+
+
+class ChannelState:
+    """One channel of a run."""
+
+    def __init__(
+        self,
+        index: int,
+        capacity: int,
+        latency: int,
+        producers: int,
+        agenda: Agenda,
+        deliver: Callable[[Party, int], None],
+        release: Callable[[Party], None],
+    ) -> None:
+        self.index = index
+        self.capacity = capacity
+        self.latency = latency
+        self.producers = producers
+        self.tokens: deque[tuple[int, int]] = deque()
+        self.takers: list[tuple[int, int, int]] = []
+        self.senders: list[tuple[int, int, int, int]] = []
+        self.seen_closed = producers == 0
+        self.sent = 0
+        self.taken = 0
+        self._agenda = agenda
+        self._deliver = deliver
+        self._release = release
+
+    def send(self, party: Party, value: int) -> bool:
+        """Whether the send is done; else the party waits, and is released later."""
+        if self.capacity == 0:
+            if self.takers and not self.latency:
+                self._hand_over(value)
+                return True
+            heappush(self.senders, (self._agenda.now, *party, value))
+            if self.latency:
+                self._agenda.after(self.latency, TOKEN_SEEN, self.index)
+            return False
+        if len(self.tokens) < self.capacity:
+            self._enter(value)
+            return True
+        heappush(self.senders, (self._agenda.now, *party, value))
+        return False
+
+    def take(self, party: Party) -> int | None:
+        """A token, or CLOSED; None where the party waits, to whom one is delivered later."""
+        value = self._visible_token()
+        if value is not None:
+            return value
+        if self.seen_closed:
+            return CLOSED
+        heappush(self.takers, (self._agenda.now, *party))
+        return None
+
+    def producer_closes(self) -> None:
+        """One producer fewer; after the last the channel is closed, which is seen after the latency (AMB-WSP-40)."""
+        self.producers -= 1
+        if self.producers == 0:
+            if self.latency:
+                self._agenda.after(self.latency, CLOSE_SEEN, self.index)
+            else:
+                self.close_seen()
+
+    def token_seen(self) -> None:
+        """Tokens may have become visible."""
+        while self.takers:
+            value = self._visible_token()
+            if value is None:
+                return
+            self._deliver(heappop(self.takers)[1:], value)
+
+    def close_seen(self) -> None:
+        """The channel is closed; whoever waits for a token learns it."""
+        self.seen_closed = True
+        while self.takers:
+            self._deliver(heappop(self.takers)[1:], CLOSED)
+
+    def _visible_token(self) -> int | None:
+        """The first token, which is taken, if it is visible."""
+        now = self._agenda.now
+        if self.tokens:
+            if self.tokens[0][0] > now:
+                return None
+            value = self.tokens.popleft()[1]
+            self.taken += 1
+            if self.senders:
+                _, kind, number, waiting = heappop(self.senders)
+                self._enter(waiting)
+                self._release((kind, number))
+            return value
+        if self.capacity == 0 and self.senders and self.senders[0][0] + self.latency <= now:
+            _, kind, number, value = heappop(self.senders)
+            self.sent += 1
+            self.taken += 1
+            self._release((kind, number))
+            return value
+        return None
+
+    def _enter(self, value: int) -> None:
+        """A token is sent; there is room for it."""
+        if self.latency:
+            self.sent += 1
+            self.tokens.append((self._agenda.now + self.latency, value))
+            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
+        elif self.takers:
+            self._hand_over(value)
+        else:
+            self.sent += 1
+            self.tokens.append((self._agenda.now, value))
+
+    def _hand_over(self, value: int) -> None:
+        """From a sender to the first who waits, at once."""
+        self.sent += 1
+        self.taken += 1
+        self._deliver(heappop(self.takers)[1:], value)
+
+
+# The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing.
+
+
+class Resources:
+    """Sizes, use and high-water marks; `ready_queue` is that of the fullest worker."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        self.used = dict.fromkeys(sizes, 0)
+        self.high_water = dict.fromkeys(sizes, 0)
+
+    def shortage(self, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+        """The reason why a task cannot be issued: the first resource that lacks, in the order of the document."""
+        used, sizes = self.used, self.sizes
+        if used["task_ring"] >= sizes["task_ring"]:
+            return TASK_RING_FULL
+        if used["tensormap_pool"] + len(site.writes) > sizes["tensormap_pool"]:
+            return TENSORMAP_POOL_FULL
+        if used["deplist_pool"] + nodes > sizes["deplist_pool"]:
+            return DEPLIST_POOL_FULL
+        if used["heap_arena"] + site.heap > sizes["heap_arena"]:
+            return HEAP_ARENA_FULL
+        if worker.places >= sizes["ready_queue"]:
+            return READY_QUEUE_FULL
+        return None
+
+    def take(self, site: CallSite, nodes: int, worker: WorkerState) -> None:
+        """A task is issued."""
+        worker.places += 1
+        used, high_water = self.used, self.high_water
+        used["task_ring"] += 1
+        used["tensormap_pool"] += len(site.writes)
+        used["deplist_pool"] += nodes
+        used["heap_arena"] += site.heap
+        for name in ("task_ring", "tensormap_pool", "deplist_pool", "heap_arena"):
+            if used[name] > high_water[name]:
+                high_water[name] = used[name]
+        if worker.places > high_water["ready_queue"]:
+            high_water["ready_queue"] = worker.places
+
+    def free_nodes(self, nodes: int) -> None:
+        """The DepList nodes of a task that is complete."""
+        self.used["deplist_pool"] -= nodes
+
+    def free(self, slots: int, entries: int, heap: int) -> None:
+        """Ring slots, TensorMap entries and bytes of tasks that are complete and held by no scope."""
+        self.used["task_ring"] -= slots
+        self.used["tensormap_pool"] -= entries
+        self.used["heap_arena"] -= heap
+
+
+# Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since.
+
+
+class TensorMap:
+    """Tasks by tensor; complete tasks are forgotten."""
+
+    def __init__(self, tensors: int) -> None:
+        self.writer: list[TaskState | None] = [None] * tensors
+        self.readers: list[dict[int, TaskState]] = [{} for _ in range(tensors)]
+
+    def dependencies(self, reads: Iterable[int], writes: Iterable[int]) -> dict[int, TaskState]:
+        """By number, the tasks that must be complete before these tensors are read and written (AMB-WSP-44)."""
+        found: dict[int, TaskState] = {}
+        for tensor in reads:
+            writer = self.writer[tensor]
+            if writer is not None:
+                found[writer.number] = writer
+        for tensor in writes:
+            writer = self.writer[tensor]
+            if writer is not None:
+                found[writer.number] = writer
+            found.update(self.readers[tensor])
+        return found
+
+    def add(self, site: CallSite, task: TaskState) -> None:
+        """A task is issued."""
+        for tensor in site.reads:
+            self.readers[tensor][task.number] = task
+        for tensor in site.writes:
+            self.writer[tensor] = task
+            self.readers[tensor] = {}
+
+    def remove(self, site: CallSite, task: TaskState) -> None:
+        """A task is complete."""
+        for tensor in site.reads:
+            self.readers[tensor].pop(task.number, None)
+        for tensor in site.writes:
+            if self.writer[tensor] is task:
+                self.writer[tensor] = None
+
+
+# The record of a run that an observer asks for: tokens that arrived, kernels that ran.
+
+
+@dataclass
+class Observed:
+    """In the order in which it happened: arrivals and kernels of processes, by index; tasks by number."""
+
+    arrivals: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, channel and token."""
+    kernels: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, kernel and cycles."""
+    tasks: list[tuple[int, int]] = field(default_factory=list)
+    """Kernel and cycles of each task, in the order of issue."""
+
+
+# The machine of a run: issues tasks, starts and completes them, and wakes whoever waits.
 
 
 class Machine:

@@ -1,27 +1,123 @@
-"""A run of a package: instant by instant or to its end, which is completion, an error or a deadlock."""
+"""A run of a package (sections 1.2, 3.3, 3.4).
+
+Instant by instant or to its end, with statistics and trials of mitigations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..deadlock import report
+from ..deadlock import AMPLE, Knobs, Trial, mitigations, report
 from ..errors import ArgumentRefused, RunError
-from ..knobs import applied
-from ..mitigations import Knobs, Trial, mitigations
-from ..package import Package
-from .agenda import Agenda
-from .code import CallForms, Code
-from .machine import Machine
-from .states import ProcessState
-from .statistics import statistics
-from .trials import LEAST_STEPS, Steps, StepsSpent, outcome_of, progress
+from ..package import Package, applied, capacity_of
+from .machine import REASONS, TASK_WAIT, Agenda, Machine, ProcessState, Waiting
+from .processes import CallForms, Code
 
-__all__ = ["Run"]
+# The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
+
+
+def statistics(machine: Machine) -> dict[str, Any]:
+    """As `schemas/wsp_result.schema.json` has them; stalls that last count up to now."""
+    package, now = machine.package, machine.agenda.now
+    current = _current_stalls(machine)
+    cycles = dict(machine.stalls.cycles)
+    for each in current:
+        cycles[each["reason"]] += now - each["since"]
+    resources = machine.resources
+    fullest = max(worker.places for worker in machine.workers)
+    return {
+        "total_cycles": max([*(each.time for each in machine.processes), *(each.time for each in machine.workers)]),
+        "processes": {each.name: each.time for each in machine.processes},
+        "workers": [{"busy": each.busy, "tasks": each.tasks} for each in machine.workers],
+        "kernels": {
+            each.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
+            for place, each in enumerate(package.kernels)
+        },
+        "stalls": {each: {"count": machine.stalls.count[each], "cycles": cycles[each]} for each in REASONS},
+        "current_stalls": current,
+        "used": {**resources.used, "ready_queue": fullest},
+        "high_water": dict(resources.high_water),
+        "channels": {
+            package.channels[each.index].name: {"sent": each.sent, "taken": each.taken, "left": len(each.tokens)}
+            for each in machine.channels
+        },
+        "slots": {name: str(machine.slots[place]) for place, name in enumerate(package.slots)},
+        "tensors": {each.name: machine.tensors[place].tobytes().hex() for place, each in enumerate(package.tensors)},
+        "assignments": list(machine.assignments),
+    }
+
+
+def _current_stalls(machine: Machine) -> list[dict[str, Any]]:
+    found = []
+    for process in machine.processes:
+        if process.waiting is not None and process.waiting.reason != TASK_WAIT:
+            found.append({"process": process.name, **_stall(process.waiting)})
+    for worker in machine.workers:
+        if worker.task is not None and worker.task.waiting is not None:
+            found.append({"task": worker.task.number, **_stall(worker.task.waiting)})
+    return found
+
+
+def _stall(waiting: Waiting) -> dict[str, Any]:
+    return {"reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
+
+
+# Another execution of a package that ended in a deadlock, with other settings and within a bound of steps.
+
+
+LEAST_STEPS = 200_000
+"""The steps of statements that a search may take in all, beside what the deadlocked run itself suggests."""
+
+
+class StepsSpent(Exception):
+    """The bound of a search is reached."""
+
+
+class Steps:
+    """The steps that a search has left, of which each execution may take a quarter."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self._end = 0
+
+    def count(self, machine: Machine) -> None:
+        """Count the steps of the processes of another execution, which has not begun."""
+        self._end = self.left - self.left // 4
+        for process in machine.processes:
+            process.code = [self._counted(step) for step in process.code]
+
+    def _counted(self, step: Callable[[ProcessState], int]) -> Callable[[ProcessState], int]:
+        def counted(process: ProcessState) -> int:
+            if self.left <= self._end:
+                raise StepsSpent
+            self.left -= 1
+            return step(process)
+
+        return counted
+
+
+def progress(machine: Machine) -> int:
+    """How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken."""
+    tokens = sum(each.sent + each.taken for each in machine.channels)
+    return len(machine.assignments) + sum(machine.kernel_runs) + tokens
+
+
+def outcome_of(machine: Machine, outcome: str, error: RunError | None, past: int) -> Trial:
+    """What an execution shows, when the deadlock was at the progress `past`."""
+    high_water = machine.resources.high_water
+    demand = {"task_window" if name == "task_ring" else name: each for name, each in high_water.items()}
+    for each, channel in zip(machine.package.channels, machine.channels, strict=True):
+        demand[capacity_of(each.name)] = min(channel.sent + len(channel.senders), AMPLE)
+    if outcome == "running":
+        outcome = "further" if progress(machine) > past else "unknown"
+    return Trial(outcome, demand, error="" if error is None else error.code)
+
+
+# A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
 
 
 class Run:

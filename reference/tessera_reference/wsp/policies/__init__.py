@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from ..errors import ProgramRefused
-from ..expressions import Constant, Expression, Input, Operation, SymbolValue
+from ..statements import Constant, Expression, Input, Operation, SymbolValue
 
 __all__ = ["MOST_WORKERS", "Parameter", "Place", "check", "found", "placement"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import RunError
-from ..expressions import compiled
+from ..statements import compiled
 
 ID = "expression"
 PARAMETERS = {"workers": "number", "worker": "expression"}

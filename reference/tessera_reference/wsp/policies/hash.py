@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..expressions import U64
+from ..statements import U64
 
 ID = "hash"
 PARAMETERS = {"workers": "number"}

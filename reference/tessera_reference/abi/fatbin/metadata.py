@@ -1,0 +1,411 @@
+"""The metadata of a module image (runtime spec 8.1, RT-08.1-07 to -12).
+
+Kernels, collective plans, and their canonical JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, TypeVar
+
+from ...numerics.formats import DTYPES, shown
+from ..parameters import Parameter, ParameterLayout, is_c_identifier, layout_of
+from ..policy import NumericsPolicy
+from ..status import Failure, invalid
+
+# What the parts of a fatbin are held to: short checks that raise `Failure`.
+
+
+_LARGEST = (1 << 63) - 1
+
+
+def malformed(given: str, allowed: str) -> Failure:
+    """The failure of whatever is no module image (AMB-RT-43)."""
+    return invalid("fatbin", given, allowed)
+
+
+def require(holds: bool, what: str, value: object, allowed: str) -> None:
+    """Raise `Failure` with TESS_ERR_INVALID_VALUE unless a condition on `value` holds."""
+    if not holds:
+        raise malformed(f"{what} is {shown(value)}", allowed)
+
+
+def require_all(what: str, values: object, kind: type) -> None:
+    """Raise `Failure` unless `values` is a tuple of values of type `kind`."""
+    of_kind = isinstance(values, tuple) and all(isinstance(each, kind) for each in values)
+    require(of_kind, what, values, f"a tuple of {kind.__name__} values")
+
+
+def require_text(what: str, value: object) -> None:
+    """Raise `Failure` unless `value` is text that UTF-8 can hold: halves of surrogate pairs are not."""
+    require(isinstance(value, str), what, value, "text")
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        raise malformed(f"{what} is {shown(value)}", "text without halves of surrogate pairs") from None
+
+
+def is_whole_number(value: object, low: int, high: int = _LARGEST) -> bool:
+    """Whether `value` is an int, and no bool, within bounds; by default those of 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+# The plans of a module for its collectives, which are hints (runtime spec 8.1; RT-08.1-10, -11; AMB-COLL-85).
+
+
+PLANNED_COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
+PLANNED_ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
+SOURCES = ("hint", "default")
+_TEXTS = ("function", "subgroup", "path", "scope")
+_KEPT = ("priority", "overlap", "qos")
+
+
+@dataclass(frozen=True)
+class CollectivePlan:
+    """How a collective along an axis, or, `axis` None and without a subgroup, over the whole mesh, would best run.
+
+    `source` says who chose the algorithm: the program (hint), or the table by size (default), which leaves it to the
+    runtime (auto) where the size is not known. Everything after it is left out where the program does not say it.
+    """
+
+    collective: str
+    axis: str | None
+    algorithm: str
+    source: str = "hint"
+    function: str | None = None
+    """The function that it is in."""
+    subgroup: str | None = None
+    """The ranks that meet, where they are neither those of an axis nor the whole mesh."""
+    bytes: int | None = None
+    """Of the full buffer, where its extents are known."""
+    chunk_bytes: int | None = None
+    wire: str | None = None
+    """The dtype that travels, where it is not that of the data."""
+    path: str | None = None
+    scope: str | None = None
+    priority: int | str | None = None
+    overlap: int | str | None = None
+    qos: int | str | None = None
+
+    def __post_init__(self) -> None:
+        allowed = ", ".join(PLANNED_COLLECTIVES)
+        require(self.collective in PLANNED_COLLECTIVES, "the collective of a plan", self.collective, allowed)
+        if self.axis is not None:
+            require_text("the axis of a plan", self.axis)
+            require(self.subgroup is None, "the subgroup of a plan along an axis", self.subgroup, "none")
+        allowed = ", ".join(PLANNED_ALGORITHMS)
+        require(self.algorithm in PLANNED_ALGORITHMS, "the algorithm of a plan", self.algorithm, allowed)
+        require(self.source in SOURCES, "the source of a plan", self.source, " or ".join(SOURCES))
+        for name in _TEXTS:
+            if getattr(self, name) is not None:
+                require_text(f"the {name} of a plan", getattr(self, name))
+        for name, least in (("bytes", 0), ("chunk_bytes", 1)):
+            given = getattr(self, name)
+            require(given is None or is_whole_number(given, least), f"{name} of a plan", given, f"{least} or more")
+        wire = self.wire is None or (isinstance(self.wire, str) and self.wire in DTYPES)
+        require(wire, "the wire of a plan", self.wire, "one of " + ", ".join(DTYPES))
+        for name in _KEPT:
+            given = getattr(self, name)
+            if not is_whole_number(given, -(1 << 63)) and given is not None:
+                require_text(f"the {name} of a plan", given)
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """What it says, by name; the axis, too, where it is None."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if value is not None or name == "axis"}
+
+    def __str__(self) -> str:
+        where = f"along {self.axis}" if self.axis else f"in {self.subgroup}" if self.subgroup else "over the whole mesh"
+        of = f" of @{self.function}" if self.function else ""
+        chosen = "a hint" if self.source == "hint" else "by size"
+        more = [f"{name} {value}" for name, value in self.members.items() if name not in _SAID]
+        return f"{self.collective}{of} {where}: {', '.join((self.algorithm, chosen, *more))}"
+
+
+_SAID = ("collective", "axis", "algorithm", "source", "function", "subgroup")
+
+# What a module says about itself: its metadata (runtime spec 8.1, RT-08.1-07 to -12).
+#
+# The kernel table with its entry descriptors and parameter layouts, the numerics policy it wants, its collective
+# plans, which are hints, and what `tessExplain` tells. How metadata is written down is `metadata_json`.
+
+
+LEVELS = ("program", "tile")
+"""A program brings its own launches and computes the whole result on any grid; a tile kernel is one launch."""
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+ALGORITHMS = ("ring", "tree", "hierarchical")
+_LARGEST_EXTENT = (1 << 31) - 1  # grid and block are C ints
+
+
+@dataclass(frozen=True)
+class KernelParameter:
+    """A parameter of a kernel; of a pointer also the dtype and shape of its tensor, and whether the kernel writes it.
+
+    A text in the shape is a dimension that a launch gives; a pointer of dtype and shape None is opaque.
+    """
+
+    name: str
+    type: str
+    dtype: str | None = None
+    shape: tuple[int | str, ...] | None = None
+    written: bool = False
+
+    def __post_init__(self) -> None:
+        Parameter(self.name, self.type)  # checks both
+        where = f"parameter {self.name}"
+        require(isinstance(self.written, bool), f"{where}, written,", self.written, "true or false")
+        if self.type != "ptr":
+            require(not self.written, f"{where}, written,", self.written, "false for a scalar (RT-10.2-02)")
+            require(self.dtype is None and self.shape is None, f"{where}, its tensor,", self.shape, "none for a scalar")
+            return
+        dtype_known = self.dtype is None or (isinstance(self.dtype, str) and self.dtype in DTYPES)
+        require(dtype_known, f"{where}, dtype,", self.dtype, "one of " + ", ".join(DTYPES))
+        require((self.dtype is None) == (self.shape is None), f"{where}, shape,", self.shape, "given with the dtype")
+        if self.shape is not None:
+            require(isinstance(self.shape, tuple), f"{where}, shape,", self.shape, "extents")
+            extents = all(is_whole_number(each, 0) or is_c_identifier(each) for each in self.shape)
+            require(extents, f"{where}, shape,", self.shape, "numbers from 0, and names of dimensions")
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """The entry descriptor of a kernel: where it is found, what it takes, and how it is launched.
+
+    `module` names the IR module it belongs to. `grid` None leaves the grid to the launch; `block` stands in where a
+    launch gives zeros (AMB-RT-08). `shared_bytes` is the static shared memory, beside which `dynamic_shared` lets a
+    launch add more (AMB-RT-09).
+    """
+
+    name: str
+    module: str
+    parameters: tuple[KernelParameter, ...]
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    dynamic_shared: bool = False
+    level: str = "program"
+
+    def __post_init__(self) -> None:
+        require(is_c_identifier(self.name), "a kernel's name", self.name, "a C identifier (RT-10.3-01)")
+        where = f"kernel {self.name}"
+        require_text(f"{where}, module,", self.module)
+        require_all(f"{where}, parameters,", self.parameters, KernelParameter)
+        if self.grid is not None:
+            require(_three_extents(self.grid), f"{where}, grid,", self.grid, "three numbers from 1")
+        require(_three_extents(self.block), f"{where}, block,", self.block, "three numbers from 1")
+        require(is_whole_number(self.shared_bytes, 0), f"{where}, shared_bytes,", self.shared_bytes, "bytes")
+        require(
+            isinstance(self.dynamic_shared, bool), f"{where}, dynamic_shared,", self.dynamic_shared, "true or false"
+        )
+        require(self.level in LEVELS, f"{where}, level,", self.level, " or ".join(LEVELS))
+        _ = self.layout  # refuses a parameter given twice
+
+    @cached_property
+    def layout(self) -> ParameterLayout:
+        """The parameter buffer, in declared order (RT-08.1-08, RT-10.1-13)."""
+        return layout_of([Parameter(each.name, each.type) for each in self.parameters])
+
+
+@dataclass(frozen=True)
+class FusionGroup:
+    """Operations of a kernel that one launch computes together, in order."""
+
+    kernel: str
+    operations: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        require(is_c_identifier(self.kernel), "the kernel of a fusion group", self.kernel, "a C identifier")
+        require(isinstance(self.operations, tuple), "the operations of a fusion group", self.operations, "texts")
+        for operation in self.operations:
+            require_text("an operation of a fusion group", operation)
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """The tile of an operation: its extents by name, (("k", 32), ("m", 64), ("n", 64)), in order of name."""
+
+    kernel: str
+    operation: str
+    extents: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        require(is_c_identifier(self.kernel), "the kernel of a tile shape", self.kernel, "a C identifier")
+        require_text("the operation of a tile shape", self.operation)
+        pairs = isinstance(self.extents, tuple) and all(
+            isinstance(each, tuple) and len(each) == 2 and is_c_identifier(each[0]) and is_whole_number(each[1], 1)
+            for each in self.extents
+        )
+        require(pairs, "the extents of a tile shape", self.extents, "names, each with a number from 1")
+        names = [name for name, _ in self.extents]
+        require(names == sorted(set(names)), "the extents of a tile shape", self.extents, "each name once, in order")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `tessExplain` tells beside the collective plans (RT-17-08, RT-17-09)."""
+
+    fusion_groups: tuple[FusionGroup, ...] = ()
+    tile_shapes: tuple[TileShape, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_all("the fusion groups", self.fusion_groups, FusionGroup)
+        require_all("the tile shapes", self.tile_shapes, TileShape)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The embedded metadata of a module (RT-08.1-12). Kernel names differ; `policy` None leaves it to the context."""
+
+    kernels: tuple[KernelEntry, ...]
+    policy: NumericsPolicy | None = None
+    collective_plans: tuple[CollectivePlan, ...] = ()
+    explanation: Explanation = Explanation()
+
+    def __post_init__(self) -> None:
+        require_all("the kernels", self.kernels, KernelEntry)
+        require_all("the collective plans", self.collective_plans, CollectivePlan)
+        policy = self.policy is None or isinstance(self.policy, NumericsPolicy)
+        require(policy, "the policy", self.policy, "a numerics policy, or none")
+        require(isinstance(self.explanation, Explanation), "the explanation", self.explanation, "an Explanation")
+        names = [each.name for each in self.kernels]
+        require(len(names) == len(set(names)), "the kernel table", names, "each name once")
+
+    def kernel(self, name: str) -> KernelEntry | None:
+        """The entry of a kernel, or None (RT-08.1-07)."""
+        return next((each for each in self.kernels if each.name == name), None)
+
+
+def _three_extents(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and all(is_whole_number(each, 1, _LARGEST_EXTENT) for each in value)
+    )
+
+
+# Metadata as canonical JSON: one text for each value (schema `tessera:fatbin-metadata`).
+#
+# Members in order of name, no blanks, UTF-8. Whatever is written otherwise is refused when read, so that an image has
+# one spelling and what was signed is what was read.
+
+
+Value = TypeVar("Value")
+
+
+def metadata_to_bytes(metadata: Metadata) -> bytes:
+    """The canonical JSON of `metadata`."""
+    document = {
+        "kernels": [_kernel_document(each) for each in metadata.kernels],
+        "policy": None if metadata.policy is None else _members_of(metadata.policy),
+        "collective_plans": [_members_of(each) for each in metadata.collective_plans],
+        "explanation": {
+            "fusion_groups": [_members_of(each) for each in metadata.explanation.fusion_groups],
+            "tile_shapes": [
+                {"kernel": each.kernel, "operation": each.operation, "extents": dict(each.extents)}
+                for each in metadata.explanation.tile_shapes
+            ],
+        },
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def metadata_of_bytes(data: bytes) -> Metadata:
+    """Read metadata. Raises `Failure` with TESS_ERR_INVALID_VALUE for anything but its canonical JSON."""
+    try:
+        document = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise malformed(f"metadata that is no JSON: {error}", "canonical JSON in UTF-8") from None
+    metadata = _metadata(document)
+    require(metadata_to_bytes(metadata) == data, "the metadata", data, "its canonical JSON, and true layouts")
+    return metadata
+
+
+def _kernel_document(kernel: KernelEntry) -> dict[str, Any]:
+    layout = kernel.layout
+    parameters = [
+        {**_members_of(parameter), "offset": offset, "size": size}
+        for parameter, offset, size in zip(kernel.parameters, layout.offsets, layout.sizes, strict=True)
+    ]
+    return {**_members_of(kernel), "parameters": parameters, "buffer_size": layout.size}
+
+
+def _members_of(entry: Any) -> dict[str, Any]:
+    return {field.name: getattr(entry, field.name) for field in fields(entry)}
+
+
+def _metadata(document: object) -> Metadata:
+    found = _members("the metadata", document, "kernels", "policy", "collective_plans", "explanation")
+    policy = found["policy"]
+    return Metadata(
+        kernels=_each("kernels", found["kernels"], _kernel),
+        policy=None if policy is None else _policy(policy),
+        collective_plans=_each("collective_plans", found["collective_plans"], _plan),
+        explanation=_explanation(found["explanation"]),
+    )
+
+
+def _kernel(document: object) -> KernelEntry:
+    names = [field.name for field in fields(KernelEntry)]
+    found = _members("a kernel", document, *names, "buffer_size")
+    given = {name: found[name] for name in names}
+    given["parameters"] = _each("parameters", given["parameters"], _parameter)
+    given["grid"] = _tuple(given["grid"])
+    given["block"] = _tuple(given["block"])
+    return KernelEntry(**given)
+
+
+def _parameter(document: object) -> KernelParameter:
+    names = [field.name for field in fields(KernelParameter)]
+    found = _members("a parameter", document, *names, "offset", "size")
+    given = {name: found[name] for name in names}
+    return KernelParameter(**{**given, "shape": _tuple(given["shape"])})
+
+
+def _policy(document: object) -> NumericsPolicy:
+    return NumericsPolicy(**_members("the policy", document, *(field.name for field in fields(NumericsPolicy))))
+
+
+def _plan(document: object) -> CollectivePlan:
+    names = [field.name for field in fields(CollectivePlan)]
+    return CollectivePlan(**_members("a collective plan", document, *names))
+
+
+def _explanation(document: object) -> Explanation:
+    found = _members("the explanation", document, "fusion_groups", "tile_shapes")
+    return Explanation(
+        fusion_groups=_each("fusion_groups", found["fusion_groups"], _fusion_group),
+        tile_shapes=_each("tile_shapes", found["tile_shapes"], _tile_shape),
+    )
+
+
+def _fusion_group(document: object) -> FusionGroup:
+    found = _members("a fusion group", document, "kernel", "operations")
+    return FusionGroup(found["kernel"], _tuple(found["operations"]))
+
+
+def _tile_shape(document: object) -> TileShape:
+    found = _members("a tile shape", document, "kernel", "operation", "extents")
+    require(isinstance(found["extents"], dict), "extents", found["extents"], "an object")
+    return TileShape(found["kernel"], found["operation"], tuple(found["extents"].items()))
+
+
+def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:
+    """The members of an object that has just these."""
+    if not isinstance(document, dict) or document.keys() != set(names):
+        raise malformed(f"{what} is {shown(document)}", "an object with the members " + ", ".join(names))
+    return document
+
+
+def _each(what: str, document: object, read: Callable[[object], Value]) -> tuple[Value, ...]:
+    if not isinstance(document, list):
+        raise malformed(f"{what} is {shown(document)}", "a list")
+    return tuple(read(each) for each in document)
+
+
+def _tuple(document: Any) -> Any:
+    """A list as a tuple; anything else as it is, for the value to refuse."""
+    return tuple(document) if isinstance(document, list) else document

@@ -1,0 +1,324 @@
+"""Links: transports, routes, credits, and the topology as a graph (collectives spec 3.2, 3.3, 4.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ..abi.status import Failure, Status, invalid
+from ..mesh.topology import End, Link, Topology, load, named
+from ..numerics.formats import shown
+from .schedules import require_known, require_within
+
+# The environment variables of collectives (collectives spec 3.2 and 8; AMB-COLL-45).
+
+
+PREFIX = "TESSERA_COLL_"
+
+ALGORITHM_VARIABLE = "TESSERA_COLL_ALGO"
+PATH_VARIABLE = "TESSERA_COLL_PATH"
+TABLE_VARIABLE = "TESSERA_COLL_TABLE"
+
+VARIABLES = (ALGORITHM_VARIABLE, PATH_VARIABLE, TABLE_VARIABLE)
+
+
+def require_variables(function: str, environment: Mapping[str, str]) -> None:
+    """Raises `Failure` with TESS_ERR_INVALID_VALUE for a variable that is none of these but begins as they do."""
+    for name in environment:
+        if name.startswith(PREFIX):
+            require_known(function, "variable", name, VARIABLES)
+
+
+# Over which transport two devices exchange chunks: NVLink, PCIe, RDMA or the network of the hosts.
+#
+# Collectives spec 1, 3.2: COLL-01-06, COLL-03.2-01, -02, -03, -05, -07; AMB-COLL-43, AMB-COLL-45. A path is a class
+# of links; the way over them is the shortest (`mesh.routes`).
+
+
+Carrying = Callable[[Topology, str], Iterator[Link]]
+
+PATHS = ("nvlink", "pcie", "rdma", "network")
+"""The transports that the attribute `path` may name besides auto."""
+
+WITHIN_A_NODE = ("nvlink", "pcie", "rdma")
+BETWEEN_NODES = ("rdma", "network", "nvlink")
+"""What auto tries, first to last."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The transport, the names of the links on the way, and whether another transport had been preferred.
+
+    Besides the `PATHS`, `path` is local for a device itself, and mixed where only links of several transports lead on.
+    """
+
+    path: str
+    links: tuple[str, ...]
+    fallback: bool
+
+
+def route(
+    topology: Topology,
+    source: int,
+    target: int,
+    path: str = "auto",
+    down: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Route:
+    """The way from one device to another, where `down` are the names of links that are cut.
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown devices, links and paths; TESS_ERR_UNSUPPORTED for a path
+    asked for that the machine does not have there, cut or not; TESS_ERR_LAUNCH_FAILED where every way is cut.
+    """
+    wanted = _wanted(path, environment or {})
+    for device in (source, target):
+        topology.device(device, "route")
+    names = tuple(link.name for link in topology.links)
+    for each in down:
+        require_known("route", "link", each, names)
+    if path != "auto" and source != target:
+        _require_present(topology, source, target, path)
+    taken, links, fallback = way(topology, source, target, wanted, frozenset(down))
+    return Route(taken, tuple(link.name for link in links), fallback)
+
+
+def way(
+    topology: Topology, source: int, target: int, path: str, down: frozenset[str]
+) -> tuple[str, tuple[Link, ...], bool]:
+    """The transport from one device to another, its links, and whether another transport had been preferred.
+
+    A path that is not there, or is cut, is passed over. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where every way is
+    cut.
+    """
+    if source == target:
+        return "local", (), False
+    preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
+    order = preferred if path == "auto" else (path, *(each for each in preferred if each != path))
+    for each in order:
+        links = _way(topology, source, target, each, down)
+        if links is not None:
+            return each, links, each != order[0]
+    return "mixed", _mixed(topology, source, target, down), True
+
+
+def path_override(function: str, environment: Mapping[str, str]) -> str:
+    """The path of the environment, auto where it says nothing. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    override = environment.get(PATH_VARIABLE) or "auto"
+    require_known(function, f"{PATH_VARIABLE} =", override, ("auto", *PATHS))
+    return override
+
+
+def _wanted(path: str, environment: Mapping[str, str]) -> str:
+    """The path of the attribute, or the environment's where that is auto (AMB-COLL-13)."""
+    require_known("route", "path", path, ("auto", *PATHS))
+    require_variables("route", environment)
+    override = path_override("route", environment)
+    return override if path == "auto" else path
+
+
+def _require_present(topology: Topology, source: int, target: int, path: str) -> None:
+    present = [each for each in PATHS if _way(topology, source, target, each, frozenset()) is not None]
+    if path not in present:
+        given = f"path {path} between devices {source} and {target}"
+        expected = f"auto or one of {', '.join(present)}" if present else "auto"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, "route", given, expected)
+
+
+def _way(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> tuple[Link, ...] | None:
+    """The links of the shortest way of a transport, None where there is none."""
+    return topology.route(source, target, _closed(topology, path, down, _carrying))
+
+
+@lru_cache(maxsize=256)
+def _closed(topology: Topology, path: str, down: frozenset[str], carrying: Carrying) -> frozenset[str]:
+    """The links that a transport cannot use: what is down, and what is of others. `carrying` is part of the key."""
+    used = {link.name for link in carrying(topology, path)}
+    return down | {link.name for link in topology.links if link.name not in used}
+
+
+def _carrying(topology: Topology, path: str) -> Iterator[Link]:
+    """The links that a transport may use: PCIe leads to a NIC for RDMA alone, and to a host for all but RDMA."""
+    hosts = {each.name for each in topology.nodes}
+    nics = {each.name for each in topology.nics}
+    for link in topology.links:
+        ends = {link.a, link.b}
+        if link.kind == "pcie":
+            if (path in ("pcie", "network") and not ends & nics) or (path == "rdma" and not ends & hosts):
+                yield link
+        elif link.kind == path:
+            yield link
+
+
+def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -> tuple[Link, ...]:
+    """The shortest way over links of whichever kinds. Raises `Failure`."""
+    links = topology.route(source, target, down)
+    if links is None:
+        cut = f" while {', '.join(sorted(down))} are down" if down else ""
+        given = f"no way between devices {source} and {target}{cut}"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", given, "links that are not down")
+    return links
+
+
+# What a message passes from one device to another, and how long it takes (collectives spec 3.2, 3.3; AMB-COLL-60).
+
+
+FIXED = 1_000_000
+"""The fixed part of the duration of a message, in picoseconds."""
+
+_SECOND = 10**12
+
+Direction = tuple[str, End]
+"""A link, and the end at which it is entered: the two ways of a link do not share it."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """The directions of the links from one device to another, the picoseconds of their latencies, and the bytes a
+    second of the narrowest."""
+
+    directions: tuple[Direction, ...]
+    latency: int
+    bandwidth: int
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """The names of its links."""
+        return tuple(name for name, _ in self.directions)
+
+    def time(self, bytes: int) -> int:
+        """How many picoseconds so many bytes occupy the links, rounded up."""
+        return -(-bytes * _SECOND // self.bandwidth)
+
+
+def way_between(topology: Topology, source: int, target: int, down: frozenset[str], path: str = "auto") -> Way:
+    """The way from one device to another, over the transport that a path prefers there (AMB-COLL-43, AMB-COLL-78).
+
+    Raises `Failure` with TESS_ERR_LAUNCH_FAILED where they are cut off.
+    """
+    _, route, _ = way(topology, source, target, path, down)
+    end: End = source
+    directions = []
+    for link in route:
+        directions.append((link.name, end))
+        end = link.other(end)
+    return Way(tuple(directions), sum(link.latency for link in route), min(link.bandwidth for link in route))
+
+
+# The credits of links (collectives spec 4.2; AMB-COLL-17): a chunk in flight has one of every link on its way.
+#
+# `CreditLimiter` is the rule alone, asked chunk by chunk; in `travel.py` messages follow it in time.
+
+
+_MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyChunk:
+    """A chunk that could be issued, and the links on its way."""
+
+    id: str
+    links: tuple[str, ...]
+
+
+class CreditLimiter:
+    """A limiter of the chunks in flight on links of so many credits."""
+
+    def __init__(self, credits: Mapping[str, int]) -> None:
+        for link, count in credits.items():
+            require_within("collectives.limiter", f"credits of {link}", count, 1, _MOST)
+        self._left = dict(credits)
+        self._in_flight: dict[str, tuple[str, ...]] = {}
+
+    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
+        """Issue the first of these chunks for which every link has credits, and take them; None where there is none.
+
+        Raises `Failure` with TESS_ERR_INVALID_VALUE for a chunk that is in flight, or a link that there is not.
+        """
+        function = "collectives.acquire"
+        for chunk in ready:
+            for link in chunk.links:
+                require_known(function, "link", link, tuple(self._left))
+            if chunk.id in self._in_flight:
+                raise invalid(function, f"chunk {shown(chunk.id)} in flight", "a chunk that waits")
+        for chunk in ready:
+            needed = Counter(chunk.links)
+            if all(self._left[link] >= count for link, count in needed.items()):
+                for link in chunk.links:
+                    self._left[link] -= 1
+                self._in_flight[chunk.id] = chunk.links
+                return chunk.id
+        return None
+
+    def release(self, chunk: str) -> None:
+        """Return the credits of a chunk. Raises `Failure` with TESS_ERR_INVALID_VALUE where it is not in flight."""
+        require_known("collectives.release", "chunk", chunk, tuple(self._in_flight))
+        for link in self._in_flight.pop(chunk):
+            self._left[link] += 1
+
+
+# The topology as a graph that can be asked: GPUs, NICs, switches and hosts, joined by links (collectives spec 3.3).
+#
+# COLL-03.3-01, -02, -03 and -06; AMB-COLL-42. Reading and routes are those of the simulated machine
+# (`mesh.topology`).
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """An end of links: a gpu, named by its id in decimal digits, a nic, a switch or a host."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A link: bytes a second each way, picoseconds, and the chunks that may be in flight on it."""
+
+    name: str
+    a: str
+    b: str
+    kind: str
+    bandwidth: int
+    latency: int
+    credits: int
+
+
+def topology_of(text: str) -> Topology:
+    """The topology of a name, or of a JSON text (one that begins with a brace), each of whose devices can be reached.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE, for a link naming it and its ends.
+    """
+    topology = load(text) if text.lstrip().startswith("{") else named(text)
+    first, *others = topology.devices
+    for device in others:
+        if topology.route(first.id, device.id) is None:
+            links = [_told(link) for link in topology.links if device.id in (link.a, link.b)]
+            given = f"no links lead from device {first.id} to device {device.id}, which has " + (
+                f"links {', '.join(links)}" if links else "no link"
+            )
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, topology.name, given, "a way between every two devices")
+    return topology
+
+
+def graph_nodes(topology: Topology) -> tuple[GraphNode, ...]:
+    """The ends that links may have: devices, NICs, switches and hosts, in the order of the file."""
+    return (
+        *(GraphNode(str(each.id), "gpu") for each in topology.devices),
+        *(GraphNode(each.name, "nic") for each in topology.nics),
+        *(GraphNode(each.name, "switch") for each in topology.switches),
+        *(GraphNode(each.name, "host") for each in topology.nodes),
+    )
+
+
+def edges(topology: Topology) -> tuple[Edge, ...]:
+    """The links, in the order of the file."""
+    return tuple(
+        Edge(each.name, str(each.a), str(each.b), each.kind, each.bandwidth, each.latency, each.credits)
+        for each in topology.links
+    )
+
+
+def _told(link: Link) -> str:
+    return f"{link.name} ({link.a} to {link.b})"

@@ -1,0 +1,575 @@
+"""A running block: its lanes, shared memory, pending copies and values (spec sections 7.2, 8.1, 8.3)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
+from ..ir.module import Function, Instruction
+from ..ir.operation import Operation, Refusal, require
+from ..ir.targets import Target
+from ..ir.types import Fragment, Memref, Scalar, Value
+from ..numerics.array import Array
+from ..numerics.errors import DivisionByZero
+from ..numerics.formats import DTYPES, DType, NumericsFailure, dtype
+from .storage import (
+    AbsentLane,
+    Address,
+    Clock,
+    KernelFault,
+    Misaligned,
+    NotUniform,
+    Offsets,
+    OutOfBounds,
+    PartialBarrier,
+    PartialWarp,
+    Place,
+    SharedStorage,
+    Storage,
+    Unwritten,
+    Values,
+    Who,
+)
+
+# The lanes of a block: their positions, and which of them are active (spec sections 7.2, 8.1).
+#
+# What is "for each lane" is an array of shape [lanes], or [lanes, n]; what it holds in inactive lanes is ignored.
+
+
+INDEX_DTYPE = DTYPES["int32"]
+"""What places and indices are counted in."""
+
+Mask = npt.NDArray[np.bool_] | None
+
+
+class Lanes:
+    """The threads of one block after another, counted with x fastest.
+
+    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` say where the block is; `threads` has
+    the x, y and z of each lane, `every_lane` their numbers. `mask` says which lanes are active, None when all are;
+    `active` has the numbers of those.
+    """
+
+    def __init__(self, grid: Place, extents: Place, warp: int) -> None:
+        self.grid = grid
+        self.extents = extents
+        self.warp = warp
+        self.clock = Clock(grid, extents, warp)
+        self.lanes = self.clock.lanes
+        self.warps = self.clock.warps
+        self.position: Place = (0, 0, 0)
+        self.every_lane: Offsets = np.arange(self.lanes, dtype=np.int64)
+        self.threads = _coordinates(extents)
+        self.mask: Mask = None
+        self.active = self.every_lane
+
+    def begin(self, number: int) -> None:
+        """Start the block of that number."""
+        self.clock.begin(number)
+        self.position = self.clock.place_of(number)
+
+    @contextmanager
+    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
+        """Let only the lanes of `outer` be active where the condition holds."""
+        before, active = self.mask, self.active
+        self.mask = condition if outer is None else condition & outer
+        self.active = self.mask.nonzero()[0]
+        try:
+            yield
+        finally:
+            self.mask, self.active = before, active
+
+    def uniform(self, number: int | float, dtype: DType = INDEX_DTYPE) -> Array:
+        """One number in all lanes."""
+        values = np.empty(self.lanes, dtype.carrier)
+        values.fill(number)
+        return Array(dtype, values)
+
+    def of_active(self, values: Values) -> Values:
+        """Of what is for each lane, that of the active ones."""
+        return values if self.mask is None else values[self.active]
+
+    def spread(self, values: Values) -> Values:
+        """A value for each active lane as one for each lane."""
+        if self.mask is None:
+            return values
+        made = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
+        made[self.active] = values
+        return made
+
+    def thread(self, lane: int) -> Who:
+        """A lane as messages name it."""
+        return self.clock.thread(int(lane))
+
+
+@lru_cache(64)
+def _coordinates(extents: Place) -> tuple[Array, Array, Array]:
+    """The x, y and z of each thread of a block."""
+    x, y, z = extents
+    number = np.arange(x * y * z, dtype=np.int32)
+    return Array(INDEX_DTYPE, number % x), Array(INDEX_DTYPE, number // x % y), Array(INDEX_DTYPE, number // (x * y))
+
+
+# Checks and exchanges in a warp: whole warps, values that agree, values read from another lane.
+
+
+def whole_warps(block: Lanes, what: str) -> Offsets:
+    """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
+    if block.mask is None and block.lanes % block.warp == 0:
+        return np.arange(block.warps)
+    lanes = _rows(block, np.ones(block.lanes, bool) if block.mask is None else block.mask)
+    active = np.asarray(lanes.any(axis=1))
+    partial = np.flatnonzero(active & ~lanes.all(axis=1))
+    if partial.size:
+        warp = int(partial[0])
+        missing = warp * block.warp + int(np.flatnonzero(~lanes[warp])[0])
+        raise PartialWarp(block.thread(missing) if missing < block.lanes else None, warp, what)
+    return np.flatnonzero(active)
+
+
+def _rows(block: Lanes, values: Values) -> Values:
+    """The lanes of each warp as a row; threads that the block does not have are zeros."""
+    every = np.zeros(block.warps * block.warp, values.dtype)
+    every[: block.lanes] = values
+    return every.reshape(block.warps, block.warp)
+
+
+def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
+    """The value that all lanes of a warp share; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
+    active = whole_warps(block, what)
+    lanes = _rows(block, values)
+    differing = np.argwhere(lanes[active] != lanes[active, :1])
+    if differing.size:
+        warp, lane = int(active[differing[0, 0]]), int(differing[0, 1])
+        raise NotUniform(what, int(lanes[warp, 0]), int(lanes[warp, lane]), block.thread(warp * block.warp + lane))
+    return lanes[:, 0]
+
+
+def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None = None) -> Values:
+    """For each lane the value of lane `sources`, counted within its warp. Raises `AbsentLane`.
+
+    Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.
+    """
+    lane = block.every_lane % block.warp
+    places = block.every_lane - lane + sources
+    active = block.active
+    if mask is not None:
+        named = np.array([mask >> number & 1 for number in range(block.warp)], bool)
+        for lanes, outside in ((lane[active], ~named[lane[active]]), (sources[active], ~named[sources[active]])):
+            if outside.any():
+                raise AbsentLane(block.thread(active[outside][0]), int(lanes[outside][0]), "outside the mask")
+    missing = places[active] >= block.lanes
+    if block.mask is not None:
+        present = np.minimum(places[active], block.lanes - 1)  # integers
+        missing |= ~block.mask[present]
+    if missing.any():
+        raise AbsentLane(block.thread(active[missing][0]), int(sources[active][missing][0]), "not active")
+    return block.spread(values[places[active]])
+
+
+# Asynchronous copies that are not finished, each with its thread and group (AMB-LANG-64, AMB-LANG-201).
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The copies of one instruction: for each copying lane a row of offsets, and the number of the lane's group."""
+
+    storage: Storage
+    at: Offsets
+    lanes: Offsets
+    groups: Offsets
+
+    def finish(self, which: Offsets) -> None:
+        """Finish the copies of some of its lanes."""
+        self.storage.finish_copy(self.at[which], self.lanes[which, None])
+
+    def only(self, which: Offsets) -> Copy:
+        """The copies of some of its lanes."""
+        return Copy(self.storage, self.at[which], self.lanes[which], self.groups[which])
+
+
+class PendingCopies:
+    """The unfinished copies of a block, and for each lane how many groups it has committed."""
+
+    def __init__(self, lanes: int) -> None:
+        self.committed: Offsets = np.zeros(lanes, np.int64)
+        self.copies: list[Copy] = []
+
+    def clear(self) -> None:
+        """Drop all pending copies and group counts."""
+        self.committed.fill(0)
+        self.copies = []
+
+    def add(self, storage: Storage, at: Offsets, lanes: Offsets) -> None:
+        """Copies that the lanes have begun, each to the elements of its row."""
+        self.copies.append(Copy(storage, at, lanes, self.committed[lanes]))
+
+    def commit(self, block: Lanes) -> None:
+        """Close a group of each active lane."""
+        self.committed[block.active] += 1
+
+    def wait(self, block: Lanes, pending: int) -> None:
+        """Finish, for each active lane, all its groups but the newest `pending`."""
+        done = np.full(self.committed.size, -1, np.int64)
+        done[block.active] = self.committed[block.active] - pending
+        self._finish(lambda copy: copy.groups < done[copy.lanes])
+
+    def barrier(self) -> None:
+        """Finish the copies that are in no group."""
+        self._finish(lambda copy: copy.groups == self.committed[copy.lanes])
+
+    def _finish(self, is_done: Callable[[Copy], npt.NDArray[np.bool_]]) -> None:
+        left = []
+        for copy in self.copies:
+            done = is_done(copy)
+            finished = done.nonzero()[0]
+            if finished.size:
+                copy.finish(finished)
+            if finished.size < done.size:
+                left.append(copy.only((~done).nonzero()[0]) if finished.size else copy)
+        self.copies = left
+
+
+# A kernel that is ready to run: its instructions as calls, its values as slots of a frame (spec section 7).
+
+
+Call: TypeAlias = Callable[..., Any]
+
+Part = Literal["a", "b", "c"]
+
+
+@dataclass(frozen=True)
+class FragmentUse:
+    """One of the operands of mma.sync; an accumulator has its dtype."""
+
+    part: Part
+    accum: DType | None = None
+
+    def shape(self, fragment: Fragment) -> tuple[int, int]:
+        """Rows and columns."""
+        return {
+            "a": (fragment.m, fragment.k),
+            "b": (fragment.k, fragment.n),
+            "c": (fragment.m, fragment.n),
+        }[self.part]
+
+    def __str__(self) -> str:
+        return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()
+
+
+class Step(NamedTuple):
+    """An instruction: the function to call with the block and the operands' slots, and the slots of its results."""
+
+    call: Call
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    instruction: Instruction
+    regions: tuple[Code, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A region's instructions, and the slots of its arguments and of the values that it yields."""
+
+    steps: tuple[Step, ...]
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole kernel; `places` is the size of its frame, `written` the parameters that it stores to."""
+
+    code: Code
+    places: int
+    uses: Mapping[Value, FragmentUse]
+    written: frozenset[Value]
+
+
+# Diagnostics of kernels that fail while they run (section 12), and the limit on their instructions.
+
+
+MOST_STEPS = 10_000_000
+"""Instructions that one launch may run, each counted once for a block."""
+
+
+NOWHERE = Location("<source>", Span(1, 1, 1, 1))
+
+
+class Budget:
+    """The instructions that may still run."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.left = steps
+
+    def spend(self, code: Code, owner: Instruction | None) -> None:
+        """Count a block of instructions, and one for entering it. Raises `Rejection` where they are too many."""
+        self.left -= len(code.steps) + 1
+        if self.left < 0:
+            reached = max(len(code.steps) + self.left, 0)
+            instruction = code.steps[reached].instruction if code.steps else owner
+            raise Rejection([too_many_steps(instruction, self.steps)])
+
+    def require(self, turns: int, code: Code, owner: Instruction | None) -> None:
+        """Raise `Rejection` unless this many iterations of a region are within the budget."""
+        if turns * (len(code.steps) + 1) > self.left:
+            raise Rejection([too_many_steps(owner, self.steps)])
+
+
+def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
+    """The error for a kernel that exceeds its budget at an instruction, which is None where it has none."""
+    name = instruction.operation.short_name if instruction else "launch"
+    location = instruction.location if instruction else NOWHERE
+    return Diagnostic(
+        "tile",
+        "execute",
+        f"{name}: a launch runs at most {steps} instructions, and the kernel is not done",
+        location.span,
+        location.filename,
+        requirement="a kernel that ends",
+        remedy="does a loop never end? else give the run more steps",
+    )
+
+
+def failed(instruction: Instruction, failure: NumericsFailure, lanes: Lanes) -> Diagnostic:
+    """The error for a fault in an instruction."""
+    operation, fault = instruction.operation, isinstance(failure, KernelFault)
+    text = str(failure)
+    if isinstance(failure, DivisionByZero):
+        text = f"integer division by zero in {lanes.thread(int(lanes.active[failure.index[0]]))}"
+    return Diagnostic(
+        "tile" if fault else "numerics",
+        "execute",
+        f"{operation.short_name}: {text}",
+        instruction.location.span,
+        instruction.location.filename,
+        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
+        requirement=failure.requirement if isinstance(failure, KernelFault) else "",
+        clause=failure.clause if isinstance(failure, KernelFault) else "",
+        remedy=failure.remedy if isinstance(failure, KernelFault) else "",
+    )
+
+
+def unwritten(kernel: Function, fault: Unwritten) -> Diagnostic:
+    """The error for a result that a kernel did not write completely."""
+    place = kernel.location
+    return Diagnostic(
+        "tile",
+        "execute",
+        f"@{kernel.name}: {fault}",
+        place.span,
+        place.filename,
+        requirement=fault.requirement,
+        clause=fault.clause,
+    )
+
+
+# The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
+#
+# This is all that an operation of a kernel sees (spec sections 7.2, 8.3). Offsets count elements of a memory from its
+# first one; an argument "for each lane" has shape [lanes], or [lanes, n], and what it holds in inactive lanes is
+# ignored.
+
+
+class BlockState(Lanes):
+    """The state of a block: its lanes, memory, and the values of a kernel that runs in it.
+
+    `regions` and `instruction` belong to the instruction that is running.
+    """
+
+    def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
+        super().__init__(grid, extents, target.warp)
+        self.program = program
+        self.target = target
+        self.copies = PendingCopies(self.lanes)
+        self.shared: dict[Instruction, SharedStorage] = {}
+        self.frame: list[Any] = [None] * program.places
+        self.parameters: tuple[Any, ...] = ()
+        self.budget = budget
+        self.regions: tuple[Code, ...] = ()
+        self.instruction: Instruction | None = None
+
+    def begin(self, number: int) -> None:
+        """Start the block of that number, with empty shared memory."""
+        super().begin(number)
+        self.copies.clear()
+        for storage in self.shared.values():
+            storage.clear()
+
+    @property
+    def use_of_result(self) -> FragmentUse:
+        """What the fragment that the instruction makes is used as."""
+        assert self.instruction is not None
+        return self.program.uses[self.instruction.results[0]]
+
+    # Control
+
+    def region(self, code: Code, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run a region under the current mask; returns what it yields. Raises `Rejection`."""
+        frame = self.frame
+        for place, argument in zip(code.arguments, arguments, strict=True):
+            frame[place] = argument
+        self.budget.spend(code, self.instruction)
+        for call, operands, results, instruction, regions in code.steps:
+            self.instruction, self.regions = instruction, regions
+            try:
+                made = call(self, *[frame[place] for place in operands])
+            except NumericsFailure as failure:
+                raise Rejection([failed(instruction, failure, self)]) from failure
+            except MemoryError as error:
+                raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
+            if type(made) is tuple:
+                for place, value in zip(results, made, strict=True):
+                    frame[place] = value
+            else:
+                (place,) = results
+                frame[place] = made
+        return tuple([frame[place] for place in code.results])
+
+    def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
+        """`a` in the lanes where the condition holds, `b` in the others; a fragment as a whole."""
+        if not isinstance(a, Array):
+            return a.merged(condition, b)
+        chosen = condition
+        if a.rank == 3:
+            chosen = by_warp(self, "the choice of a fragment", condition.astype(np.int64)).astype(bool)
+        shape = (-1,) + (1,) * (a.rank - 1)
+        return Array(a.dtype, np.where(chosen.reshape(shape), a.values, b.values))
+
+    # Memory
+
+    def allocate(self, memref: Memref) -> SharedStorage:
+        """The shared memory of the instruction that runs."""
+        assert self.instruction is not None
+        found = self.shared.get(self.instruction)
+        if found is None:
+            name = f"%{self.instruction.results[0].name}"
+            extents = tuple(int(dim) for dim in memref.shape)
+            found = self.shared[self.instruction] = SharedStorage(name, memref.dtype, extents, self.clock)
+        return found
+
+    def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
+        """The offset of the element at the indices, for each lane; of the first one without indices.
+
+        Raises `OutOfBounds`.
+        """
+        total = np.zeros(self.lanes, np.int64)
+        for index, extent, stride in zip(indices, memory.shape, memory.strides, strict=bool(indices)):
+            outside = (index.values < 0) | (index.values >= extent)
+            if np.count_nonzero(outside) and outside[self.active].any():
+                lane = int(self.active[outside[self.active]][0])
+                raise self.out_of_bounds(memory, self.thread(lane), tuple(int(each.values[lane]) for each in indices))
+            total += np.multiply(index.values, stride, dtype=np.int64)
+        return total
+
+    def require_within(self, memory: Storage, offsets: Offsets, count: int = 1) -> None:
+        """Raise `OutOfBounds` unless `count` elements from the offset of each active lane lie in the memory."""
+        begin = self.of_active(offsets)
+        outside = (begin < 0) | (begin > memory.size - count)
+        if np.count_nonzero(outside):
+            lane, at = int(self.active[outside][0]), int(begin[outside][0])
+            at = at if at < 0 else max(at, memory.size)
+            raise self.out_of_bounds(memory, self.thread(lane), (at,))
+
+    def out_of_bounds(self, memory: Storage, who: Who, indices: tuple[int, ...]) -> OutOfBounds:
+        """An access outside a memory; one index alone, where it has several dimensions, is an offset."""
+        return OutOfBounds(who, Address(memory.name, indices), memory.shape)
+
+    def load(self, memory: Storage, offsets: Offsets) -> Values:
+        """The elements at the offsets, which lie in the memory, for each lane. Raises `KernelFault`."""
+        return self.spread(memory.read(self.of_active(offsets), self._who(offsets)))
+
+    def store(self, memory: Storage, offsets: Offsets, values: Values) -> None:
+        """Write an element, or n of them, for each active lane. Raises `KernelFault`."""
+        memory.write(self.of_active(offsets), self._who(offsets), self.of_active(values))
+
+    def _who(self, offsets: Offsets) -> Offsets:
+        return self.active if offsets.ndim == 1 else self.active[:, None]
+
+    def copy(self, source: Storage, begin: Offsets, destination: Storage, end: Offsets, size: int) -> None:
+        """Begin an asynchronous copy of `size` contiguous bytes for each active lane. Raises `KernelFault`."""
+        count = size // source.dtype.storage_bytes
+        along = np.arange(count)
+        for memory, offsets in ((source, begin), (destination, end)):
+            self.require_within(memory, offsets, count)
+            self.require_aligned(memory, self.of_active(offsets), size, self.active)
+        begin, end = self.of_active(begin)[:, None] + along, self.of_active(end)[:, None] + along
+        destination.begin_copy(end, self.active[:, None], source.read(begin, self.active[:, None]))
+        self.copies.add(destination, end, self.active)
+
+    def require_aligned(self, memory: Storage, offsets: Offsets, alignment: int, lanes: Offsets) -> None:
+        """Raise `Misaligned` unless the elements, each of one lane, begin at multiples of `alignment` bytes."""
+        odd = offsets * memory.dtype.storage_bytes % alignment != 0
+        if np.count_nonzero(odd):
+            lane, at = int(lanes[odd][0]), int(offsets[odd][0])
+            raise Misaligned(self.thread(lane), memory.address(at), at * memory.dtype.storage_bytes, alignment)
+
+    # Synchronization
+
+    def barrier(self) -> None:
+        """Let all threads arrive. Raises `PartialBarrier` where some do not."""
+        if self.mask is not None:
+            missing = np.flatnonzero(~self.mask)
+            if missing.size:
+                raise PartialBarrier(self.thread(missing[0]), self.active.size, self.lanes)
+        self.copies.barrier()
+        self.clock.tick()
+
+    def whole_warps(self, what: str) -> Offsets:
+        """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
+        return whole_warps(self, what)
+
+    def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
+        """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
+        lane = self.every_lane % self.warp
+        return exchanged(self, values, np.where(lane + delta < self.warp, lane + delta, lane), mask)
+
+
+# The base of kernel operations, which run for all lanes of a block at once (spec sections 7 and 8.3).
+#
+# A scalar of a kernel has one value for each lane: an `Array` of shape [lanes]. A fragment is an `Array` of shape
+# [warps, rows, columns], a memref the `Storage` that it refers to. Values in inactive lanes are arbitrary.
+
+
+INDEX_TYPE = Scalar(dtype("int32"))
+"""The type of every index."""
+
+
+class KernelOperation(Operation):
+    """An operation of Tile or Target IR, which only kernels hold."""
+
+    @property
+    def short_name(self) -> str:
+        """The name without the dialect of Tile IR; names of other dialects are whole."""
+        return self.name.removeprefix("tessera.tile.")
+
+    @abstractmethod
+    def run(self, block: BlockState, *operands: Any) -> Any:
+        """The result, or a tuple of as many as it has, for the active lanes of the block. Raises `KernelFault`."""
+
+    def execute(self, *operands: Any, **context: Any) -> Any:
+        """Never called: it runs by `run`, in a block."""
+        raise TypeError(f"{self.name} runs in kernels")
+
+
+def require_indices(indices: tuple[Scalar, ...], places: int, optional: bool = False) -> None:
+    """Refuse unless there is an int32 index for each place, or, where they are `optional`, none at all."""
+    require(
+        len(indices) == places or (optional and not indices),
+        "types",
+        f"{len(indices)} indices given",
+        f"{places} of them" + (", or none for the beginning" if optional else ""),
+        "LANG-11-01",
+    )
+    for index in indices:
+        if index != INDEX_TYPE:
+            raise Refusal("types", f"an index is {index}, not int32", "int32 scalars", "LANG-11-01", "")

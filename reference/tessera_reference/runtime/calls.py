@@ -1,0 +1,515 @@
+"""The functions of the host API, in the order of runtime spec 4; collectives are in `collective_calls`."""
+
+# ruff: noqa: N802, the names are those of the C API
+# ruff: noqa: N802, N803, the names are those of the C API
+
+# ruff: noqa: N802, the names are those of the C API
+# ruff: noqa: N802, N803, the names are those of the C API
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from ..abi.fatbin import read, verify
+from ..abi.policy import NumericsPolicy
+from ..abi.status import RUNTIME_VERSION, CopyKind, Failure, LaunchFlag, MemKind, Status
+from ..ir.diagnostics import Rejection, UnsupportedConstruct
+from ..mesh.axes import MeshAxes
+from ..mesh.memory import Wanted
+from ..mesh.trace import Names, Profiler, write_trace
+from ..numerics.formats import shown
+from .arguments import INT, SIZE, integer, invalid, one_of, reported_by, required
+from .contexts import Context, read_environment
+from .events import (
+    Capture,
+    Event,
+    Graph,
+    GraphWork,
+    Node,
+    Recording,
+    RecordWork,
+    WaitWork,
+    begin_capture,
+    capture_of,
+    recording_on,
+)
+from .launches import (
+    Kernel,
+    LaunchConfig,
+    LaunchWork,
+    LoadedModule,
+    argument_bytes,
+    configuration_of,
+    extents_of,
+    flags_of,
+    require_order,
+    require_place,
+    require_targets,
+    require_together,
+    scalars_of,
+    tensors_of,
+)
+from .memory import CopyWork, host_bytes, region_of
+from .state import State, entry, submit
+from .streams import Mesh, Stream
+
+if TYPE_CHECKING:
+    from ..compilation.executables import Executable
+
+# Initialization and contexts (runtime spec 4.1; AMB-RT-32, AMB-RT-39, AMB-RT-50, AMB-RT-71).
+
+
+@entry("context")
+def tessInit(state: State) -> int:
+    """A new context, with what the environment says now (RT-04.1-19, RT-19.C-02)."""
+    settings = read_environment(state.environment)
+    context = Context(0, settings)
+    context.handle = state.handles.give("context", context)
+    state.log.level = settings.log_level
+    state.code.hits = state.code.misses = 0
+    state.log.note("info", f"context {context.handle} under {settings}")
+    return context.handle
+
+
+@entry()
+def tessShutdown(state: State, ctx: Any) -> None:
+    """End a context once its work is done; what is left of it is released (RT-04.1-20, AMB-RT-50)."""
+    context = state.context(ctx)
+    for _, mesh in state.handles.live("mesh"):
+        if mesh.context is context:
+            state.release_mesh(mesh)
+    for kind in ("module", "kernel", "graph"):
+        for handle, held in state.handles.live(kind):
+            if held.context is context:
+                state.handles.end(handle)
+    for profiler in context.profilers:
+        state.handles.end(profiler)
+    state.handles.end(ctx)
+
+
+@entry("major", "minor", "patch")
+def tessGetVersion(state: State) -> tuple[int, int, int]:
+    """The ABI pair and a patch number; works before tessInit (RT-04.1-21, AMB-RT-32, AMB-RT-39)."""
+    return RUNTIME_VERSION
+
+
+# Meshes (runtime spec 4.2; AMB-RT-01, AMB-RT-51).
+
+
+@entry("mesh")
+def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: MeshAxes) -> int:
+    """A mesh over devices, one a rank; the product of the axes is their number (RT-04.2-04)."""
+    context = state.context(ctx)
+    count = integer("nDevices", nDevices, INT)
+    if count < 1:
+        raise invalid(f"nDevices is {count}", "at least 1")
+    if not isinstance(required("deviceIds", deviceIds), Sequence) or isinstance(deviceIds, str | bytes):
+        raise invalid(f"deviceIds is {shown(deviceIds)}", "ids of devices")
+    if not isinstance(axes, MeshAxes):
+        raise invalid(f"axes is {shown(axes)}", "tessMeshAxes")
+    ids = list(deviceIds[:count])
+    if len(ids) != count:
+        raise invalid(f"{len(ids)} device ids for nDevices {count}", "an id for each device")
+    for place, each in enumerate(ids):
+        integer(f"deviceIds[{place}]", each, INT)
+        state.machine.topology.device(each)
+        if each in ids[:place]:
+            raise invalid(f"deviceIds[{place}] is {each}, named twice", "each device once")
+    axes.require(count)
+    mesh = Mesh(0, context, state.machine, tuple(ids), axes)
+    mesh.handle = state.handles.give("mesh", mesh)
+    return mesh.handle
+
+
+@entry()
+def tessMeshDestroy(state: State, mesh: Any) -> None:
+    """End a mesh once its work is done; its streams and memory are released (RT-04.2-05, AMB-RT-50)."""
+    state.release_mesh(state.mesh(mesh))
+
+
+# Streams and events (runtime spec 4.3, 12; AMB-RT-49, AMB-RT-50, AMB-RT-63).
+
+
+@entry("stream")
+def tessStreamCreate(state: State, mesh: Any, priority: int) -> int:
+    """A stream on all ranks of a mesh; the larger its priority, the more urgent (RT-04.3-11, AMB-RT-63)."""
+    on = state.mesh(mesh)
+    urgency = integer("priority", priority, INT)
+    stream = Stream(0, on, urgency)
+    stream.handle = state.handles.give("stream", stream)
+    on.streams[stream.handle] = stream
+    return stream.handle
+
+
+@entry()
+def tessStreamDestroy(state: State, stream: Any) -> None:
+    """End a stream once its work is done; an error not yet reported is lost (RT-04.3-12, AMB-RT-50)."""
+    ended = state.stream(stream)
+    ended.drain()
+    state.release_stream(ended)
+
+
+@entry("event")
+def tessEventCreate(state: State) -> int:
+    """An event that nothing has recorded yet (RT-04.3-13, AMB-RT-07)."""
+    state.require_initialized()
+    event = Event(0)
+    event.handle = state.handles.give("event", event)
+    return event.handle
+
+
+@entry()
+def tessEventDestroy(state: State, event: Any) -> None:
+    """End an event; streams that wait for its recording still do (RT-04.3-14)."""
+    _event(state, event)
+    state.handles.end(event)
+
+
+@entry()
+def tessEventRecord(state: State, event: Any, stream: Any) -> None:
+    """Record how far a stream's work has come; this replaces an earlier recording (RT-02-06, AMB-RT-49)."""
+    recorded = _event(state, event)
+    on = state.stream(stream)
+    capture = capture_of(state.captures, on)
+    recording = recording_on(on, next(state.recordings), capture)
+    if capture is not None:
+        capture.record(recording.number, on)
+    else:
+        on.enqueue(RecordWork(name=f"record event {event}", stream=on, recording=recording))
+    recording.clock = state.machine.order.record(stream)
+    recorded.last = recording
+
+
+@entry()
+def tessStreamWaitEvent(state: State, stream: Any, event: Any) -> None:
+    """Later work of a stream begins when the recording is reached (RT-12-03, RT-12-04, AMB-RT-49)."""
+    waiting = state.stream(stream)
+    recording = _event(state, event).last
+    if recording is None:
+        return
+    if not set(recording.mesh.devices) & set(waiting.mesh.devices):
+        given = f"an event of mesh {recording.mesh.handle}, which shares no device with mesh {waiting.mesh.handle}"
+        raise invalid(given, "a mesh with common devices")
+    captured = recording.captured_by
+    if captured is not None:
+        _require_may_join(captured, recording, waiting, capture_of(state.captures, waiting))
+        captured.wait(recording.number, waiting)
+        return
+    waiting.enqueue(WaitWork(name=f"wait for event {event}", stream=waiting, recording=recording))
+    state.machine.order.wait(recording.clock, stream)
+
+
+@entry()
+def tessStreamSynchronize(state: State, stream: Any) -> None:
+    """Return when all that was queued is done; the first asynchronous error among it is reported, once
+    (RT-04.3-10, RT-07-07, AMB-RT-14)."""
+    state.stream(stream).synchronize()
+
+
+def _event(state: State, handle: Any) -> Event:
+    return state.handles.find("event", Event, handle)
+
+
+def _require_may_join(capture: Capture, recording: Recording, stream: Stream, current: Capture | None) -> None:
+    """A stream joins a capture of its own mesh, while it runs, and only one at a time. Raises `Failure`."""
+    if capture not in capture.running:
+        given = "an event that was recorded in a capture, which has ended"
+        raise invalid(given, "an event recorded since")
+    if stream.mesh is not recording.mesh:
+        given = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
+        raise invalid(given, "a stream of the mesh that is captured")
+    if current not in (None, capture):
+        given = f"an event of another capture than that of stream {stream.handle}"
+        raise invalid(given, "an event of the capture that the stream is in")
+
+
+# Memory and copies (runtime spec 4.4; AMB-RT-05, AMB-RT-06, AMB-RT-40, AMB-RT-53).
+
+
+SIDES: Mapping[CopyKind, tuple[Wanted, Wanted]] = {
+    CopyKind.TESS_COPY_H2D: ("device", "host"),
+    CopyKind.TESS_COPY_D2H: ("host", "device"),
+    CopyKind.TESS_COPY_D2D: ("device", "device"),
+}
+"""Where each kind of copy writes and reads."""
+
+
+@entry("devPtr")
+def tessMalloc(state: State, mesh: Any, bytes: int) -> int:
+    """Global memory, as much on every rank under one pointer (RT-04.4-14, AMB-RT-05)."""
+    on = state.mesh(mesh)
+    size = integer("bytes", bytes, SIZE)
+    if on.context.faults.of_allocation():
+        given = f"{size} bytes, while a fault plan leaves no memory"
+        raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "", given, "memory that is there")
+    return state.machine.memory.allocate_device(on.devices, size, owner=mesh)
+
+
+@entry()
+def tessFree(state: State, mesh: Any, devPtr: Any) -> None:
+    """Release memory of a mesh once all work is done that could refer to it (RT-04.4-15, AMB-RT-50)."""
+    state.mesh(mesh)
+    required("devPtr", devPtr)
+    state.drain()
+    freed = state.machine.memory.free_device(devPtr, owner=mesh)
+    state.machine.order.forget(freed.number)
+
+
+@entry("hostPtr")
+def tessHostAlloc(state: State, bytes: int, kind: int) -> int:
+    """Pinned memory of the host (RT-04.4-16, AMB-RT-06, AMB-RT-07)."""
+    state.require_initialized()
+    size = integer("bytes", bytes, SIZE)
+    one_of("kind", kind, list(MemKind), "TESS_MEM_PINNED_HOST (1)")
+    if kind == MemKind.TESS_MEM_GLOBAL:
+        raise invalid("kind is TESS_MEM_GLOBAL", "TESS_MEM_PINNED_HOST (1), since this is host memory")
+    return state.machine.memory.allocate_host(size)
+
+
+@entry()
+def tessHostFree(state: State, hostPtr: Any) -> None:
+    """Release host memory once all work is done that could refer to it (RT-04.4-17)."""
+    required("hostPtr", hostPtr)
+    state.drain()
+    state.machine.memory.free_host(hostPtr)
+
+
+@entry()
+def tessMemcpyAsync(state: State, dst: Any, src: Any, bytes: int, kind: int, stream: Any) -> None:
+    """Queue a copy (RT-04.4-11, RT-04.4-18 to -20); one of nothing succeeds (AMB-RT-40)."""
+    on = state.stream(stream)
+    size = integer("bytes", bytes, SIZE)
+    one_of("kind", kind, list(CopyKind), "TESS_COPY_H2D (0), TESS_COPY_D2H (1) or TESS_COPY_D2D (2)")
+    if size == 0:
+        return
+    direction = CopyKind(kind)
+    to, of = SIDES[direction]
+    destination = region_of("tessMemcpyAsync", "dst", required("dst", dst), size, to, on, written=True)
+    source = region_of("tessMemcpyAsync", "src", required("src", src), size, of, on)
+    name = direction.name.removeprefix("TESS_COPY_").lower()
+    work = CopyWork(name=name, stream=on, direction=direction, destination=destination, source=source, bytes=size)
+    submit(state, work)
+
+
+# Modules, kernels and launches (runtime spec 4.5, 6, 8, 10, 15, 16).
+
+
+@entry("module")
+def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int) -> int:
+    """A module of a fatbin: well formed, then of our ABI, then for a device of the machine (AMB-RT-43, -60)."""
+    context = state.context(ctx)
+    data = host_bytes(state.machine.memory, "tessModuleLoad", "image", required("image", image), size, "size")
+    keys = context.module_policy.trusted_keys
+    fatbin = read(data)
+    if keys is not None:
+        verify(data, keys)
+    known = {each.target for each in state.machine.topology.devices}
+    if not known & set(fatbin.targets):
+        given = f"a module for {', '.join(fatbin.targets) or 'no target'}"
+        allowed = f"one for a device of this machine: {', '.join(sorted(known))}"
+        raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", given, allowed)
+    given, allowed = "a module whose policy allows fast math", "one without, as the context demands"
+    context.require_no_fast_math(given, allowed, fatbin.metadata.policy)
+    module = LoadedModule(0, context, fatbin)
+    module.handle = state.handles.give("module", module)
+    context.plans[module.handle] = fatbin.metadata.collective_plans
+    return module.handle
+
+
+@entry()
+def tessModuleUnload(state: State, module: Any) -> None:
+    """End a module once all work is done that could use it (RT-04.5-15, AMB-RT-35, AMB-RT-50)."""
+    ended = state.module(module)
+    state.drain(ended.context)
+    for kernel in ended.kernels.values():
+        state.handles.end(kernel)
+    del ended.context.plans[module]
+    state.handles.end(module)
+
+
+@entry("kernel")
+def tessKernelGet(state: State, module: Any, name: str | None) -> int:
+    """The kernel of a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
+    of = state.module(module)
+    wanted = required("name", name)
+    found = of.entry(wanted) if isinstance(wanted, str) else None
+    if found is None:
+        known = ", ".join(each.name for each in of.fatbin.metadata.kernels)
+        raise invalid(f"name is {shown(wanted)}", f"a kernel of the module: {known or 'it has none'}")
+    if found.name not in of.kernels:
+        kernel = Kernel(0, of, found)
+        of.kernels[found.name] = kernel.handle = state.handles.give("kernel", kernel)
+    return of.kernels[found.name]
+
+
+@entry()
+def tessLaunch(
+    state: State,
+    kernel: Any,
+    mesh: Any,
+    cfg: LaunchConfig,
+    argBuffer: bytes | int | None,
+    argSize: int,
+    stream: Any,
+) -> None:
+    """Queue a launch on every rank; the arguments are read now (RT-04.5-17, RT-06-05, AMB-RT-72)."""
+    launched = state.handles.find("kernel", Kernel, kernel)
+    on, queue = state.mesh(mesh), state.stream(stream)
+    require_together(launched, on, queue)
+    flags = flags_of(cfg)
+    grid, block, shared = configuration_of(cfg)
+    require_targets(on, launched.module.fatbin.targets)
+    policy = on.context.governing(
+        launched.module.fatbin.metadata.policy, bool(flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
+    )
+    on.context.require_policy("tessLaunch", policy)
+    require_order(launched, on, on.context.descriptor.reduction_order)
+    pointers, scalars = scalars_of(launched.entry, argument_bytes(launched, argBuffer, argSize, queue))
+    extents = extents_of(launched.entry, scalars)
+    tensors = tensors_of(launched.entry, pointers, extents, queue)
+    executables = {name: _executable(state, launched, name, extents, policy) for name in on.targets}
+    for executable in executables.values():
+        executable.require_configuration(grid, block, shared)
+    if flags & LaunchFlag.TESS_LAUNCH_PERSISTENT:
+        require_place(queue, [stream for _, stream in state.handles.live("stream")])
+    work = LaunchWork(
+        name=launched.entry.name,
+        stream=queue,
+        executables=executables,
+        tensors=tensors,
+        scalars=scalars,
+        grid=grid,
+        block=block,
+        flags=flags,
+        descriptor=on.context.descriptor,
+        policy=policy,
+    )
+    queue_launch(state, work)
+
+
+def queue_launch(state: State, work: LaunchWork) -> None:
+    """Capture a launch that asks for it, which begins a capture; queue any other (AMB-RT-86)."""
+    captured = bool(work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE)
+    if captured:
+        begin_capture(state.captures, work.stream)
+    submit(state, work, captured=captured)
+
+
+def _executable(
+    state: State, kernel: Kernel, target: str, extents: Mapping[str, int], policy: NumericsPolicy
+) -> Executable:
+    try:
+        return state.code.executable(kernel.module, kernel.entry, target, extents, policy)
+    except Rejection as rejection:
+        given = f"kernel {kernel.entry.name} with {dict(extents)}: {rejection.diagnostics[0].message}"
+        raise invalid(given, "extents that the kernel can be compiled for") from None
+    except UnsupportedConstruct as construct:
+        given = f"kernel {kernel.entry.name} needs {construct.feature}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, "what the device can do") from None
+
+
+# Stream graphs: capture, instantiation, replay (runtime spec 6, 12; AMB-RT-11, AMB-RT-64, AMB-RT-86).
+
+
+@entry("graph")
+def tessxGraphInstantiate(state: State, stream: Any) -> int:
+    """End the capture on a stream, and give the graph of what was captured (RT-12-07)."""
+    capturing = state.stream(stream)
+    capture = capture_of(state.captures, capturing)
+    if capture is None:
+        raise invalid(f"stream {stream}, on which nothing is captured", "a stream with a captured launch")
+    return state.handles.give("graph", capture.end(capturing))
+
+
+@entry("nodes")
+def tessxGraphNodes(state: State, graph: Any) -> Sequence[Node]:
+    """The nodes of a graph (RT-12-05, RT-12-06)."""
+    return _graph(state, graph).nodes
+
+
+@entry()
+def tessxGraphLaunch(state: State, graph: Any, stream: Any) -> None:
+    """Replay a graph on a stream of its mesh (RT-12-08, RT-12-09)."""
+    replayed, on = _graph(state, graph), state.stream(stream)
+    if on.mesh is not replayed.stream.mesh:
+        given = f"a stream of mesh {on.mesh.handle} for a graph of mesh {replayed.stream.mesh.handle}"
+        raise invalid(given, "a stream of the mesh that the graph was captured on")
+    if capture_of(state.captures, on) is not None:
+        raise invalid(f"stream {stream}, which is captured", "a stream that is not")
+    for node in replayed.nodes:
+        for region, _, _ in node.work.accesses():
+            if region.allocation.freed:
+                raise invalid(f"a graph that refers to {region.allocation}, which was freed", "live memory")
+    works = [node.work.on(on) for node in replayed.nodes]
+    submit(state, GraphWork(name=f"graph {graph}", stream=on, works=works))
+
+
+@entry()
+def tessxGraphDestroy(state: State, graph: Any) -> None:
+    """End a graph; replays that are queued still run."""
+    _graph(state, graph)
+    state.handles.end(graph)
+
+
+@entry("kernels")
+def tessxResident(state: State, mesh: Any) -> Sequence[str]:
+    """The persistent kernels that are resident on a mesh now (AMB-RT-65)."""
+    return tuple(state.mesh(mesh).resident)
+
+
+def _graph(state: State, handle: Any) -> Graph:
+    return state.handles.find("graph", Graph, handle)
+
+
+# The numerics policy of a context (runtime spec 4.7; AMB-RT-47, AMB-RT-48, AMB-RT-88).
+
+
+NAMES = tuple(each.name for each in fields(NumericsPolicy))
+
+
+@entry()
+def tessSetNumericsPolicy(state: State, ctx: Any, policy: Mapping[str, int] | None) -> None:
+    """Govern the work that is submitted from now on (RT-04.7-10, AMB-RT-48)."""
+    context = state.context(ctx)
+    requested = read_policy("tessSetNumericsPolicy", required("policy", policy))
+    context.require_no_fast_math("allowFastMath is 1, which the context forbids", "0", requested)
+    context.policy = requested
+
+
+@entry("policy")
+def tessGetNumericsPolicy(state: State, ctx: Any) -> NumericsPolicy:
+    """The policy last set, or what holds without one (RT-04.7-08, AMB-RT-33)."""
+    return state.context(ctx).governing()
+
+
+def read_policy(function: str, switches: Mapping[str, Any]) -> NumericsPolicy:
+    """A policy from the values of its four switches. Raises `Failure`."""
+    with reported_by(function):
+        if not isinstance(switches, Mapping) or set(switches) != set(NAMES):
+            raise invalid(f"policy is {switches!r:.200}", "the switches " + ", ".join(NAMES))
+        return NumericsPolicy(**switches)
+
+
+# Profiling (runtime spec 4.8, 17; AMB-RT-34, AMB-RT-66).
+
+
+@entry("profiler")
+def tessProfilerStart(state: State, ctx: Any) -> int:
+    """Record what the work of a context does from now on (RT-04.8-05)."""
+    context = state.context(ctx)
+    handle = state.handles.give("profiler", context)
+    context.profilers[handle] = Profiler()
+    return handle
+
+
+@entry()
+def tessProfilerStop(state: State, profiler: Any, outJsonPath: str | None) -> None:
+    """Let queued work finish, write the trace, end the profiler (RT-04.8-04, RT-17-02, AMB-RT-34)."""
+    context = state.handles.find("profiler", Context, profiler)
+    path = required("outJsonPath", outJsonPath)
+    state.drain(context)
+    devices = {each.id: f"device {each.id} ({each.target})" for each in state.machine.topology.devices}
+    write_trace(context.profilers[profiler].records, path, Names(devices))
+    del context.profilers[profiler]
+    state.handles.end(profiler)

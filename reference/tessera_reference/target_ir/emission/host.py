@@ -1,0 +1,255 @@
+"""Kernels as native code: those in which threads work alone, one thread after another.
+
+LLVM's just-in-time compiler makes the very operations of a kernel run on the host, so that the bits are those of the
+interpreter. Functions of the library call back into the reference's numerics. Nothing checks addresses here: kernels
+come from the lowering, and the interpreter finds what a kernel does wrong."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...ir.module import Block, Function, Instruction, Module
+from ...ir.types import Pointer
+from ...numerics.array import Array
+from ...numerics.errors import DivisionByZero
+from ...numerics.formats import DType
+from ...tile.interpreter import Launch, LaunchEnvironment, Uninitialised
+from ...tile.operations import AXES
+from ..operation import Entry, TargetOperation, Writer, llvm_type
+from ..operations.llvm import CALLEES, Call, passed_type
+from ..operations.memory import AddressOf
+from ..operations.vendors import Register
+from .machine_code import HIDDEN, binding, checked, extents_of, parameter_names
+
+_PASSED: Mapping[str, Any] = {
+    "double": ctypes.c_double,
+    "float": ctypes.c_float,
+    "i64": ctypes.c_int64,
+    "i32": ctypes.c_int32,
+    "i16": ctypes.c_uint16,
+    "i8": ctypes.c_uint8,
+}
+"""What C calls the types that functions take and return."""
+
+IDS = tuple(f"{quantity}_{axis}" for quantity in ("thread", "block") for axis in AXES)
+"""What a call for one thread takes behind the parameters of the kernel: where it is."""
+
+FAULT = "fault"
+"""Then the address of a number that is not 0 after a division by zero."""
+
+
+class NotNative(Exception):
+    """A kernel does not run as native code; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
+    """What the buffers of a kernel of Target IR hold after it has run natively over its grid.
+
+    Raises `NotNative`, `MissingTool`, and `DivisionByZero` as the interpreter.
+    """
+    run = _compiled(kernel)
+    memories: list[tuple[Array | Uninitialised, Any]] = []
+    passed: list[Any] = []
+    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+        if isinstance(parameter.type, Pointer):
+            memory = _memory_of(argument)
+            memories.append((argument, memory))
+            passed.append(ctypes.addressof(memory))
+        else:
+            assert isinstance(argument, Array)
+            passed.append(argument.values.item())
+    fault = ctypes.c_int32(0)
+    run(*passed, ctypes.addressof(fault))
+    if fault.value:
+        raise DivisionByZero(())
+    return tuple(Array.from_bits(like.dtype, like.shape, _bytes_of(like, memory)) for like, memory in memories)
+
+
+def native(module: Module) -> Module:
+    """A module of Target IR whose launches run natively, where their kernels do."""
+    functions = {
+        name: each if each.device else replace(each, body=_with_native_launches(each.body, module))
+        for name, each in module.functions.items()
+    }
+    return replace(module, functions=functions)
+
+
+class NativeLaunch(Launch):
+    """A launch that runs natively."""
+
+    def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
+        """Run the grid."""
+        kernel = env.module.functions[self.kernel]
+        inputs = sum(isinstance(each.type, Pointer) for each in kernel.parameters) - len(self.returns)
+        made = [Uninitialised(each.dtype, each.shape) for each in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
+        return run_native(kernel, (*arguments[:inputs], *made, *arguments[inputs:]))[inputs:]
+
+
+def _with_native_launches(block: Block, module: Module) -> Block:
+    return replace(block, instructions=tuple(_replaced(each, module) for each in block.instructions))
+
+
+def _replaced(instruction: Instruction, module: Module) -> Instruction:
+    regions = tuple(_with_native_launches(region, module) for region in instruction.regions)
+    operation = instruction.operation
+    if isinstance(operation, Launch) and refusal(module.functions[operation.kernel]) is None:
+        operation = NativeLaunch(operation.arguments, operation.kernel, operation.returns)
+    return replace(instruction, operation=operation, regions=regions)
+
+
+def refusal(kernel: Function) -> str | None:
+    """Why a kernel does not run as native code; nothing where it does."""
+    for instruction in kernel.body.walk():
+        operation = instruction.operation
+        if isinstance(operation, AddressOf):
+            return "its threads share memory"
+        if not isinstance(operation, TargetOperation) or (operation.vendor and not isinstance(operation, Register)):
+            return f"{operation.name} is of several threads"
+    held = {each.type.dtype.name for each in _values(kernel) if hasattr(each.type, "dtype")}
+    if "fp16" in held and "+f16c" not in _host_features():
+        return "this machine does not convert fp16"
+    return None
+
+
+def _values(kernel: Function) -> Iterator[Any]:
+    for instruction in kernel.body.walk():
+        yield from instruction.operands
+        yield from instruction.results
+
+
+def host_text(kernel: Function) -> str:
+    """LLVM IR of a kernel for a host: a function for one thread, and one that calls it for all. Raises `NotNative`."""
+    reason = refusal(kernel)
+    if reason is not None:
+        raise NotNative(f"@{kernel.name}: {reason}")
+    grid = dict(zip(HIDDEN, map(str, extents_of(kernel, "grid")), strict=True))
+    hidden = {**grid, **{name: f"%{name}" for name in (*IDS, FAULT)}}
+    text = Writer(Entry("host", 1, extents_of(kernel, "block"), hidden), kernel.name)
+    names = parameter_names(kernel.parameters)
+    text.block(kernel.body, names)
+    own = [f"{llvm_type(value.type, flat=True)} {name}" for value, name in zip(kernel.parameters, names, strict=True)]
+    ids = [f"i32 %{name}" for name in IDS]
+    head = f"define internal void @{kernel.name}({', '.join([*own, *ids, f'ptr %{FAULT}'])}) {{"
+    one = "\n".join([head, "entry:", *text.lines, "  ret void", "}"])
+    return "\n".join([*text.declarations, "", one, "", _over_the_grid(kernel, own), ""])
+
+
+def _over_the_grid(kernel: Function, own: list[str]) -> str:
+    """A loop over all threads, counted with x fastest, those of a block together."""
+    extents = (*extents_of(kernel, "block"), *extents_of(kernel, "grid"))
+    parts, rest = [], "%i"
+    for number, (name, extent) in enumerate(zip(IDS, extents, strict=True)):
+        parts += [f"  %part.{number} = urem i64 {rest}, {extent}", f"  %{name} = trunc i64 %part.{number} to i32"]
+        parts.append(f"  %rest.{number} = udiv i64 {rest}, {extent}")
+        rest = f"%rest.{number}"
+    passed = ", ".join([*own, *(f"i32 %{name}" for name in IDS), f"ptr %{FAULT}"])
+    lines = [
+        f"define void @{kernel.name}.grid({', '.join([*own, f'ptr %{FAULT}'])}) {{",
+        "entry:",
+        "  br label %each",
+        "each:",
+        "  %i = phi i64 [ 0, %entry ], [ %next, %each ]",
+        *parts,
+        f"  call void @{kernel.name}({passed})",
+        "  %next = add i64 %i, 1",
+        f"  %more = icmp ult i64 %next, {prod(extents)}",
+        "  br i1 %more, label %each, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+# Compiling
+
+_ENGINES: dict[str, Any] = {}
+"""What was compiled, by its text: the code lives as long as its engine."""
+
+
+def _compiled(kernel: Function) -> Callable[..., None]:
+    """The kernel as a function of the addresses of its buffers, its scalars, and the address of the fault."""
+    text = host_text(kernel)
+    engine = _ENGINES.get(text)
+    if engine is None:
+        engine = _ENGINES[text] = _engine(kernel, text)
+    types: list[Any] = [
+        ctypes.c_void_p if isinstance(each.type, Pointer) else _PASSED[llvm_type(each.type)]
+        for each in kernel.parameters
+    ]
+    made: Callable[..., None] = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(
+        engine.get_function_address(f"{kernel.name}.grid")
+    )
+    return made
+
+
+def _engine(kernel: Function, text: str) -> Any:
+    llvm = binding()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for instruction in kernel.body.walk():
+        if isinstance(instruction.operation, Call):
+            name = instruction.operation.callee
+            llvm.add_symbol(name, ctypes.cast(_callback(name), ctypes.c_void_p).value)
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_host_features(), opt=2
+    )
+    engine = llvm.create_mcjit_compiler(checked(text), machine)
+    engine.finalize_object()
+    return engine
+
+
+@cache
+def _host_features() -> str:
+    features: str = binding().get_host_cpu_features().flatten()
+    return features
+
+
+@cache
+def _callback(name: str) -> Any:
+    """A function of the library as C calls it, on codes where C has no such float."""
+    callee = CALLEES[name]
+    types = [_PASSED[passed_type(held)] for held in callee.operands]
+
+    def call(*values: Any) -> Any:
+        operands = [_value_of(held, value) for held, value in zip(callee.operands, values, strict=True)]
+        return _passed_of(callee.compute(*operands))
+
+    return ctypes.CFUNCTYPE(_PASSED[passed_type(callee.result)], *types)(call)
+
+
+def _value_of(held: DType, value: Any) -> Array:
+    if held.bits <= 16:
+        return Array.from_bits(held, (1,), int(value).to_bytes(held.storage_bytes, "little"))
+    return Array(held, np.asarray([value], held.carrier))
+
+
+def _passed_of(result: Array) -> Any:
+    return int.from_bytes(result.to_bits(), "little") if result.dtype.bits <= 16 else result.values.item()
+
+
+# Memory
+
+
+def _memory_of(argument: Array | Uninitialised) -> Any:
+    """The bytes of a buffer; of one that the kernel is to fill, zeros."""
+    size = prod(argument.shape) * argument.dtype.storage_bytes
+    memory = (ctypes.c_char * max(1, size))()
+    if isinstance(argument, Array):
+        ctypes.memmove(memory, argument.to_bits(), size)
+    return memory
+
+
+def _bytes_of(like: Array | Uninitialised, memory: Any) -> bytes:
+    return bytes(memory)[: prod(like.shape) * like.dtype.storage_bytes]

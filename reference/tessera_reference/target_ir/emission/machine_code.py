@@ -1,0 +1,217 @@
+"""Kernels as LLVM IR, and PTX and AMDGCN made from it by LLVM (LANG-08-02, LANG-08-03; spec section 16)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...ir.diagnostics import MissingTool
+from ...ir.module import Function, Module
+from ...ir.targets import Target
+from ...ir.types import Value
+from ...tile.operations import AXES
+from ..operation import Entry, Writer, llvm_type
+
+# The entry of a kernel in LLVM IR: calling convention, parameters, launch bounds (sections 8.1 and 16).
+#
+# Parameters are the buffers, then the scalars, then the hidden launch metadata: the extents of the grid (AMB-
+# LANG-220). The block's are fixed when a kernel is compiled. Shared memory is declared as globals of address space 3;
+# the dynamic segment, where there is one, begins after them.
+
+
+TRIPLES = {"nvidia": "nvptx64-nvidia-cuda", "amd": "amdgcn-amd-amdhsa"}
+CONVENTIONS = {"nvidia": "ptx_kernel", "amd": "amdgpu_kernel"}
+"""Those of the targets (LANG-16-08)."""
+FEATURES = {"sm_80": "+ptx78", "sm_90": "+ptx84"}
+"""The version of PTX that a target is written in: that which has all its instructions."""
+
+HIDDEN = tuple(f"grid_dim_{axis}" for axis in AXES)
+"""The hidden metadata, each an i32, in the order in which they follow the scalars."""
+
+ALIGNMENT = 16
+"""Bytes at whose multiples every buffer begins (LANG-16-05)."""
+
+
+def llvm_text(kernel: Function, target: Target) -> str:
+    """LLVM IR of one kernel at the Target level, which the verifier has passed."""
+    return _module_text([kernel], target)
+
+
+def llvm_module_text(module: Module, target: Target) -> str:
+    """LLVM IR of every kernel of a module."""
+    return _module_text([each for each in module.functions.values() if each.device == "target"], target)
+
+
+def _module_text(kernels: list[Function], target: Target) -> str:
+    declared: dict[str, None] = {}
+    bodies = []
+    for number, kernel in enumerate(kernels):
+        text = Writer(_entry_of(kernel, target), kernel.name)
+        bodies.append(_definition(text, kernel, number))
+        declared |= text.globals | text.declarations
+    bounds = [_attributes(kernel, target, number) for number, kernel in enumerate(kernels)]
+    head = [f'target triple = "{TRIPLES[target.vendor]}"', "", *declared, ""]
+    return "\n".join([*head, *bodies, *bounds, ""])
+
+
+def extents_of(kernel: Function, name: str) -> tuple[int, int, int]:
+    """The grid or the block of a kernel, which the verifier has seen to."""
+    x, y, z = kernel.attributes[name]  # type: ignore[misc, str-unpack]  # three integers
+    return int(x), int(y), int(z)
+
+
+def _entry_of(kernel: Function, target: Target) -> Entry:
+    return Entry(target.vendor, target.warp, extents_of(kernel, "block"), {name: f"%{name}" for name in HIDDEN})
+
+
+def _definition(text: Writer, kernel: Function, number: int) -> str:
+    names = parameter_names(kernel.parameters)
+    text.block(kernel.body, names)
+    own = [_parameter(value, name) for value, name in zip(kernel.parameters, names, strict=True)]
+    parameters = ", ".join([*own, *(f"i32 %{name}" for name in HIDDEN)])
+    if kernel.attributes.get("dynamic_smem"):
+        text.globals[f"@{kernel.name}.dynamic = external addrspace(3) global [0 x i8], align {ALIGNMENT}"] = None
+    convention = CONVENTIONS[text.entry.vendor]
+    lines = [
+        f"define {convention} void @{kernel.name}({parameters}) #{number} {{",
+        "entry:",
+        *text.lines,
+        "  ret void",
+        "}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def parameter_names(parameters: tuple[Value, ...]) -> tuple[str, ...]:
+    """A name for each parameter, like its own as far as LLVM's letters go."""
+    letters = [re.sub("[^A-Za-z0-9_]", "_", value.name) for value in parameters]
+    return tuple(f"%{'_' if name[0].isdigit() else ''}{name}.{index}" for index, name in enumerate(letters))
+
+
+def _parameter(value: Value, name: str) -> str:
+    type_ = llvm_type(value.type)
+    return f"{type_} align {ALIGNMENT} {name}" if type_.startswith("ptr") else f"{type_} {name}"
+
+
+def _attributes(kernel: Function, target: Target, number: int) -> str:
+    x, y, z = extents_of(kernel, "block")
+    bounds = [f'"target-cpu"="{target.name}"']
+    if target.vendor == "nvidia":
+        bounds += [f'"target-features"="{FEATURES[target.name]}"', f'"nvvm.reqntid"="{x},{y},{z}"']
+    else:
+        threads = x * y * z
+        bounds += [f'"amdgpu-flat-work-group-size"="{threads},{threads}"', '"uniform-work-group-size"="true"']
+        bounds += ['"denormal-fp-math-f32"="ieee,ieee"']
+    return f"attributes #{number} = {{ {' '.join(bounds)} }}"
+
+
+# What must not stand in emitted LLVM IR: permission to compute otherwise than is written (section 10).
+
+
+_FLAGS = re.compile(r"\b(?:fast|contract|reassoc|nnan|ninf|nsz|arcp|afn|nsw|nuw|exact)\b")
+_FUSED = re.compile(r"@llvm\.(?:fma|fmuladd|experimental\.constrained)\.")
+_NAMES = re.compile(r"[%@][-\w.$]+")
+_INSTRUCTION = re.compile(r"= (?:tail |musttail )?[a-z]+ ")
+_ATTRIBUTES = re.compile(r'"(?:unsafe|no-nans|no-infs|approx-func)-fp-math"="true"|"fp-contract"')
+
+
+def permissions(text: str) -> Iterator[str]:
+    """Each line that permits a compiler to fuse, reassociate, approximate or assume."""
+    for line in text.splitlines():
+        flagged = _INSTRUCTION.search(line) and _FLAGS.search(_NAMES.sub("", line))
+        if flagged or _FUSED.search(line) or _ATTRIBUTES.search(line):
+            yield line.strip()
+
+
+# PTX and AMDGCN from LLVM IR, by LLVM itself (LANG-08-02, LANG-08-03).
+#
+# llvmlite brings LLVM with both backends; it is an optional dependency. Separate products and sums stay separate:
+# nothing in the IR permits fusing, and without that no backend fuses.
+
+
+INSTALL = "pip install 'tessera-conformance[llvm]'"
+
+
+class NotAccepted(Exception):
+    """LLVM does not take the text, or the text permits what it must not; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def binding() -> Any:
+    """llvmlite's binding, its targets initialised. Raises `MissingTool`."""
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        raise MissingTool("llvmlite", INSTALL) from None
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def checked(text: str) -> Any:
+    """The text as a module that LLVM's verifier accepts. Raises `NotAccepted` and `MissingTool`."""
+    llvm = binding()
+    for line in permissions(text):
+        raise NotAccepted(f"it permits what the canon does not: {line}")
+    try:
+        # A context of its own: in a shared one the bits of a module depend on what was read before it.
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise NotAccepted(str(error)) from None
+    return module
+
+
+class OtherVendor(Exception):
+    """A kind of assembly is not one of the target's vendor."""
+
+    def __init__(self, kind: str, target: Target) -> None:
+        super().__init__(f"{target.name} takes no {kind}: it is {target.vendor}'s")
+
+
+VENDORS = {"ptx": "nvidia", "amdgcn": "amd"}
+"""Whose assembly each kind is."""
+
+
+def ptx(text: str, target: Target) -> str:
+    """PTX of LLVM IR for an NVIDIA target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
+    return assembly(text, "ptx", target)
+
+
+def amdgcn(text: str, target: Target) -> str:
+    """Assembly of LLVM IR for an AMD target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
+    return assembly(text, "amdgcn", target)
+
+
+def assembly(text: str, kind: str, target: Target) -> str:
+    """The assembly of that kind. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
+    require_vendor(kind, target)
+    code: str = _machine(target).emit_assembly(checked(text))
+    return code
+
+
+def require_vendor(kind: str, target: Target) -> None:
+    """Raise `OtherVendor` for assembly that the target does not run."""
+    if VENDORS[kind] != target.vendor:
+        raise OtherVendor(kind, target)
+
+
+def bitcode(text: str) -> bytes:
+    """The bitcode of LLVM IR, which every LLVM of this version or a later one reads. Raises `NotAccepted`."""
+    code: bytes = checked(text).as_bitcode()
+    return code
+
+
+def amdgcn_object(text: str, target: Target) -> bytes:
+    """A relocatable object, which a linker makes a code object. Raises `NotAccepted` and `MissingTool`."""
+    code: bytes = _machine(target).emit_object(checked(text))
+    return code
+
+
+def _machine(target: Target) -> Any:
+    found = binding().Target.from_triple(TRIPLES[target.vendor])
+    return found.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)

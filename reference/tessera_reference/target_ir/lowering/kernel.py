@@ -1,0 +1,245 @@
+"""Kernels from Tile IR to Target IR: entry, instructions, control flow (spec section 8.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ...ir.module import Block, Function, Instruction, Module, fields_of
+from ...ir.operation import Operation
+from ...ir.targets import Target, target_of
+from ...ir.types import Fragment, Memref, Pointer, Scalar, Type, Value
+from ...kernel_machine.block import FragmentUse, KernelOperation
+from ...tile import fragments, operations
+from ...tile.fragments import fragment_uses
+from .. import operations as _declared  # noqa: F401, declares them, so that what is printed can be read
+from ..emission.machine_code import extents_of
+from ..operations import memory as scf
+from ..operations.memory import GLOBAL
+from . import memory as lowered_memory
+from . import memory as matrices
+from . import scalars
+from .scalars import Body, Buffer, Lowered, Number, Pair, Share, lowered_element, plain
+
+# One kernel from Tile IR to Target IR: its entry, its instructions one after another, its control flow (section 8.2).
+#
+# Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory
+# and constants stand at the beginning of the body.
+
+
+QUANTITIES: Mapping[type[Operation], str] = {
+    operations.ThreadId: "thread",
+    operations.BlockId: "block",
+    operations.BlockDim: "block_dim",
+    operations.GridDim: "grid_dim",
+}
+
+
+def lowered_kernel(function: Function, target: Target) -> Function:
+    """A kernel at the Target level. Raises `UnsupportedConstruct`."""
+    return _Kernel(function, target).lowered()
+
+
+class _Kernel:
+    """The lowering of one kernel."""
+
+    def __init__(self, function: Function, target: Target) -> None:
+        self.function = function
+        self.body = Body(target, extents_of(function, "block"), function.location)
+        self.uses: Mapping[Value, FragmentUse] = fragment_uses(function)[0]
+
+    def lowered(self) -> Function:
+        """The lowered kernel."""
+        parameters = tuple(map(self._parameter, self.function.parameters))
+        self._instructions(self.function.body.instructions)
+        body = Block(parameters, (*self.body.before, *self.body.instructions), ())
+        attributes = {**self.function.attributes, "target": self.body.target.name}
+        return Function(self.function.name, body, (), self.function.location, attributes, device="target")
+
+    def _parameter(self, value: Value) -> Value:
+        if isinstance(value.type, Memref):
+            made = Value(value.name, Pointer(GLOBAL))
+            shape = lowered_memory.extents_of(value.type)
+            self.body.values[value] = Buffer(made, shape, value.type.dtype.storage, "global")
+            return made
+        return self._argument(value)
+
+    def _argument(self, value: Value) -> Value:
+        made = self.body.values[value] = Value(value.name, plain(value.type))
+        return made
+
+    def _instructions(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            self.body.location = instruction.location
+            made = self._instruction(instruction)
+            self.body.values.update(zip(instruction.results, made, strict=True))
+
+    def _instruction(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        operation, body = instruction.operation, self.body
+        kind = type(operation)
+        if kind in QUANTITIES:
+            return (body.register(QUANTITIES[kind], operation.position),)  # type: ignore[attr-defined]  # along an axis
+        if kind in EFFECTS:
+            EFFECTS[kind](body, instruction)
+            return ()
+        if kind in RESULTS:
+            return (RESULTS[kind](body, instruction),)
+        if kind in FRAGMENTS:
+            return (FRAGMENTS[kind](body, instruction, self.uses[instruction.results[0]]),)
+        if isinstance(operation, operations.For):
+            return self._for(instruction)
+        if isinstance(operation, operations.If):
+            return self._if(instruction)
+        if isinstance(operation, KernelOperation):
+            raise body.unsupported(operation.name)
+        return (lowered_element(body, operation, *map(body.element, instruction.operands)),)
+
+    # Control
+
+    def _for(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        body = self.body
+        (region,) = instruction.regions
+        bounds = tuple(map(body.scalar, instruction.operands[:3]))
+        carried = self._flat(instruction.operands[3:])
+        index = self._argument(region.arguments[0])
+        arguments = (index, *self._bound(region.arguments[1:]))
+        inner = Block(arguments, *self._region(region), "yield")
+        types = tuple(each.type for each in (*bounds, *carried))
+        operation = scf.For(**fields_of(scf.For, types))
+        return self._controlled(instruction, operation, (*bounds, *carried), (inner,))
+
+    def _if(self, instruction: Instruction) -> tuple[Lowered, ...]:
+        regions = tuple(Block((), *self._region(region), "yield") for region in instruction.regions)
+        condition = self.body.scalar(instruction.operands[0])
+        returns = tuple(type_ for value in instruction.results for type_ in self._types(value))
+        operation = scf.If(condition.type, returns)  # type: ignore[arg-type]  # a scalar
+        return self._controlled(instruction, operation, (condition,), regions)
+
+    def _region(self, region: Block) -> tuple[tuple[Instruction, ...], tuple[Value, ...]]:
+        """The instructions of a region, and what it yields."""
+        made: list[Instruction] = []
+        with self.body.within(made):
+            self._instructions(region.instructions)
+            results = self._flat(region.results)
+        return tuple(made), results
+
+    def _controlled(
+        self, instruction: Instruction, operation: Operation, operands: tuple[Value, ...], regions: tuple[Block, ...]
+    ) -> tuple[Lowered, ...]:
+        self.body.location = instruction.location
+        types = operation.results()
+        results = tuple(map(self.body.value, types))
+        self.body.instructions.append(Instruction(operation, operands, results, instruction.location, regions))
+        return self._grouped(instruction.results, results)
+
+    # Values that are lowered to several
+
+    def _types(self, value: Value) -> tuple[Type, ...]:
+        """The types of the values that a value is lowered to."""
+        if isinstance(value.type, Fragment):
+            return matrices.parts_of(self.body, value.type, self.uses[value])
+        if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
+            return (Scalar(value.type.dtype.component),) * 2
+        return (plain(value.type),)
+
+    def _flat(self, values: Iterable[Value]) -> tuple[Value, ...]:
+        flat: list[Value] = []
+        for value in values:
+            found = self.body.values[value]
+            assert not isinstance(found, Buffer), "regions carry no memory"
+            flat += _values_of(found)
+        return tuple(flat)
+
+    def _bound(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Bind the arguments of a region to fresh values of the lowered types."""
+        made = tuple(self.body.value(type_) for value in arguments for type_ in self._types(value))
+        self.body.values.update(zip(arguments, self._grouped(arguments, made), strict=True))
+        return made
+
+    def _grouped(self, values: tuple[Value, ...], flat: tuple[Value, ...]) -> tuple[Lowered, ...]:
+        """Split a flat list of lowered values into those of each original value."""
+        rest = list(flat)
+        made: list[Lowered] = []
+        for value in values:
+            count = len(self._types(value))
+            own, rest = tuple(rest[:count]), rest[count:]
+            if isinstance(value.type, Fragment):
+                made.append(Share(own))
+            else:
+                made.append(Pair(*own) if len(own) == 2 else own[0])
+        return tuple(made)
+
+
+def _values_of(found: Number | Share) -> tuple[Value, ...]:
+    """The values that one value was lowered to."""
+    if isinstance(found, Share):
+        return found.parts
+    return (found.real, found.imaginary) if isinstance(found, Pair) else (found,)
+
+
+def _load(body: Body, instruction: Instruction) -> Number:
+    buffer = body.buffer(instruction.operands[0])
+    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[1:]])
+    if buffer.dtype.kind == "complex":
+        held = scalars.in_memory(buffer.dtype)
+        return scalars.unpacked(body, lowered_memory.load(body, buffer, at, held))
+    return lowered_memory.load(body, buffer, at, Scalar(buffer.dtype))
+
+
+def _store(body: Body, instruction: Instruction) -> None:
+    value, buffer = body.element(instruction.operands[0]), body.buffer(instruction.operands[1])
+    if isinstance(value, Pair):
+        value = scalars.packed(body, value, buffer.dtype)
+    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[2:]])
+    lowered_memory.store(body, buffer, at, value)
+
+
+def _lane(body: Body, instruction: Instruction) -> Value:
+    return body.lane
+
+
+def _warp(body: Body, instruction: Instruction) -> Value:
+    return body.over(body.linear, body.target.warp)
+
+
+EFFECTS: Mapping[type[Operation], Callable[[Body, Instruction], None]] = {
+    operations.Store: _store,
+    operations.CopyAsync: lowered_memory.copy,
+    operations.CopyCommit: lowered_memory.commit,
+    operations.CopyWait: lowered_memory.wait,
+    operations.Barrier: lowered_memory.barrier,
+    fragments.FragmentStore: matrices.stored,
+}
+"""Operations without a result."""
+
+RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
+    operations.Load: _load,
+    operations.SharedAlloc: lowered_memory.allocated,
+    operations.ShuffleSync: lowered_memory.shuffled,
+    operations.Part: scalars.part,
+    operations.Complex: scalars.joined,
+    operations.LaneId: _lane,
+    operations.WarpId: _warp,
+}
+"""Operations with one result."""
+
+FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], Share]] = {
+    fragments.FragmentZero: matrices.zeros,
+    fragments.LoadMatrix: matrices.loaded,
+    fragments.MmaSync: matrices.multiplied,
+}
+"""Operations that make a fragment, which is lowered for the operand that it is used as."""
+
+# From Tile IR to Target IR: every kernel in the dialects of its vendor; functions of the host stay (section 8.2).
+
+
+def to_target(module: Module, target: Target) -> Module:
+    """The module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level cannot express."""
+    return replace(module, functions={name: _lowered(each, target) for name, each in module.functions.items()})
+
+
+def _lowered(function: Function, target: Target) -> Function:
+    if function.device != "tile":
+        return function
+    own = function.attributes.get("target")
+    return lowered_kernel(function, target_of(own) if isinstance(own, str) else target)

@@ -1,0 +1,590 @@
+"""Scalar and complex arithmetic of a kernel in the LLVM dialect (LANG-03.1-05, LANG-08.2-01; AMB-LANG-221, -222)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ...graph import elementwise, functions
+from ...graph import elementwise as graph
+from ...graph.constant import Constant
+from ...graph.elementwise import Cast, Identity
+from ...ir.diagnostics import Location, UnsupportedConstruct
+from ...ir.module import BlockBuilder, Instruction
+from ...ir.operation import Operation
+from ...ir.targets import Target
+from ...ir.types import Scalar, Type, Value, Vector
+from ...numerics.formats import DTYPES, DType
+from ...tile.operations import Part
+from ..operations import llvm, memory
+from ..operations import llvm as comparisons
+from ..operations.llvm import CALLEES, Add, And, Call, Mul, SDiv, conversion_symbol, symbol
+from ..operations.llvm import Constant as LlvmConstant
+from ..operations.vendors import REGISTERS
+
+# The body of a kernel that is being lowered: a builder of instructions, and the lowered form of each Tile IR value.
+
+
+INT32, INT64 = DTYPES["int32"], DTYPES["int64"]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The lowered form of a memref: a pointer to its first element."""
+
+    pointer: Value
+    shape: tuple[int, ...]
+    dtype: DType
+    space: str
+
+    @property
+    def index_dtype(self) -> DType:
+        """The dtype in which offsets into it are computed: 32 bits where they suffice, else 64."""
+        return INT32 if prod(self.shape) <= INT32.int_max else INT64
+
+
+@dataclass(frozen=True)
+class Share:
+    """The lowered form of a fragment: the vectors of a lane, one for each of the hardware's matrices, row by row."""
+
+    parts: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The lowered form of a complex number: its parts, floats of its component dtype (AMB-LANG-221)."""
+
+    real: Value
+    imaginary: Value
+
+
+Number = Value | Pair
+Lowered = Number | Buffer | Share
+
+
+class Body(BlockBuilder):
+    """Builds the instructions of one kernel; constants and registers come first, one instruction for all uses."""
+
+    def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
+        super().__init__(location)
+        self.target = target
+        self.extents = extents
+        self.values: dict[Value, Lowered] = {}
+        self.before: list[Instruction] = []
+        self._constants: dict[tuple[str, str], Value] = {}
+        self._numbers: dict[Value, int] = {}
+        self._known: dict[str, Value] = {}
+
+    def unsupported(self, feature: str) -> UnsupportedConstruct:
+        """The error for a construct that the Target level cannot express, at this instruction."""
+        return UnsupportedConstruct(f"target.{feature}", self.location)
+
+    @contextmanager
+    def within(self, instructions: list[Instruction]) -> Iterator[None]:
+        """Append instructions to another list while the context lasts."""
+        outer, self.instructions = self.instructions, instructions
+        try:
+            yield
+        finally:
+            self.instructions = outer
+
+    # Numbers
+
+    def constant(self, value: float, dtype: DType) -> Value:
+        """A constant: one instruction for all its uses."""
+        key = (dtype.name, repr(value))
+        if key not in self._constants:
+            with self.within(self.before):
+                made = self._constants[key] = self(LlvmConstant, value=value, dtype=dtype)
+            if dtype.kind == "int":
+                self._numbers[made] = int(value)
+        return self._constants[key]
+
+    def number_of(self, value: Value) -> int | None:
+        """The integer that a value is known to hold at compile time."""
+        return self._numbers.get(value)
+
+    def index(self, value: int, dtype: DType = INT32) -> Value:
+        """An integer constant, used as an index."""
+        return self.constant(value, dtype)
+
+    def plus(self, a: Value, b: Value) -> Value:
+        """The sum of two indices; folded where both are constants."""
+        known = self.number_of(a), self.number_of(b)
+        if None not in known:
+            return self.index(sum(known), _dtype(a))  # type: ignore[arg-type]  # neither is None
+        if 0 in known:
+            return b if known[0] == 0 else a
+        return self(Add, a, b)
+
+    def times(self, a: Value, factor: int) -> Value:
+        """An index times a constant."""
+        known = self.number_of(a)
+        if known is not None:
+            return self.index(known * factor, _dtype(a))
+        return a if factor == 1 else self(Mul, a, self.index(factor, _dtype(a)))
+
+    def over(self, a: Value, divisor: int) -> Value:
+        """The quotient of an index that is not negative."""
+        return a if divisor == 1 else self(SDiv, a, self.index(divisor))
+
+    def modulo(self, a: Value, power: int) -> Value:
+        """The remainder of an index that is not negative, by a power of two."""
+        return self(And, a, self.index(power - 1))
+
+    # The position of a lane
+
+    def register(self, quantity: str, axis: int) -> Value:
+        """A special register: `thread`, `block`, `block_dim` or `grid_dim`."""
+        return self._once(f"{quantity}.{axis}", lambda: self(REGISTERS[self.target.vendor, quantity, axis]))
+
+    @property
+    def linear(self) -> Value:
+        """The number of the thread in its block, x fastest."""
+        return self._once("linear", self._linear)
+
+    @property
+    def lane(self) -> Value:
+        """The number of the thread in its warp."""
+        return self._once("lane", lambda: self.modulo(self.linear, self.target.warp))
+
+    def lane_part(self, of: str, width: int, factor: int) -> Value:
+        """A multiple of the quotient or remainder of the lane by a power of two."""
+        split = self.over if of == "quotient" else self.modulo
+        return self._once(f"{of}.{width}.{factor}", lambda: self.times(split(self.lane, width), factor))
+
+    def _linear(self) -> Value:
+        number = self.register("thread", 0)
+        step = self.extents[0]
+        for axis in (1, 2):
+            if self.extents[axis] > 1:
+                number = self.plus(number, self.times(self.register("thread", axis), step))
+            step *= self.extents[axis]
+        return number
+
+    def _once(self, key: str, build: Callable[[], Value]) -> Value:
+        if key not in self._known:
+            with self.within(self.before):
+                self._known[key] = build()
+        return self._known[key]
+
+    # Lowered forms of values
+
+    def scalar(self, value: Value) -> Value:
+        """The lowered form of a scalar that is not complex."""
+        found = self.values[value]
+        assert isinstance(found, Value)
+        return found
+
+    def pair(self, value: Value) -> Pair:
+        """The lowered form of a complex number."""
+        found = self.values[value]
+        assert isinstance(found, Pair)
+        return found
+
+    def element(self, value: Value) -> Number:
+        """The lowered form of any scalar."""
+        found = self.values[value]
+        assert isinstance(found, Value | Pair)
+        return found
+
+    def buffer(self, value: Value) -> Buffer:
+        """The lowered form of a memref."""
+        found = self.values[value]
+        assert isinstance(found, Buffer)
+        return found
+
+    def share(self, value: Value) -> Share:
+        """The lowered form of a fragment."""
+        found = self.values[value]
+        assert isinstance(found, Share)
+        return found
+
+
+def _dtype(value: Value) -> DType:
+    assert isinstance(value.type, Scalar)
+    return value.type.dtype
+
+
+def plain(type_: Type) -> Type:
+    """A type at the Target level: tf32 concerns products alone, and its scalars are fp32 (AMB-RT-28)."""
+    return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_
+
+
+# Conversions between dtypes in a kernel, each rounding once, as the canon's cast does (LANG-03.1-05).
+
+
+FP32, FP64 = DTYPES["fp32"], DTYPES["fp64"]
+
+
+def dtype_of(value: Value) -> DType:
+    """The dtype of a scalar."""
+    assert isinstance(value.type, Scalar)
+    return value.type.dtype
+
+
+def widened(body: Body, x: Value) -> Value:
+    """A float in a type that LLVM computes in: fp32 and fp64 unchanged, narrower ones as fp32, exactly."""
+    held = dtype_of(x)
+    if held.bits == 8:
+        return body(Call, x, callee=conversion_symbol(held, FP32), returns=FP32)
+    return body(llvm.FPExt, x, to=FP32) if held.bits == 16 else x
+
+
+def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Value:
+    """An fp32 or fp64 rounded to a float of at most as many bits, once."""
+    held = dtype_of(x)
+    if held.bits == to.bits:
+        return x
+    if to.bits == 8:
+        return body(Call, x, callee=conversion_symbol(held, to, overflow), returns=to)
+    return body(llvm.FPTrunc, x, to=to)
+
+
+def unrounded(body: Body, x: Value, to: DType) -> Value:
+    """A value of the dtype, held in fp32 or fp64, in the dtype: infinities stay infinite."""
+    return narrowed(body, x, to, "nonfinite")
+
+
+def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
+    """The canon's cast between dtypes that are not complex."""
+    held = dtype_of(x)
+    if held == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
+        return x
+    if to.kind == "bool":
+        return truth(body, x)
+    if held.kind == "bool":
+        return _of_truth(body, x, to)
+    if held.kind == "float":
+        return _of_float(body, widened(body, x), to, overflow)
+    return _of_integer(body, x, to, overflow)
+
+
+def truth(body: Body, x: Value) -> Value:
+    """Whether a number differs from zero; NaN does."""
+    if dtype_of(x).kind == "int":
+        return body(llvm.ICmp, x, body.constant(0, dtype_of(x)), predicate="ne")
+    wide = widened(body, x)
+    return body(llvm.FCmp, wide, body.constant(0.0, dtype_of(wide)), predicate="une")
+
+
+def _of_truth(body: Body, x: Value, to: DType) -> Value:
+    if to.kind == "int":
+        return body(llvm.ZExt, x, to=to)
+    return narrowed(body, body(llvm.UIToFP, x, to=FP64 if to == FP64 else FP32), to)
+
+
+def _of_float(body: Body, wide: Value, to: DType, overflow: str) -> Value:
+    if to.kind == "int":
+        return body(llvm.FPToSISat, wide, to=to)
+    if to == FP64 and dtype_of(wide) == FP32:
+        return body(llvm.FPExt, wide, to=FP64)
+    return narrowed(body, wide, to, overflow)
+
+
+def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
+    """An integer to a narrow float through a float type that holds it exactly; a call for 64 bits, which none holds."""
+    held = dtype_of(x)
+    if to.kind == "int":
+        return body(llvm.SExt if to.bits > held.bits else llvm.Trunc, x, to=to)
+    if to in (FP32, FP64):
+        return body(llvm.SIToFP, x, to=to)
+    if held.bits == 64:
+        return body(Call, x, callee=conversion_symbol(held, to, overflow), returns=to)
+    return narrowed(body, body(llvm.SIToFP, x, to=FP64 if held.bits == 32 else FP32), to, overflow)
+
+
+# Complex numbers of a kernel, each two floats of its component dtype (AMB-LANG-221).
+#
+# LLVM has no complex type. Sums are by component; the product is the canon's, (ac - bd, ad + bc), every step an
+# instruction of its own (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as
+# vectors of two, so that a number is read and written at once. The canon defines no quotient.
+
+
+def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
+    """Whether an elementwise operation takes or makes complex numbers."""
+    stated = getattr(operation, "dtype", None)
+    makes = isinstance(stated, DType) and stated.kind == "complex"
+    return makes or any(isinstance(each, Pair) for each in operands)
+
+
+def lowered_complex(body: Body, operation: Operation, *operands: Number) -> Number:
+    """Lower an elementwise operation on complex numbers. Raises `UnsupportedConstruct`."""
+    kind = type(operation)
+    if kind not in OPERATIONS:
+        raise body.unsupported(f"complex.{operation.short_name}")
+    return OPERATIONS[kind](body, operation, *operands)
+
+
+def _sum(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
+    return Pair(body(llvm.FAdd, x.real, y.real), body(llvm.FAdd, x.imaginary, y.imaginary))
+
+
+def _difference(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
+    return Pair(body(llvm.FSub, x.real, y.real), body(llvm.FSub, x.imaginary, y.imaginary))
+
+
+def _product(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
+    """The product (ac - bd, ad + bc): six roundings."""
+    real = body(llvm.FSub, body(llvm.FMul, x.real, y.real), body(llvm.FMul, x.imaginary, y.imaginary))
+    imaginary = body(llvm.FAdd, body(llvm.FMul, x.real, y.imaginary), body(llvm.FMul, x.imaginary, y.real))
+    return Pair(real, imaginary)
+
+
+def _negate_pair(body: Body, operation: Operation, x: Pair) -> Pair:
+    return Pair(body(llvm.FNeg, x.real), body(llvm.FNeg, x.imaginary))
+
+
+def _equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
+    """Whether both parts are equal."""
+    real = body(comparisons.FCmp, x.real, y.real, predicate="oeq")
+    return body(llvm.And, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="oeq"))
+
+
+def _not_equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
+    """Whether one part differs; NaN differs from everything."""
+    real = body(comparisons.FCmp, x.real, y.real, predicate="une")
+    return body(llvm.Or, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="une"))
+
+
+def _select_pair(body: Body, operation: Operation, condition: Value, x: Pair, y: Pair) -> Pair:
+    real = body(comparisons.Select, condition, x.real, y.real)
+    return Pair(real, body(comparisons.Select, condition, x.imaginary, y.imaginary))
+
+
+def _constant_pair(body: Body, operation: Any) -> Pair:
+    """A real constant as a complex number."""
+    component = operation.dtype.component
+    return Pair(body.constant(operation.value, component), body.constant(0.0, component))
+
+
+def _cast_number(body: Body, operation: Any, x: Number) -> Number:
+    """Each part rounds once; a real number gets the imaginary part +0 (LANG-03.1-05)."""
+    to: DType = operation.dtype
+    if isinstance(x, Pair) and to.kind == "bool":
+        return body(llvm.Or, truth(body, x.real), truth(body, x.imaginary))
+    if isinstance(x, Pair):
+        return Pair(*(converted(body, part, to.component, operation.overflow) for part in (x.real, x.imaginary)))
+    return Pair(converted(body, x, to.component, operation.overflow), body.constant(0.0, to.component))
+
+
+def _same_pair(body: Body, operation: Operation, x: Pair) -> Pair:
+    return x
+
+
+OPERATIONS: Mapping[type[Operation], Callable[..., Number]] = {
+    graph.Add: _sum,
+    graph.Subtract: _difference,
+    graph.Multiply: _product,
+    graph.Negate: _negate_pair,
+    graph.Equal: _equal,
+    graph.NotEqual: _not_equal,
+    elementwise.Select: _select_pair,
+    Constant: _constant_pair,
+    Cast: _cast_number,
+    Identity: _same_pair,
+}
+"""Every operation of Graph IR on elements that is defined on complex numbers, but the quotient."""
+
+
+# Parts
+
+
+def part(body: Body, instruction: Instruction) -> Value:
+    """The real or the imaginary part."""
+    operation = instruction.operation
+    assert isinstance(operation, Part)
+    pair = body.pair(instruction.operands[0])
+    return pair.real if operation.which == "real" else pair.imaginary
+
+
+def joined(body: Body, instruction: Instruction) -> Pair:
+    """The complex number that has these parts."""
+    real, imaginary = map(body.scalar, instruction.operands)
+    return Pair(real, imaginary)
+
+
+# Memory
+
+
+def in_memory(dtype: DType) -> Vector:
+    """The type of a complex number in memory: a vector of two."""
+    return Vector(2, dtype.component)
+
+
+def unpacked(body: Body, vector: Value) -> Pair:
+    """The complex number in a vector of its two parts."""
+    return Pair(*(body(memory.ExtractElement, vector, position=position) for position in (0, 1)))
+
+
+def packed(body: Body, pair: Pair, dtype: DType) -> Value:
+    """A complex number as a vector of its two parts."""
+    vector = body(memory.Zero, returns=in_memory(dtype))
+    for position, value in enumerate((pair.real, pair.imaginary)):
+        vector = body(memory.InsertElement, vector, value, position=position)
+    return vector
+
+
+# Scalar arithmetic of a kernel in the LLVM dialect, with the canon's roundings (LANG-08.2-01, AMB-LANG-222).
+#
+# Floats of 8 or 16 bits are computed in fp32 and rounded once more: with significands of at most 11 bits the result
+# is that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
+
+
+Binary = type[llvm.Binary]
+
+BINARY: Mapping[type[Operation], tuple[Binary, Binary]] = {
+    graph.Add: (llvm.FAdd, llvm.Add),
+    graph.Subtract: (llvm.FSub, llvm.Sub),
+    graph.Multiply: (llvm.FMul, llvm.Mul),
+}
+"""The instruction on floats, and that on integers."""
+
+MAXIMUM = (llvm.Maximum, llvm.SMax)
+MINIMUM = (llvm.Minimum, llvm.SMin)
+EXTREMA: Mapping[type[Operation], tuple[Binary, Binary]] = {elementwise.Maximum: MAXIMUM, elementwise.Minimum: MINIMUM}
+"""Instructions, as in `BINARY`, whose result is one of their operands."""
+
+COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
+    graph.Equal: ("oeq", "eq"),
+    graph.NotEqual: ("une", "ne"),
+    graph.Less: ("olt", "slt"),
+    graph.Greater: ("ogt", "sgt"),
+    graph.LessEqual: ("ole", "sle"),
+    graph.GreaterEqual: ("oge", "sge"),
+}
+"""The predicate on floats, and that on integers."""
+
+
+def lowered_element(body: Body, operation: Operation, *operands: Number) -> Number:
+    """Lower an elementwise operation of Graph IR in a kernel. Raises `UnsupportedConstruct`."""
+    if is_complex(operation, operands):
+        return lowered_complex(body, operation, *operands)
+    return lowered_scalar(body, operation, *(each for each in operands if not isinstance(each, Pair)))
+
+
+def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
+    """Lower an elementwise operation on operands that are not complex."""
+    kind = type(operation)
+    if kind in BINARY:
+        return _binary(body, *BINARY[kind], *operands)
+    if kind in EXTREMA:
+        return _extremum(body, *EXTREMA[kind], *operands)
+    if kind in COMPARISONS:
+        return _comparison(body, *COMPARISONS[kind], *operands)
+    if kind in SPECIAL:
+        return SPECIAL[kind](body, operation, *operands)
+    if isinstance(operation, functions.FloatFunction | functions.Pow):
+        return _call(body, operation, *operands)
+    raise body.unsupported(operation.short_name)
+
+
+def _binary(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
+    held = dtype_of(a)
+    if held.kind != "float":
+        return body(on_integers, a, b)
+    return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
+
+
+def _extremum(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
+    held = dtype_of(a)
+    if held.kind != "float":
+        return body(on_integers, a, b)
+    return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), held)
+
+
+def _comparison(body: Body, on_floats: str, on_integers: str, a: Value, b: Value) -> Value:
+    if dtype_of(a).kind != "float":
+        return body(comparisons.ICmp, a, b, predicate=on_integers)
+    return body(comparisons.FCmp, widened(body, a), widened(body, b), predicate=on_floats)
+
+
+def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+    """The quotient. The least integer over -1 wraps, which sdiv leaves undefined: division by -1 is a subtraction."""
+    held = dtype_of(a)
+    if held.kind == "float":
+        return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), held)
+    if body.number_of(b) not in (None, -1):
+        return body(llvm.SDiv, a, b)
+    is_minus_one = body(comparisons.ICmp, b, body.constant(-1, held), predicate="eq")
+    divisor = body(comparisons.Select, is_minus_one, body.constant(1, held), b)
+    negated = body(llvm.Sub, body.constant(0, held), a)
+    return body(comparisons.Select, is_minus_one, negated, body(llvm.SDiv, a, divisor))
+
+
+def _negate(body: Body, operation: Operation, x: Value) -> Value:
+    held = dtype_of(x)
+    if held.kind == "float":
+        return unrounded(body, body(llvm.FNeg, widened(body, x)), held)
+    return body(llvm.Sub, body.constant(0, held), x)
+
+
+def _absolute(body: Body, operation: Operation, x: Value) -> Value:
+    held = dtype_of(x)
+    if held.kind == "float":
+        return unrounded(body, body(llvm.FAbs, widened(body, x)), held)
+    return body(llvm.SMax, x, body(llvm.Sub, body.constant(0, held), x))
+
+
+def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) -> Value:
+    return _extremum(body, *MINIMUM, _extremum(body, *MAXIMUM, x, low), high)
+
+
+def _relu(body: Body, operation: Operation, x: Value) -> Value:
+    return _extremum(body, *MAXIMUM, x, body.constant(0, dtype_of(x)))
+
+
+def _sqrt(body: Body, operation: Operation, x: Value) -> Value:
+    return narrowed(body, body(llvm.Sqrt, widened(body, x)), dtype_of(x))
+
+
+def _reciprocal(body: Body, operation: Operation, x: Value) -> Value:
+    wide = widened(body, x)
+    return narrowed(body, body(llvm.FDiv, body.constant(1.0, dtype_of(wide)), wide), dtype_of(x))
+
+
+def _select(body: Body, operation: Operation, condition: Value, a: Value, b: Value) -> Value:
+    return body(comparisons.Select, condition, a, b)
+
+
+def _constant(body: Body, operation: Any) -> Value:
+    return body.constant(operation.value, operation.dtype.storage)
+
+
+def _cast(body: Body, operation: Any, x: Value) -> Value:
+    return converted(body, x, operation.dtype.storage, operation.overflow)
+
+
+def _same(body: Body, operation: Operation, x: Value) -> Value:
+    return x
+
+
+SPECIAL: Mapping[type[Operation], Callable[..., Value]] = {
+    graph.Divide: _divide,
+    graph.Negate: _negate,
+    elementwise.Abs: _absolute,
+    elementwise.Clamp: _clamp,
+    elementwise.Select: _select,
+    functions.Relu: _relu,
+    functions.Sqrt: _sqrt,
+    functions.Reciprocal: _reciprocal,
+    Constant: _constant,
+    Cast: _cast,
+    Identity: _same,
+}
+"""Operations that take several instructions, or one whose operands are others."""
+
+
+def _call(body: Body, operation: Operation, *operands: Value) -> Value:
+    """Call a library function, correctly rounded in the operands' own dtype."""
+    held = dtype_of(operands[0])
+    name = operation.name.rpartition(".")[2]
+    if operation.attributes.get("approximate") == "tanh":
+        name = "gelu_tanh"
+    callee = symbol(name, held)
+    if callee not in CALLEES:
+        raise body.unsupported(name)
+    return body(Call, *operands, callee=callee, returns=held)

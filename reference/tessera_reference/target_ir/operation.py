@@ -1,0 +1,274 @@
+"""The base of Target operations, and how they are written as LLVM IR (spec section 8)."""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, cast
+
+import numpy as np
+
+from ..ir.module import Block
+from ..ir.operation import Hidden, Operand, Refusal, Shown, require
+from ..ir.types import Pointer, Scalar, Type, Value, Vector
+from ..kernel_machine.block import KernelOperation
+from ..numerics.array import Array
+from ..numerics.formats import DType
+
+# Types and numbers as LLVM IR spells them.
+
+
+NAMES = {
+    "fp64": "double",
+    **dict.fromkeys(("fp32", "tf32"), "float"),
+    "fp16": "half",
+    "bf16": "bfloat",
+    **dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "int8"), "i8"),
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "bool": "i1",
+    "complex64": "i64",
+    "complex128": "i128",
+}
+"""The type of a value of each dtype that kernels hold; of a complex number its bits, to be moved (AMB-LANG-221)."""
+
+SUFFIXES = {
+    "fp64": "f64",
+    **dict.fromkeys(("fp32", "tf32"), "f32"),
+    "fp16": "f16",
+    "bf16": "bf16",
+    "fp8_e4m3": "e4m3",
+    "fp8_e5m2": "e5m2",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+}
+"""What the names of functions and intrinsics end in."""
+
+
+def llvm_type(type_: Type, flat: bool = False) -> str:
+    """A type; `flat` where there is one address space only, as on a host."""
+    if isinstance(type_, Scalar):
+        return NAMES[type_.dtype.name]
+    if isinstance(type_, Vector):
+        return f"<{type_.extent} x {NAMES[type_.dtype.name]}>"
+    assert isinstance(type_, Pointer), type_
+    return "ptr" if flat or type_.space == 0 else f"ptr addrspace({type_.space})"
+
+
+def in_memory(dtype: DType) -> str:
+    """The type of an element in memory: a bool takes a byte."""
+    return "i8" if dtype.kind == "bool" else NAMES[dtype.name]
+
+
+def literal(value: float | bool, dtype: DType) -> str:
+    """A number; floats by their bits, so that what is read is what was written."""
+    if dtype.kind == "bool":
+        return "true" if value else "false"
+    if dtype.kind == "int":
+        return str(value)
+    code = Array(dtype, np.asarray(value, dtype.carrier)).to_bits()[::-1].hex().upper()
+    if dtype.bits == 8:
+        return str(int(code, 16))
+    if dtype.bits == 16:
+        return f"0x{'H' if dtype.name == 'fp16' else 'R'}{code}"
+    if dtype.bits == 64:
+        return f"0x{code}"
+    return f"0x{struct.pack('>d', float(value)).hex().upper()}"  # a float is written as the double of its value
+
+
+# Writing the body of one kernel as LLVM IR: names, lines, basic blocks, and what the body needs declared.
+
+
+class Emitted(Protocol):
+    """An operation that can be written as LLVM IR."""
+
+    def emit(self, text: Writer, *operands: Any) -> Any:
+        """Write it; the name of its result, or a tuple of names, given those of its operands."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the operations of a kernel see of its entry."""
+
+    vendor: str
+    """`nvidia`, `amd`, or `host` for native code, where a thread is one call."""
+    warp: int
+    block: tuple[int, int, int]
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """The names of hidden parameters."""
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this is native code, whose pointers are plain."""
+        return self.vendor == "host"
+
+
+class Writer:
+    """The lines of one kernel, written from the first to the last."""
+
+    def __init__(self, entry: Entry, kernel: str) -> None:
+        self.entry = entry
+        self.kernel = kernel
+        self.lines: list[str] = []
+        self.declarations: dict[str, None] = {}
+        self.globals: dict[str, None] = {}
+        self.label = "entry"
+        self._names: dict[Value, str] = {}
+        self._regions: tuple[Block, ...] = ()
+        self._count = 0
+
+    def fresh(self, hint: str = "") -> str:
+        """A name that nothing has."""
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def type(self, type_: Type) -> str:
+        """A type as it is spelt here."""
+        return llvm_type(type_, self.entry.is_host)
+
+    def value(self, instruction: str) -> str:
+        """Append an instruction with a result; its name."""
+        name = f"%v{self.fresh()}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    def later(self) -> int:
+        """Leave a line open, which `fill` writes: a phi names values that come after it."""
+        self.lines.append("")
+        return len(self.lines) - 1
+
+    def fill(self, line: int, instruction: str) -> None:
+        """Write a line that was left open."""
+        self.lines[line] = f"  {instruction}"
+
+    def start(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def call(self, result: str, function: str, *arguments: str) -> str:
+        """Call a function or intrinsic, declaring it; arguments are `type name`. What it returns."""
+        types = ", ".join(_type_of(argument) for argument in arguments)
+        self.declarations[f"declare {result} @{function}({types})"] = None
+        call = f"call {result} @{function}({', '.join(arguments)})"
+        if result == "void":
+            self.do(call)
+            return ""
+        return self.value(call)
+
+    def region(self, index: int, *arguments: str) -> tuple[str, ...]:
+        """Write a region of the instruction that is being written; the names of what it yields."""
+        return self.block(self._regions[index], arguments)
+
+    def block(self, block: Block, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """Write the instructions of a block; the names of what it hands back."""
+        self._names.update(zip(block.arguments, arguments, strict=True))
+        outer = self._regions
+        for instruction in block.instructions:
+            self._regions = instruction.regions
+            operation = cast(Emitted, instruction.operation)
+            made = operation.emit(self, *[self._names[operand] for operand in instruction.operands])
+            self._names.update(zip(instruction.results, made if isinstance(made, tuple) else (made,), strict=True))
+        self._regions = outer
+        return tuple(self._names[result] for result in block.results)
+
+
+def _type_of(argument: str) -> str:
+    """The type of `type name`."""
+    return argument.rpartition(" ")[0]
+
+
+# Operations of kernels at the Target level: each executes on the simulated device, and each is LLVM IR (section 8).
+#
+# They bear the spellings of the LLVM, NVVM and ROCDL dialects. Types are ours: `fp32` is LLVM's float, `bf16` its
+# bfloat, fp8 its i8, `bool` its i1, which memory holds as a byte; `!llvm.ptr<1>` and vectors are themselves.
+
+
+CLAUSES = ("LANG-08-01",)
+"""What every operation of this level is there for: lowering ends in the LLVM dialect."""
+
+
+class TargetOperation(KernelOperation):
+    """An operation of a kernel at the Target level."""
+
+    vendor: ClassVar[str] = ""
+    """The only vendor whose devices have it (LANG-11-10); nothing for what LLVM has everywhere."""
+
+    @property
+    def mnemonic(self) -> str:
+        """What LLVM calls the instruction or intrinsic: the last part of the name."""
+        return self.name.rpartition(".")[2]
+
+    @abstractmethod
+    def emit(self, text: Writer, *operands: Any, **nothing: Any) -> Any:
+        """Write it as LLVM IR; the name of its result, or a tuple of names, given those of its operands."""
+
+
+@dataclass(frozen=True)
+class Conversion(TargetOperation):
+    """An operation on one scalar whose result's dtype is stated by the printed type only, as in MLIR."""
+
+    x: Operand[Scalar]
+    to: Hidden[DType]
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The dtype is that of the result."""
+        return {"to": scalar_shown(cls.name, shown).dtype}
+
+
+def scalar_shown(name: str, shown: Shown) -> Scalar:
+    """The one result that the text states, a scalar. Raises `Refusal`."""
+    results = shown.results or ()
+    require(
+        len(results) == 1 and isinstance(results[0], Scalar),
+        "types",
+        f"the result of {name} is not stated to be a scalar",
+        ": (...) -> fp32",
+        "LANG-11-01",
+    )
+    (result,) = results
+    assert isinstance(result, Scalar)
+    return result
+
+
+def held_shown(name: str, shown: Shown) -> Scalar | Vector:
+    """The one result that the text states, a scalar or a vector. Raises `Refusal`."""
+    results = shown.results or ()
+    require(
+        len(results) == 1 and isinstance(results[0], Scalar | Vector),
+        "types",
+        f"the result of {name} is not stated to be a scalar or a vector",
+        ": (...) -> vector<4xfp32>",
+        "LANG-11-01",
+    )
+    (result,) = results
+    assert isinstance(result, Scalar | Vector)
+    return result
+
+
+def require_dtype(held: DType, allowed: Sequence[str], name: str = "operand") -> None:
+    """Refuse a dtype that is not among those allowed."""
+    if held.name not in allowed:
+        raise Refusal("types", f"the {name} is {held}", f"one of {', '.join(allowed)}", "LANG-11-01", "")
+
+
+def require_type(given: Type, wanted: Type, name: str) -> None:
+    """Refuse a type that is not the wanted one."""
+    if given != wanted:
+        raise Refusal("types", f"{name} is {given}, not {wanted}", str(wanted), "LANG-11-01", "")
+
+
+def require_alike(a: Type, b: Type) -> None:
+    """Refuse operands of two types."""
+    if a != b:
+        raise Refusal("types", f"operands are {a} and {b}", "operands of one type", "LANG-11-01", "")

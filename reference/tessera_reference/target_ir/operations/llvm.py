@@ -1,0 +1,702 @@
+"""Arithmetic, comparisons, conversions and calls in the LLVM dialect (LANG-08-01, LANG-10-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...graph.constant import Constant as GraphConstant
+from ...ir.diagnostics import did_you_mean
+from ...ir.operation import Attribute, Hidden, Operand, Operands, Shown, operation, require
+from ...ir.types import Scalar, Vector
+from ...kernel_machine.block import BlockState
+from ...numerics import activations, arithmetic, elementary
+from ...numerics.array import Array
+from ...numerics.formats import DTYPES, DType
+from ...numerics.rounding import Overflow, cast
+from ..operation import (
+    CLAUSES,
+    NAMES,
+    SUFFIXES,
+    Conversion,
+    TargetOperation,
+    Writer,
+    literal,
+    require_alike,
+    require_dtype,
+    scalar_shown,
+)
+
+# Arithmetic of lanes: one rounding, in the type that the instruction names (LANG-08-01).
+#
+# Floats are fp32 and fp64; narrower ones are extended before and truncated after, which rounds as once, since twice
+# their significand and two bits fit into 24 (numerics.arithmetic). Integers wrap, so no instruction bears nsw or nuw,
+# and no instruction a fast-math flag: neither reassociation nor contraction is allowed.
+
+
+FLOATS = ("fp32", "fp64", "tf32")
+INTEGERS = ("int8", "int16", "int32", "int64")
+LOGICAL = ("bool", *INTEGERS)
+
+
+@operation("llvm.mlir.constant", clauses=CLAUSES)
+class Constant(TargetOperation):
+    """One number, the same in every lane."""
+
+    value: Attribute[int | float | bool]
+    dtype: Hidden[DType]
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The dtype is that of the result."""
+        return {"dtype": scalar_shown(cls.name, shown).dtype}
+
+    def infer(self) -> Scalar:
+        """A scalar, which holds the number exactly."""
+        return GraphConstant(value=self.value, dtype=self.dtype).infer()
+
+    def run(self, block: BlockState) -> Array:
+        """The number for each lane."""
+        return block.uniform(self.value, self.dtype)
+
+    def emit(self, text: Writer) -> str:
+        """Written where it is used."""
+        return literal(self.value, self.dtype)
+
+
+@dataclass(frozen=True)
+class Binary(TargetOperation):
+    """Base of instructions with two operands of one dtype; the LLVM instruction has the operation's name."""
+
+    a: Operand[Scalar]
+    b: Operand[Scalar]
+
+    dtypes: ClassVar[tuple[str, ...]]
+
+    def infer(self) -> Scalar:
+        """The operands' type."""
+        require_alike(self.a, self.b)
+        require_dtype(self.a.dtype, self.dtypes)
+        return self.a
+
+    def emit(self, text: Writer, a: str, b: str) -> str:
+        """The instruction, without flags."""
+        return text.value(f"{self.mnemonic} {text.type(self.a)} {a}, {b}")
+
+
+@dataclass(frozen=True)
+class IntegerBinary(Binary):
+    """Base of instructions on integers and bits, which numpy computes as the canon defines."""
+
+    compute: ClassVar[Any]
+    """The function of numpy."""
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The result in every lane, active or not: no value makes it fail."""
+        return Array(a.dtype, self.compute(a.values, b.values))
+
+
+@operation("llvm.fadd", clauses=CLAUSES)
+class FAdd(Binary):
+    """a + b, rounded once."""
+
+    dtypes = FLOATS
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The sum."""
+        return arithmetic.add(a, b)
+
+
+@operation("llvm.fsub", clauses=CLAUSES)
+class FSub(Binary):
+    """a - b, rounded once."""
+
+    dtypes = FLOATS
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The difference."""
+        return arithmetic.subtract(a, b)
+
+
+@operation("llvm.fmul", clauses=CLAUSES)
+class FMul(Binary):
+    """a * b, rounded once."""
+
+    dtypes = FLOATS
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The product."""
+        return arithmetic.multiply(a, b)
+
+
+@operation("llvm.fdiv", clauses=CLAUSES)
+class FDiv(Binary):
+    """a / b, rounded once."""
+
+    dtypes = FLOATS
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The quotient."""
+        return arithmetic.divide(a, b)
+
+
+@operation("llvm.add", clauses=CLAUSES)
+class Add(IntegerBinary):
+    """a + b, wrapping."""
+
+    dtypes = INTEGERS
+    compute = np.add
+
+
+@operation("llvm.sub", clauses=CLAUSES)
+class Sub(IntegerBinary):
+    """a - b, wrapping."""
+
+    dtypes = INTEGERS
+    compute = np.subtract
+
+
+@operation("llvm.mul", clauses=CLAUSES)
+class Mul(IntegerBinary):
+    """a * b, wrapping."""
+
+    dtypes = INTEGERS
+    compute = np.multiply
+
+
+@operation("llvm.sdiv", clauses=CLAUSES)
+class SDiv(Binary):
+    """a / b truncated toward zero. LLVM leaves the least integer over -1 undefined; lowering never divides by -1."""
+
+    dtypes = INTEGERS
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The quotient in the active lanes; inactive lanes may hold a zero divisor."""
+        active = (Array(each.dtype, each.values[block.active]) for each in (a, b))
+        return Array(a.dtype, block.spread(arithmetic.divide(*active).values))
+
+    def emit(self, text: Writer, a: str, b: str) -> str:
+        """The instruction; on a host, which would trap, a zero divisor is recorded and replaced by 1."""
+        if text.entry.is_host and b.startswith("%"):
+            type_ = text.type(self.b)
+            is_zero = text.value(f"icmp eq {type_} {b}, 0")
+            noted = text.value(f"load i32, ptr {text.entry.hidden['fault']}, align 4")
+            seen = text.value(f"select i1 {is_zero}, i32 1, i32 {noted}")
+            text.do(f"store i32 {seen}, ptr {text.entry.hidden['fault']}, align 4")
+            b = text.value(f"select i1 {is_zero}, {type_} 1, {type_} {b}")
+        return super().emit(text, a, b)
+
+
+@operation("llvm.and", clauses=CLAUSES)
+class And(IntegerBinary):
+    """Bitwise and."""
+
+    dtypes = LOGICAL
+    compute = np.bitwise_and
+
+
+@operation("llvm.or", clauses=CLAUSES)
+class Or(IntegerBinary):
+    """Bitwise or."""
+
+    dtypes = LOGICAL
+    compute = np.bitwise_or
+
+
+@operation("llvm.xor", clauses=CLAUSES)
+class Xor(IntegerBinary):
+    """Bitwise exclusive or."""
+
+    dtypes = LOGICAL
+    compute = np.bitwise_xor
+
+
+@dataclass(frozen=True)
+class Extremum(Binary):
+    """Intrinsics named after the operation and the type."""
+
+    def emit(self, text: Writer, a: str, b: str) -> str:
+        """A call of `llvm.maximum.f32` and its like."""
+        type_ = text.type(self.a)
+        name = f"llvm.{self.mnemonic}.{SUFFIXES[self.a.dtype.name]}"
+        return text.call(type_, name, f"{type_} {a}", f"{type_} {b}")
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """The larger or the smaller, by the canon's order."""
+        compute = arithmetic.maximum if self.mnemonic in ("maximum", "smax") else arithmetic.minimum
+        return compute(a, b)
+
+
+@operation("llvm.intr.maximum", clauses=CLAUSES)
+class Maximum(Extremum):
+    """The larger float; NaN wins, -0 is below +0."""
+
+    dtypes = FLOATS
+
+
+@operation("llvm.intr.minimum", clauses=CLAUSES)
+class Minimum(Extremum):
+    """The smaller float; NaN wins, -0 is below +0."""
+
+    dtypes = FLOATS
+
+
+@operation("llvm.intr.smax", clauses=CLAUSES)
+class SMax(Extremum):
+    """The larger integer."""
+
+    dtypes = INTEGERS
+
+
+@operation("llvm.intr.smin", clauses=CLAUSES)
+class SMin(Extremum):
+    """The smaller integer."""
+
+    dtypes = INTEGERS
+
+
+@dataclass(frozen=True)
+class Unary(TargetOperation):
+    """Base of instructions with one float operand."""
+
+    x: Operand[Scalar]
+
+    def infer(self) -> Scalar:
+        """The operand's type."""
+        require_dtype(self.x.dtype, FLOATS)
+        return self.x
+
+
+@operation("llvm.fneg", clauses=CLAUSES)
+class FNeg(Unary):
+    """-x: the sign flipped."""
+
+    def run(self, block: BlockState, x: Array) -> Array:
+        """The sign flipped."""
+        return arithmetic.negate(x)
+
+    def emit(self, text: Writer, x: str) -> str:
+        """The instruction."""
+        return text.value(f"fneg {text.type(self.x)} {x}")
+
+
+@dataclass(frozen=True)
+class Intrinsic(Unary):
+    """Intrinsics named after the operation and the type."""
+
+    def emit(self, text: Writer, x: str) -> str:
+        """A call of `llvm.sqrt.f32` and its like."""
+        type_ = text.type(self.x)
+        return text.call(type_, f"llvm.{self.mnemonic}.{SUFFIXES[self.x.dtype.name]}", f"{type_} {x}")
+
+
+@operation("llvm.intr.fabs", clauses=CLAUSES)
+class FAbs(Intrinsic):
+    """|x|: the sign cleared."""
+
+    def run(self, block: BlockState, x: Array) -> Array:
+        """The sign cleared."""
+        return arithmetic.absolute(x)
+
+
+@operation("llvm.intr.sqrt", clauses=CLAUSES)
+class Sqrt(Intrinsic):
+    """The square root, correctly rounded."""
+
+    def run(self, block: BlockState, x: Array) -> Array:
+        """The square root."""
+        return elementary.apply("sqrt", x)
+
+
+# Comparisons, and the choice that follows one (LANG-08-01).
+
+
+BOOL = DTYPES["bool"]
+
+PREDICATES = {
+    "eq": arithmetic.equal,
+    "ne": arithmetic.not_equal,
+    "lt": arithmetic.less,
+    "gt": arithmetic.greater,
+    "le": arithmetic.less_equal,
+    "ge": arithmetic.greater_equal,
+}
+"""Comparisons by the last two letters of LLVM's predicates."""
+
+
+@dataclass(frozen=True)
+class Comparison(TargetOperation):
+    """Base of both comparisons; the predicate is LLVM's."""
+
+    a: Operand[Scalar]
+    b: Operand[Scalar]
+    predicate: Attribute[str]
+
+    dtypes: ClassVar[tuple[str, ...]]
+    predicates: ClassVar[tuple[str, ...]]
+
+    def infer(self) -> Scalar:
+        """A bool for each lane."""
+        require_alike(self.a, self.b)
+        require_dtype(self.a.dtype, self.dtypes)
+        require(
+            self.predicate in self.predicates,
+            "types",
+            f"there is no predicate {self.predicate!r}",
+            f"one of {', '.join(self.predicates)}",
+            "LANG-11-01",
+        )
+        return Scalar(BOOL)
+
+    def run(self, block: BlockState, a: Array, b: Array) -> Array:
+        """Whether it holds."""
+        return PREDICATES[self.predicate[-2:]](a, b)
+
+    def emit(self, text: Writer, a: str, b: str) -> str:
+        """The instruction."""
+        return text.value(f"{self.mnemonic} {self.predicate} {text.type(self.a)} {a}, {b}")
+
+
+@operation("llvm.icmp", clauses=CLAUSES)
+class ICmp(Comparison):
+    """A comparison of integers."""
+
+    dtypes = LOGICAL
+    predicates = ("eq", "ne", "slt", "sgt", "sle", "sge")
+
+
+@operation("llvm.fcmp", clauses=CLAUSES)
+class FCmp(Comparison):
+    """A comparison of floats: ordered, except `une`, which is true for NaN."""
+
+    dtypes = FLOATS
+    predicates = ("oeq", "une", "olt", "ogt", "ole", "oge")
+
+
+@operation("llvm.select", clauses=CLAUSES)
+class Select(TargetOperation):
+    """`a` in the lanes where the condition holds, `b` in the others."""
+
+    condition: Operand[Scalar]
+    a: Operand[Scalar | Vector]
+    b: Operand[Scalar | Vector]
+
+    def infer(self) -> Scalar | Vector:
+        """The type of both."""
+        require_dtype(self.condition.dtype, ("bool",), "condition")
+        require_alike(self.a, self.b)
+        return self.a
+
+    def run(self, block: BlockState, condition: Array, a: Array, b: Array) -> Array:
+        """One or the other."""
+        holds = condition.values.reshape(condition.shape + (1,) * (a.rank - condition.rank))
+        return Array(a.dtype, np.where(holds, a.values, b.values))
+
+    def emit(self, text: Writer, condition: str, a: str, b: str) -> str:
+        """The instruction."""
+        type_ = text.type(self.a)
+        return text.value(f"select i1 {condition}, {type_} {a}, {type_} {b}")
+
+
+# Conversions between dtypes, each rounding at most once (LANG-08-01).
+#
+# Here are the conversions that LLVM has; others, such as those of fp8 and of 64-bit integers to 16-bit floats, are
+# calls (`operations.calls`).
+
+
+WIDE = ("fp64", "fp32", "tf32")
+CONVERTIBLE_FLOATS = (*WIDE, "fp16", "bf16")
+CONVERTIBLE_INTEGERS = ("int64", "int32", "int16", "int8")
+
+
+@dataclass(frozen=True)
+class Cast(Conversion):
+    """Base of conversions: the canon's cast, emitted as the LLVM instruction of the operation's name."""
+
+    sources: ClassVar[tuple[str, ...]]
+    targets: ClassVar[tuple[str, ...]]
+
+    def infer(self) -> Scalar:
+        """A scalar of the stated dtype."""
+        require_dtype(self.x.dtype, self.sources)
+        require_dtype(self.to, self.targets, "result")
+        self.check(self.x.dtype.bits, self.to.bits)
+        return Scalar(self.to)
+
+    def check(self, given: int, made: int) -> None:
+        """Refuse widths that the instruction does not convert between."""
+
+    def run(self, block: BlockState, x: Array) -> Array:
+        """The conversion by the canon."""
+        return cast(x, self.to)
+
+    def emit(self, text: Writer, x: str) -> str:
+        """The instruction."""
+        return text.value(f"{self.mnemonic} {text.type(self.x)} {x} to {text.type(Scalar(self.to))}")
+
+
+def _require_growth(given: int, made: int, grows: bool) -> None:
+    require(
+        given < made if grows else given > made,
+        "types",
+        f"{given} bits become {made}",
+        f"{'more' if grows else 'fewer'} bits",
+        "LANG-11-01",
+    )
+
+
+@operation("llvm.fpext", clauses=CLAUSES)
+class FPExt(Cast):
+    """The same number in a wider float."""
+
+    sources, targets = CONVERTIBLE_FLOATS, WIDE
+
+    def check(self, given: int, made: int) -> None:
+        """More bits."""
+        _require_growth(given, made, grows=True)
+
+    def emit(self, text: Writer, x: str) -> str:
+        """The instruction; on a host a bfloat becomes the upper half of a float, without arithmetic."""
+        if not text.entry.is_host or self.x.dtype.name != "bf16":
+            return super().emit(text, x)
+        short = text.value(f"bitcast bfloat {x} to i16")
+        code = text.value(f"zext i16 {short} to i32")
+        shifted = text.value(f"shl i32 {code}, 16")
+        wide = text.value(f"bitcast i32 {shifted} to float")
+        return text.value(f"fpext float {wide} to double") if self.to.bits == 64 else wide
+
+
+@operation("llvm.fptrunc", clauses=CLAUSES)
+class FPTrunc(Cast):
+    """The nearest number of a narrower float."""
+
+    sources, targets = WIDE, CONVERTIBLE_FLOATS
+
+    def check(self, given: int, made: int) -> None:
+        """Fewer bits."""
+        _require_growth(given, made, grows=False)
+
+    def emit(self, text: Writer, x: str) -> str:
+        """The instruction; on a host, which would round 16-bit results twice, integer instructions."""
+        if text.entry.is_host and self.to.bits == 16:
+            return narrowed(text, x, self.x.dtype.bits, self.to.name)
+        return super().emit(text, x)
+
+
+def narrowed(text: Writer, x: str, bits: int, to: str) -> str:
+    """Round a float or double to 16 bits on a host: to odd in fp32 first, so that only the second rounding counts."""
+    if bits == 64:
+        x = _to_odd(text, x)
+    return _to_bf16(text, x) if to == "bf16" else text.value(f"fptrunc float {x} to half")
+
+
+def _to_odd(text: Writer, x: str) -> str:
+    """A double rounded to odd in fp32: an inexact result goes to the neighbour whose last bit is 1."""
+    nearest = text.value(f"fptrunc double {x} to float")
+    again = text.value(f"fpext float {nearest} to double")
+    code = text.value(f"bitcast float {nearest} to i32")
+    size, size_again = (text.call("double", "llvm.fabs.f64", f"double {each}") for each in (x, again))
+    above = text.value(f"fcmp ogt double {size_again}, {size}")
+    less = text.value(f"zext i1 {above} to i32")
+    toward_zero = text.value(f"sub i32 {code}, {less}")
+    odd = text.value(f"or i32 {toward_zero}, 1")
+    inexact = text.value(f"fcmp one double {again}, {x}")
+    chosen = text.value(f"select i1 {inexact}, i32 {odd}, i32 {code}")
+    return text.value(f"bitcast i32 {chosen} to float")
+
+
+def _to_bf16(text: Writer, x: str) -> str:
+    """A float as a bfloat, to nearest even: the increment is added to the code; NaN becomes canonical."""
+    code = text.value(f"bitcast float {x} to i32")
+    kept = text.value(f"lshr i32 {code}, 16")
+    even = text.value(f"and i32 {kept}, 1")
+    half = text.value(f"add i32 {even}, 32767")
+    rounded = text.value(f"add i32 {code}, {half}")
+    high = text.value(f"lshr i32 {rounded}, 16")
+    is_nan = text.value(f"fcmp uno float {x}, {x}")
+    chosen = text.value(f"select i1 {is_nan}, i32 32704, i32 {high}")
+    short = text.value(f"trunc i32 {chosen} to i16")
+    return text.value(f"bitcast i16 {short} to bfloat")
+
+
+@operation("llvm.sitofp", clauses=CLAUSES)
+class SIToFP(Cast):
+    """The nearest float to an integer."""
+
+    sources, targets = CONVERTIBLE_INTEGERS, WIDE
+
+
+@operation("llvm.uitofp", clauses=CLAUSES)
+class UIToFP(Cast):
+    """A bool as 1 or 0."""
+
+    sources, targets = ("bool",), WIDE
+
+
+@operation("llvm.intr.fptosi.sat", clauses=CLAUSES)
+class FPToSISat(Cast):
+    """A float truncated toward zero; what is too large becomes the largest, NaN 0."""
+
+    sources, targets = WIDE, CONVERTIBLE_INTEGERS
+
+    def emit(self, text: Writer, x: str) -> str:
+        """A call of `llvm.fptosi.sat.i32.f32` and its like."""
+        result = text.type(Scalar(self.to))
+        name = f"llvm.fptosi.sat.{result}.{SUFFIXES[self.x.dtype.name]}"
+        return text.call(result, name, f"{text.type(self.x)} {x}")
+
+
+@operation("llvm.sext", clauses=CLAUSES)
+class SExt(Cast):
+    """The same integer in more bits."""
+
+    sources, targets = CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS
+
+    def check(self, given: int, made: int) -> None:
+        """More bits."""
+        _require_growth(given, made, grows=True)
+
+
+@operation("llvm.zext", clauses=CLAUSES)
+class ZExt(Cast):
+    """A bool as 1 or 0."""
+
+    sources, targets = ("bool",), CONVERTIBLE_INTEGERS
+
+
+@operation("llvm.trunc", clauses=CLAUSES)
+class Trunc(Cast):
+    """The low bits of an integer."""
+
+    sources, targets = CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS
+
+    def check(self, given: int, made: int) -> None:
+        """Fewer bits."""
+        _require_growth(given, made, grows=False)
+
+
+# Calls of the functions of the canon: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).
+#
+# Machines approximate such functions differently, so kernels call a library by these names; the reference's numerics
+# implements it (AMB-LANG-222). Floats of 16 bits and fp8 are passed in their own dtype.
+
+
+MODES: tuple[Overflow, ...] = ("saturate", "nonfinite")
+PREFIX = "tss_"
+"""Of every symbol of ours (LANG-16-01)."""
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A function of the library."""
+
+    operands: tuple[DType, ...]
+    result: DType
+    compute: Callable[..., Array]
+
+
+def symbol(function: str, held: DType) -> str:
+    """The name of a function for a dtype: `tss_exp_f32`."""
+    return f"{PREFIX}{function}_{SUFFIXES[held.name]}"
+
+
+def conversion_symbol(source: DType, to: DType, overflow: str = "saturate") -> str:
+    """The name of a conversion: `tss_f32_to_e4m3`; the other overflow mode is named."""
+    mode = "" if overflow == "saturate" or to.bits != 8 else f"_{overflow}"
+    return f"{PREFIX}{SUFFIXES[source.name]}_to_{SUFFIXES[to.name]}{mode}"
+
+
+def _functions() -> Iterator[tuple[str, Callee]]:
+    floats = [DTYPES[name] for name in ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")]
+    known: dict[str, Callable[..., Array]] = {name: partial(elementary.apply, name) for name in elementary.FUNCTIONS}
+    known |= {"sigmoid": activations.sigmoid, "silu": activations.silu, "gelu": activations.gelu}
+    known["gelu_tanh"] = partial(activations.gelu, approximate="tanh")
+    for name, compute in known.items():
+        for held in floats:
+            yield symbol(name, held), Callee((held,) * (2 if name == "pow" else 1), held, compute)
+
+
+def _conversions() -> Iterator[tuple[str, Callee]]:
+    small = [DTYPES[name] for name in ("fp8_e4m3", "fp8_e5m2")]
+    for source in (DTYPES[name] for name in ("fp64", "fp32")):
+        for to in small:
+            for mode in MODES:
+                yield conversion_symbol(source, to, mode), Callee((source,), to, partial(cast, dtype=to, overflow=mode))
+    for source in small:
+        wide = DTYPES["fp32"]
+        yield conversion_symbol(source, wide), Callee((source,), wide, partial(cast, dtype=wide))
+    long = DTYPES["int64"]
+    for to in (DTYPES["fp16"], DTYPES["bf16"], *small):
+        for mode in MODES[: 2 if to.bits == 8 else 1]:
+            yield conversion_symbol(long, to, mode), Callee((long,), to, partial(cast, dtype=to, overflow=mode))
+
+
+CALLEES: dict[str, Callee] = {**dict(_functions()), **dict(_conversions())}
+"""Every function of the library by its symbol. tf32 is fp32 here."""
+
+
+@operation("llvm.call", clauses=("LANG-08-01", "LANG-10-11"))
+class Call(TargetOperation):
+    """A function of the library."""
+
+    arguments: Operands[Scalar]
+    callee: Attribute[str]
+    returns: Hidden[DType]
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The dtype is that of the result."""
+        return {"returns": scalar_shown(cls.name, shown).dtype}
+
+    def infer(self) -> Scalar:
+        """The function's result type; checks the operands against its declaration."""
+        require(
+            self.callee in CALLEES,
+            "types",
+            f"there is no function @{self.callee}",
+            "a function of the library",
+            "LANG-08-01",
+            did_you_mean(self.callee, CALLEES),
+        )
+        callee = CALLEES[self.callee]
+        given = tuple(type_.dtype.storage for type_ in self.arguments)
+        require(
+            given == callee.operands and self.returns.storage == callee.result,
+            "types",
+            f"@{self.callee} is given ({', '.join(map(str, given))}) for {self.returns}",
+            f"({', '.join(map(str, callee.operands))}) -> {callee.result}",
+            "LANG-11-01",
+        )
+        return Scalar(self.returns)
+
+    def run(self, block: BlockState, *arguments: Array) -> Array:
+        """The function by the canon."""
+        plain = (Array(each.dtype.storage, each.values) for each in arguments)
+        return Array(self.returns, CALLEES[self.callee].compute(*plain).values)
+
+    def emit(self, text: Writer, *arguments: str) -> str:
+        """A call; on a host floats of 16 bits are passed as integers, whose convention is the same everywhere."""
+        callee = CALLEES[self.callee]
+        if not text.entry.is_host:
+            passed = [f"{NAMES[held.name]} {each}" for held, each in zip(callee.operands, arguments, strict=True)]
+            return text.call(NAMES[callee.result.name], self.callee, *passed)
+        passed = [_as_passed(text, held, each) for held, each in zip(callee.operands, arguments, strict=True)]
+        result = text.call(passed_type(callee.result), self.callee, *passed)
+        if callee.result.bits != 16:
+            return result
+        return text.value(f"bitcast i16 {result} to {NAMES[callee.result.name]}")
+
+
+def passed_type(held: DType) -> str:
+    """The LLVM type in which a value of a dtype is passed to a function on a host."""
+    return "i16" if held.bits == 16 else NAMES[held.name]
+
+
+def _as_passed(text: Writer, held: DType, value: str) -> str:
+    if held.bits == 16 and held.kind == "float":
+        return f"i16 {text.value(f'bitcast {NAMES[held.name]} {value} to i16')}"
+    return f"{NAMES[held.name]} {value}"

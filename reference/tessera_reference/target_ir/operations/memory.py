@@ -1,0 +1,448 @@
+"""Pointers, memory, vectors and control flow at the Target level (spec sections 8.1, 8.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation, require
+from ...ir.types import Memref, Pointer, Scalar, Vector
+from ...kernel_machine.block import BlockState
+from ...kernel_machine.storage import KernelFault, Misaligned, Offsets, Storage
+from ...numerics.array import Array
+from ...numerics.formats import DType
+from ...tile.operations import For as TileFor
+from ...tile.operations import If as TileIf
+from ..operation import CLAUSES, TargetOperation, Writer, held_shown, in_memory, require_dtype, require_type
+
+# Pointers of lanes, and what is read and written there (section 8.3; LANG-08.1-02, AMB-LANG-35).
+#
+# A pointer is a memory and an offset in bytes for each lane; that of a parameter is the memory itself. Memory is
+# typed: an access is of the dtype that the memory holds, of one element or of several side by side, which then begin
+# at a multiple of their bytes, at most 16. Complex numbers are accessed whole, as themselves or as the parts of each,
+# two floats side by side (AMB-LANG-221).
+
+
+@dataclass(frozen=True, eq=False)
+class Address:
+    """Where each lane points to: all into one memory, each at an offset in bytes."""
+
+    memory: Storage
+    bytes: Offsets
+
+    def merged(self, condition: npt.NDArray[np.bool_], other: Pointers) -> Address:
+        """For each lane this one where the condition holds, else the other. Raises `OtherMemory`."""
+        there = pointing(other, self.bytes.size)
+        if there.memory is not self.memory:
+            raise OtherMemory(self.memory.name, there.memory.name)
+        return Address(self.memory, np.where(condition, self.bytes, there.bytes))
+
+
+Pointers: TypeAlias = Storage | Address
+"""A pointer in each lane."""
+
+
+def pointing(pointers: Pointers, lanes: int) -> Address:
+    """The address of each lane; a memory is its own beginning."""
+    return Address(pointers, np.zeros(lanes, np.int64)) if isinstance(pointers, Storage) else pointers
+
+
+def moved(block: BlockState, pointers: Pointers, by: Offsets) -> Address:
+    """The pointers moved by some bytes."""
+    if isinstance(pointers, Storage):
+        return Address(pointers, by)
+    return Address(pointers.memory, pointers.bytes + by)
+
+
+class OtherMemory(KernelFault):
+    """One pointer is to be into two memories."""
+
+    requirement = "pointers into one memory"
+    clause = "LANG-08.3-01"
+
+    def __init__(self, memory: str, other: str) -> None:
+        super().__init__(memory, other)
+        self.memory, self.other = memory, other
+
+    def __str__(self) -> str:
+        return f"a pointer into {self.memory} in some lanes and into {self.other} in others"
+
+
+class OtherDType(KernelFault):
+    """An access of `accessed` to `memory`, which holds another dtype."""
+
+    requirement = "accesses of the dtype that the memory holds"
+    clause = "LANG-11-01"
+
+    def __init__(self, memory: str, held: DType, accessed: DType) -> None:
+        super().__init__(memory, held, accessed)
+        self.memory, self.held, self.accessed = memory, held, accessed
+
+    def __str__(self) -> str:
+        return f"{self.memory} holds {self.held} and is accessed as {self.accessed}"
+
+
+def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Storage, Offsets]:
+    """The memory, and the offset in elements to which each lane points. Raises `Misaligned`, `alignment` in bytes."""
+    address = pointing(pointers, block.lanes)
+    memory, size = address.memory, address.memory.dtype.storage_bytes
+    offsets = np.asarray(address.bytes // size)
+    odd = (block.of_active(address.bytes) % max(size, alignment)).nonzero()[0]
+    if odd.size:
+        lane = int(block.active[odd[0]])
+        where = memory.address(int(offsets[lane]))
+        raise Misaligned(block.thread(lane), where, int(address.bytes[lane]), max(size, alignment))
+    return memory, offsets
+
+
+def load(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> npt.NDArray[Any]:
+    """What each active lane reads: [lanes, count]. Raises `KernelFault`."""
+    return np.ascontiguousarray(block.load(*_places(block, pointers, dtype, count))).view(dtype.carrier)
+
+
+def store(block: BlockState, pointers: Pointers, values: Array) -> None:
+    """What each active lane writes: `values` is [lanes] or [lanes, count]. Raises `KernelFault`."""
+    rows = np.ascontiguousarray(values.values.reshape(block.lanes, -1))
+    memory, places = _places(block, pointers, values.dtype, rows.shape[1])
+    block.store(memory, places, rows.view(memory.dtype.carrier))
+
+
+def require_stored_dtype(memory: Storage, dtype: DType) -> None:
+    """Raise `OtherDType` unless the memory holds this dtype; tf32 is fp32 there."""
+    if dtype.storage != memory.dtype.storage:
+        raise OtherDType(memory.name, memory.dtype, dtype)
+
+
+def _places(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> tuple[Storage, Offsets]:
+    """The elements that each lane accesses, [lanes, count]."""
+    size = count * dtype.storage_bytes
+    memory, begin = elements(block, pointers, min(16, size & -size))
+    if memory.dtype.kind == "complex" and dtype.storage == memory.dtype.component and count % 2 == 0:
+        count //= 2
+    else:
+        require_stored_dtype(memory, dtype)
+    block.require_within(memory, begin, count)
+    return memory, np.asarray(begin[:, None] + np.arange(count))
+
+
+# Pointers and memory: address arithmetic, load, store, and the shared memory of a block (sections 8.1, 8.3).
+#
+# Address spaces are those of LLVM for both vendors: 1 global, 3 shared (RT-09-02 to RT-09-05, AMB-LANG-35).
+
+
+GLOBAL, SHARED = 1, 3
+SPACES = (0, 1, 3, 4, 5)
+"""Every address space (RT-09-01 to RT-09-05)."""
+
+
+def require_space(pointer: Pointer, spaces: tuple[int, ...], name: str = "pointer") -> None:
+    """Refuse a pointer into another address space."""
+    if pointer.space not in spaces:
+        wanted = f"address space {' or '.join(map(str, spaces))}"
+        raise Refusal("types", f"the {name} is {pointer}", wanted, "LANG-08.3-01", "")
+
+
+@operation("llvm.mlir.addressof", clauses=(*CLAUSES, "LANG-08.1-05"))
+class AddressOf(TargetOperation):
+    """The beginning of a piece of the block's shared memory, which this names and declares."""
+
+    global_name: Attribute[str]
+    elements: Attribute[int]
+    elem_type: Attribute[DType]
+    alignment: Attribute[int] = 16
+
+    effects = frozenset({"memory"})
+
+    def infer(self) -> Pointer:
+        """A pointer to shared memory."""
+        require(self.elements >= 1, "shapes", f"{self.elements} elements", "at least 1", "LANG-08.1-05")
+        require(
+            self.alignment >= 1 and self.alignment & (self.alignment - 1) == 0,
+            "tile",
+            f"an alignment of {self.alignment}",
+            "a power of two",
+            "LANG-16-05",
+        )
+        return Pointer(SHARED)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.elements * self.elem_type.storage_bytes
+
+    def run(self, block: BlockState) -> Pointers:
+        """Fresh memory of the block."""
+        return block.allocate(Memref((self.elements,), self.elem_type, "shared"))
+
+    def emit(self, text: Writer) -> str:
+        """A global in address space 3: on NVIDIA shared, on AMD the LDS."""
+        name = f"@{text.kernel}.{self.global_name}"
+        array = f"[{self.elements} x {in_memory(self.elem_type)}]"
+        text.globals[f"{name} = internal addrspace(3) global {array} poison, align {self.alignment}"] = None
+        return name
+
+
+@operation("llvm.getelementptr", clauses=CLAUSES)
+class GetElementPtr(TargetOperation):
+    """The address so many elements on."""
+
+    base: Operand[Pointer]
+    index: Operand[Scalar]
+    elem_type: Attribute[DType]
+
+    def infer(self) -> Pointer:
+        """A pointer into the same memory."""
+        require_dtype(self.index.dtype, ("int32", "int64"), "index")
+        return self.base
+
+    def run(self, block: BlockState, base: Pointers, index: Array) -> Pointers:
+        """The address of each lane."""
+        return moved(block, base, index.values.astype(np.int64) * self.elem_type.storage_bytes)
+
+    def emit(self, text: Writer, base: str, index: str) -> str:
+        """The instruction; a narrow index is signed."""
+        pointer, held = text.type(self.base), text.type(self.index)
+        return text.value(f"getelementptr {in_memory(self.elem_type)}, {pointer} {base}, {held} {index}")
+
+
+@operation("llvm.load", clauses=(*CLAUSES, "LANG-08.3-01"))
+class Load(TargetOperation):
+    """The element there, or several of them as a vector."""
+
+    address: Operand[Pointer]
+    returns: Hidden[Scalar | Vector]
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The type is that of the result."""
+        return {"returns": held_shown(cls.name, shown)}
+
+    def infer(self) -> Scalar | Vector:
+        """What is stated."""
+        require_space(self.address, (GLOBAL, SHARED))
+        return self.returns
+
+    def run(self, block: BlockState, address: Pointers) -> Array:
+        """Read."""
+        count = self.returns.extent if isinstance(self.returns, Vector) else 1
+        values = load(block, address, self.returns.dtype, count)
+        return Array(self.returns.dtype, values if isinstance(self.returns, Vector) else values[:, 0])
+
+    def emit(self, text: Writer, address: str) -> str:
+        """The instruction; a bool is a byte in memory."""
+        pointer, held = text.type(self.address), self.returns
+        if held.dtype.kind == "bool" and isinstance(held, Scalar):
+            byte = text.value(f"load i8, {pointer} {address}, align 1")
+            return text.value(f"icmp ne i8 {byte}, 0")
+        return text.value(f"load {text.type(held)}, {pointer} {address}, align {alignment_of(held)}")
+
+
+@operation("llvm.store", clauses=(*CLAUSES, "LANG-08.3-01"))
+class Store(TargetOperation):
+    """Writes the element there, or a vector of them."""
+
+    value: Operand[Scalar | Vector]
+    address: Operand[Pointer]
+
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        require_space(self.address, (GLOBAL, SHARED))
+        return ()
+
+    def run(self, block: BlockState, value: Array, address: Pointers) -> tuple[()]:
+        """Write."""
+        store(block, address, value)
+        return ()
+
+    def emit(self, text: Writer, value: str, address: str) -> tuple[()]:
+        """The instruction; a bool is a byte in memory."""
+        pointer, held = text.type(self.address), text.type(self.value)
+        if held == "i1":
+            value, held = text.value(f"zext i1 {value} to i8"), "i8"
+        text.do(f"store {held} {value}, {pointer} {address}, align {alignment_of(self.value)}")
+        return ()
+
+
+def alignment_of(held: Scalar | Vector) -> int:
+    """The bytes at whose multiples a value lies: its own, of a vector at most 16."""
+    size = held.dtype.storage_bytes * (held.extent if isinstance(held, Vector) else 1)
+    return min(16, size & -size)
+
+
+# Vectors that one lane holds: the registers of a fragment (LANG-08.2-05).
+
+
+def _require_position(position: int, vector: Vector) -> None:
+    require(
+        0 <= position < vector.extent,
+        "shapes",
+        f"position {position} of {vector}",
+        f"a position from 0 to {vector.extent - 1}",
+        "LANG-11-03",
+    )
+
+
+@operation("llvm.mlir.zero", clauses=CLAUSES)
+class Zero(TargetOperation):
+    """Zeros: +0 in every element."""
+
+    returns: Hidden[Vector]
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The type is that of the result."""
+        return {"returns": held_shown(cls.name, shown)}
+
+    def infer(self) -> Vector:
+        """The vector."""
+        require(isinstance(self.returns, Vector), "types", f"makes {self.returns}", "a vector", "LANG-11-01")
+        return self.returns
+
+    def run(self, block: BlockState) -> Array:
+        """Zeros for each lane."""
+        return Array(self.returns.dtype, np.zeros((block.lanes, self.returns.extent), self.returns.dtype.carrier))
+
+    def emit(self, text: Writer) -> str:
+        """Written where it is used."""
+        return "zeroinitializer"
+
+
+@operation("llvm.insertelement", clauses=CLAUSES)
+class InsertElement(TargetOperation):
+    """The vector with another element at one position."""
+
+    vector: Operand[Vector]
+    value: Operand[Scalar]
+    position: Attribute[int]
+
+    def infer(self) -> Vector:
+        """The vector's type."""
+        _require_position(self.position, self.vector)
+        require_type(self.value, Scalar(self.vector.dtype), "the value")
+        return self.vector
+
+    def run(self, block: BlockState, vector: Array, value: Array) -> Array:
+        """A copy that differs at the position."""
+        values = np.array(vector.values)
+        values[:, self.position] = value.values
+        return Array(vector.dtype, values)
+
+    def emit(self, text: Writer, vector: str, value: str) -> str:
+        """The instruction."""
+        held, element = text.type(self.vector), text.type(self.value)
+        return text.value(f"insertelement {held} {vector}, {element} {value}, i32 {self.position}")
+
+
+@operation("llvm.extractelement", clauses=CLAUSES)
+class ExtractElement(TargetOperation):
+    """The element at one position."""
+
+    vector: Operand[Vector]
+    position: Attribute[int]
+
+    def infer(self) -> Scalar:
+        """The element."""
+        _require_position(self.position, self.vector)
+        return Scalar(self.vector.dtype)
+
+    def run(self, block: BlockState, vector: Array) -> Array:
+        """The element of each lane."""
+        return Array(vector.dtype, vector.values[:, self.position])
+
+    def emit(self, text: Writer, vector: str) -> str:
+        """The instruction."""
+        return text.value(f"extractelement {text.type(self.vector)} {vector}, i32 {self.position}")
+
+
+@operation("llvm.shufflevector", clauses=CLAUSES)
+class ShuffleVector(TargetOperation):
+    """The elements at the positions of `mask`, in that order."""
+
+    vector: Operand[Vector]
+    mask: Attribute[tuple[int, ...]]
+
+    def infer(self) -> Vector:
+        """As many elements as the mask has positions."""
+        require(bool(self.mask), "shapes", "the mask is empty", "at least one position", "LANG-11-03")
+        for position in self.mask:
+            _require_position(position, self.vector)
+        return Vector(len(self.mask), self.vector.dtype)
+
+    def run(self, block: BlockState, vector: Array) -> Array:
+        """The elements of each lane."""
+        return Array(vector.dtype, vector.values[:, list(self.mask)])
+
+    def emit(self, text: Writer, vector: str) -> str:
+        """The instruction, whose second vector is unused."""
+        held = text.type(self.vector)
+        mask = ", ".join(f"i32 {position}" for position in self.mask)
+        return text.value(f"shufflevector {held} {vector}, {held} poison, <{len(self.mask)} x i32> <{mask}>")
+
+
+# Control flow of a kernel in MLIR's scf dialect: it executes as that of Tile IR, and becomes blocks and phis.
+
+
+_CLAUSES = ("LANG-08-01", "LANG-01-06")
+
+
+@operation("scf.for", clauses=_CLAUSES)
+class For(TileFor, TargetOperation):
+    """Counts from start to stop, excluded, by step, which may be negative."""
+
+    def emit(self, text: Writer, start: str, stop: str, step: str, *carried: str) -> tuple[str, ...]:
+        """A header that decides, a body, and an exit; the header's phis are the loop-carried values."""
+        head, body, leave = (text.fresh(f"{part}_") for part in ("head", "body", "leave"))
+        before = text.label
+        text.do(f"br label %{head}")
+        text.start(head)
+        index = f"%v{text.fresh()}"
+        here = tuple(f"%v{text.fresh()}" for _ in carried)
+        phis = [text.later() for _ in (index, *here)]
+        goes_on = _goes_on(text, index, stop, step)
+        text.do(f"br i1 {goes_on}, label %{body}, label %{leave}")
+        text.start(body)
+        yielded = text.region(0, index, *here)
+        following = text.value(f"add i32 {index}, {step}")
+        types = ("i32", *(text.type(type_) for type_ in self.carried))
+        incoming = zip((start, *carried), (following, *yielded), strict=True)
+        for line, name, type_, (first, next_) in zip(phis, (index, *here), types, incoming, strict=True):
+            text.fill(line, f"{name} = phi {type_} [ {first}, %{before} ], [ {next_}, %{text.label} ]")
+        text.do(f"br label %{head}")
+        text.start(leave)
+        return here
+
+
+def _goes_on(text: Writer, index: str, stop: str, step: str) -> str:
+    """Whether the index is before the end, in the direction of the step."""
+    if not step.startswith("%"):
+        return text.value(f"icmp {'slt' if int(step) > 0 else 'sgt'} i32 {index}, {stop}")
+    below, above = (text.value(f"icmp {predicate} i32 {index}, {stop}") for predicate in ("slt", "sgt"))
+    rises = text.value(f"icmp sgt i32 {step}, 0")
+    return text.value(f"select i1 {rises}, i1 {below}, i1 {above}")
+
+
+@operation("scf.if", clauses=_CLAUSES)
+class If(TileIf, TargetOperation):
+    """Runs one of two regions; what it yields is the result."""
+
+    def emit(self, text: Writer, condition: str) -> tuple[str, ...]:
+        """A branch, two blocks, and phis in the block that joins them."""
+        then, otherwise, join = (text.fresh(f"{part}_") for part in ("then", "else", "join"))
+        text.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+        ends = []
+        for index, label in enumerate((then, otherwise)):
+            text.start(label)
+            yielded = text.region(index)
+            ends.append((yielded, text.label))
+            text.do(f"br label %{join}")
+        text.start(join)
+        (first, from_first), (second, from_second) = ends
+        return tuple(
+            text.value(f"phi {text.type(type_)} [ {a}, %{from_first} ], [ {b}, %{from_second} ]")
+            for type_, a, b in zip(self.returns, first, second, strict=True)
+        )

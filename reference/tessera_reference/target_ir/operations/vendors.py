@@ -1,0 +1,736 @@
+"""The vendors' instructions (LANG-08.2-05 to -12).
+
+Special registers, barriers, copies, shuffles and matrix instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ...ir.types import Pointer, Scalar, Vector
+from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged
+from ...numerics.array import Array
+from ...numerics.formats import DTYPES, DType
+from ...numerics.matmul import matmul
+from ...tile.operations import AXES, SIZES, BlockBarrier, GroupCommit
+from ..operation import NAMES, SUFFIXES, TargetOperation, Writer, held_shown, require_dtype, require_type
+from .memory import GLOBAL, SHARED, Load, Pointers, Store, elements, require_space, require_stored_dtype
+from .memory import require_stored_dtype as require_held
+
+# Where a thread is, in the special registers of each vendor (sections 8.1, 8.2; AMB-LANG-220).
+#
+# NVVM reads special registers of PTX. ROCDL reads the ids; the extents of the block are known when a kernel is
+# compiled, and those of the grid come as hidden parameters.
+
+
+_CLAUSES = ("LANG-08.1-07", "LANG-08.1-08")
+
+
+class Register(TargetOperation):
+    """An int32 that says where a thread is."""
+
+    quantity: ClassVar[str]
+    axis: ClassVar[int]
+
+    def infer(self) -> Scalar:
+        """An int32."""
+        return INDEX_TYPE
+
+    def run(self, block: BlockState) -> Array:
+        """The same as the operation of Tile IR."""
+        if self.quantity == "thread":
+            return block.threads[self.axis]
+        numbers = {"block": block.position, "block_dim": block.extents, "grid_dim": block.grid}
+        return block.uniform(numbers[self.quantity][self.axis])
+
+    def emit(self, text: Writer) -> str:
+        """The intrinsic; where there is none, a hidden parameter or a constant of the compiled kernel."""
+        hidden = f"{self.quantity}_{AXES[self.axis]}"
+        if not text.entry.is_host and self.name in INTRINSICS:
+            return text.call("i32", INTRINSICS[self.name])
+        return text.entry.hidden.get(hidden, str(text.entry.block[self.axis]))
+
+
+NVIDIA = {"thread": "tid", "block": "ctaid", "block_dim": "ntid", "grid_dim": "nctaid"}
+AMD = {"thread": "workitem.id", "block": "workgroup.id", "block_dim": "workgroup.dim", "grid_dim": "grid.dim"}
+
+
+def _names() -> Iterator[tuple[str, str, str, int]]:
+    for axis, letter in enumerate(AXES):
+        for quantity, register in NVIDIA.items():
+            yield f"nvvm.read.ptx.sreg.{register}.{letter}", "nvidia", quantity, axis
+        for quantity, register in AMD.items():
+            yield f"rocdl.{register}.{letter}", "amd", quantity, axis
+
+
+def _declared_register(name: str, vendor: str, quantity: str, axis: int) -> type[Register]:
+    namespace: dict[str, Any] = {
+        "__doc__": f"The {quantity.replace('_', ' ')} along {AXES[axis]}.",
+        "__module__": __name__,
+        "vendor": vendor,
+        "quantity": quantity,
+        "axis": axis,
+    }
+    declare: Callable[[type[Register]], type[Register]] = operation(name, clauses=_CLAUSES)
+    return declare(type(f"{vendor.title()}{quantity.title()}{AXES[axis].upper()}", (Register,), namespace))
+
+
+REGISTERS: dict[tuple[str, str, int], type[Register]] = {
+    (vendor, quantity, axis): _declared_register(name, vendor, quantity, axis)
+    for name, vendor, quantity, axis in _names()
+}
+"""The operation for a vendor, a quantity and an axis."""
+
+INTRINSICS = {
+    **{made.name: f"llvm.{made.name}" for made in REGISTERS.values() if made.vendor == "nvidia"},
+    **{
+        made.name: f"llvm.amdgcn.{made.name.removeprefix('rocdl.')}"
+        for made in REGISTERS.values()
+        if made.vendor == "amd" and made.quantity in ("thread", "block")
+    },
+}
+"""What each is called in LLVM; the extents have no intrinsic on AMD."""
+
+# Which lane holds which element of a matrix instruction's operands, for both vendors (LANG-08.2-05, LANG-08.2-10).
+#
+# NVIDIA: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions", the sections "Matrix Fragments for mma.m8n8k4
+# with .f64", "... mma.m8n8k16", "... mma.m16n8k4", "... k8", "... k16 with floating point type", "... k16 with
+# integer type" and "... k32"; and "Warp-level matrix load instruction: ldmatrix". AMD: "AMD matrix instruction
+# calculator", the layouts of v_mfma_*, which the instruction set documents of MI200 and MI300 draw as tables. A
+# `Spread` says for each lane and each element that it holds, in the order of its registers, which row and column it
+# is. Lanes count in runs: `quotient` is the number of the run that a lane is in, `remainder` its place there.
+
+
+Role: TypeAlias = Literal["a", "b", "c"]
+Indices: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Along:
+    """A coordinate: so many times the quotient or remainder of the lane, and for each element a number besides."""
+
+    factor: int
+    of: Literal["quotient", "remainder"]
+    offsets: tuple[int, ...]
+
+    def of_lanes(self, lanes: int, width: int) -> Indices:
+        """The coordinate for each lane and element."""
+        lane = np.arange(lanes)[:, None]
+        part = lane // width if self.of == "quotient" else lane % width
+        return np.asarray(self.factor * part + np.asarray(self.offsets)[None, :])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the elements are that each lane holds of a matrix of this shape; lanes count in runs of `width`."""
+
+    shape: tuple[int, int]
+    lanes: int
+    width: int
+    row: Along
+    column: Along
+
+    @property
+    def held(self) -> int:
+        """Elements in each lane."""
+        return len(self.row.offsets)
+
+    @cached_property
+    def rows(self) -> Indices:
+        """The row of each element, [lanes, elements]."""
+        return self.row.of_lanes(self.lanes, self.width)
+
+    @cached_property
+    def columns(self) -> Indices:
+        """The column of each element, [lanes, elements]."""
+        return self.column.of_lanes(self.lanes, self.width)
+
+    def transposed(self) -> Spread:
+        """The same lanes and elements for the transposed matrix."""
+        return Spread(self.shape[::-1], self.lanes, self.width, self.column, self.row)
+
+    def gathered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The matrices [warps, rows, columns] of which the lanes hold `values`, [lanes of the block, elements]."""
+        by_warp = values.reshape(-1, self.lanes, self.held)
+        matrices = np.empty((by_warp.shape[0], *self.shape), values.dtype)
+        matrices[:, self.rows, self.columns] = by_warp
+        return matrices
+
+    def scattered(self, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What each lane of the block holds of matrices [warps, rows, columns]."""
+        return np.asarray(matrices[:, self.rows, self.columns].reshape(-1, self.held))
+
+
+@cache
+def nvidia(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
+    """How mma.sync spreads an operand over 32 lanes, which count in groups of four.
+
+    A register holds as many elements of a row of A, or of a column of B, as fit into 32 bits; an fp64 takes two. An
+    accumulator holds pairs. Registers cover blocks of 8 rows first, then go on along k.
+    """
+    if role == "c":
+        every = range(2 * m // 8)
+        row = Along(1, "quotient", tuple(8 * (each // 2) for each in every))
+        return Spread((m, n), 32, 4, row, Along(2, "remainder", tuple(each % 2 for each in every)))
+    packed = max(1, 4 // dtype.storage_bytes)
+    blocks = m // 8 if role == "a" else 1
+    every = range(blocks * k // 4)
+    across = Along(1, "quotient", tuple(8 * (each // packed % blocks) for each in every))
+    steps = tuple(each % packed + 4 * packed * (each // packed // blocks) for each in every)
+    along = Along(packed, "remainder", steps)
+    return Spread((m, k), 32, 4, across, along) if role == "a" else Spread((k, n), 32, 4, along, across)
+
+
+@cache
+def nvidia_swapped(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
+    """How mma.sync spreads the transposed problem, B as A and A as B: for shapes whose m is less than its n."""
+    swapped: dict[Role, Role] = {"a": "b", "b": "a", "c": "c"}
+    return nvidia(swapped[role], n, m, k, dtype).transposed()
+
+
+@cache
+def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
+    """How v_mfma spreads an operand over 64 lanes: a lane holds a row of A, or a column of B, and a stretch of k.
+
+    An accumulator's lane holds one column; its rows come in fours, of fp64 singly, which the lanes take in turn.
+    """
+    if role == "c":
+        turns, run = 64 // n, 1 if dtype.name == "fp64" else 4
+        steps = tuple(run * turns * (each // run) + each % run for each in range(m * n // 64))
+        line = Along(1, "remainder", (0,) * len(steps))
+        return Spread((m, n), 64, n, Along(run, "quotient", steps), line)
+    extent = m if role == "a" else n
+    held = k * extent // 64
+    line, along = Along(1, "remainder", (0,) * held), Along(held, "quotient", tuple(range(held)))
+    return Spread((m, k), 64, m, line, along) if role == "a" else Spread((k, n), 64, n, along, line)
+
+
+@cache
+def ldmatrix(count: int, transpose: bool) -> tuple[Indices, Indices]:
+    """What `count` 8x8 matrices of 16-bit elements become: the lane whose row each element is of, and its place there.
+
+    Both are [32 lanes, 2 * count]. Lanes 8i to 8i+7 give the addresses of the rows of matrix i. A lane receives two
+    neighbours of a row of each matrix; transposed, two neighbours of a column.
+    """
+    lane, element = np.arange(32)[:, None], np.arange(2 * count)[None, :]
+    group, pair = lane // 4, 2 * (lane % 4) + element % 2
+    row, place = (pair, group) if transpose else (group, pair)
+    rows, places = np.broadcast_arrays(8 * (element // 2) + row, place)
+    return np.ascontiguousarray(rows), np.ascontiguousarray(places)
+
+
+# NVIDIA's instructions for threads that work together: barrier, asynchronous copies, shuffle (LANG-08.2-06 to -09).
+
+
+FULL = 0xFFFFFFFF
+"""A mask of all lanes of a warp."""
+
+
+@operation("nvvm.barrier0", clauses=("LANG-08.2-08", "LANG-08.3-02"))
+class Barrier(BlockBarrier, TargetOperation):
+    """`bar.sync 0`: synchronizes all threads of the block."""
+
+    vendor = "nvidia"
+
+    def emit(self, text: Writer) -> tuple[()]:
+        """The intrinsic."""
+        text.call("void", "llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
+        return ()
+
+
+@operation("nvvm.cp.async.shared.global", clauses=("LANG-08.2-07", "LANG-07.2-04"))
+class CopyAsync(TargetOperation):
+    """`cp.async`: each lane copies `size` bytes from global to shared memory."""
+
+    destination: Operand[Pointer]
+    source: Operand[Pointer]
+    size: Attribute[int]
+
+    vendor = "nvidia"
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        require_space(self.destination, (SHARED,), "destination")
+        require_space(self.source, (GLOBAL,), "source")
+        require(self.size in SIZES, "tile", f"it copies {self.size} bytes", "4, 8 or 16", "LANG-07.2-04")
+        return ()
+
+    def run(self, block: BlockState, destination: Pointers, source: Pointers) -> tuple[()]:
+        """Begin the copy."""
+        begin, end = elements(block, source, self.size), elements(block, destination, self.size)
+        require_stored_dtype(end[0], begin[0].dtype)
+        block.copy(*begin, *end, self.size)
+        return ()
+
+    def emit(self, text: Writer, destination: str, source: str) -> tuple[()]:
+        """The intrinsic; copies of 16 bytes may bypass the first-level cache."""
+        kind = "cg" if self.size == 16 else "ca"
+        name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.size}"
+        text.call("void", name, f"ptr addrspace(3) {destination}", f"ptr addrspace(1) {source}")
+        return ()
+
+
+@operation("nvvm.cp.async.commit.group", clauses=("LANG-08.2-07",))
+class CopyCommit(GroupCommit, TargetOperation):
+    """`cp.async.commit_group`: closes each thread's group of the copies that it has begun since its last commit."""
+
+    vendor = "nvidia"
+
+    def emit(self, text: Writer) -> tuple[()]:
+        """The intrinsic."""
+        text.call("void", "llvm.nvvm.cp.async.commit.group")
+        return ()
+
+
+@operation("nvvm.cp.async.wait.group", clauses=("LANG-08.2-07",))
+class CopyWait(TargetOperation):
+    """`cp.async.wait_group`: waits until at most `n` of the thread's newest groups are unfinished."""
+
+    n: Attribute[int]
+
+    vendor = "nvidia"
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        require(self.n >= 0, "types", f"n is {self.n}", "at least 0", "LANG-07.2-04")
+        return ()
+
+    def run(self, block: BlockState) -> tuple[()]:
+        """Finish the older groups."""
+        block.copies.wait(block, self.n)
+        return ()
+
+    def emit(self, text: Writer) -> tuple[()]:
+        """The intrinsic."""
+        text.call("void", "llvm.nvvm.cp.async.wait.group", f"i32 {self.n}")
+        return ()
+
+
+@operation("nvvm.shfl.sync.down", clauses=("LANG-08.2-09", "LANG-07.2-06"))
+class ShuffleDown(TargetOperation):
+    """`shfl.sync.down.b32`: lane i reads the value of lane i + delta, its own beyond the end of the warp."""
+
+    value: Operand[Scalar]
+    delta: Attribute[int]
+    mask: Attribute[int] = FULL
+
+    vendor = "nvidia"
+
+    def infer(self) -> Scalar:
+        """The operand's type."""
+        require(0 <= self.delta < 32, "types", f"delta is {self.delta}", "from 0 to 31", "LANG-07.2-06")
+        require(0 <= self.mask <= FULL, "types", f"the mask is {self.mask}", "32 bits", "LANG-07.2-06")
+        return self.value
+
+    def run(self, block: BlockState, value: Array) -> Array:
+        """Exchange."""
+        lane = block.every_lane % block.warp
+        sources = np.where(lane + self.delta < block.warp, lane + self.delta, lane)
+        return Array(value.dtype, exchanged(block, value.values, sources, self.mask))
+
+    def emit(self, text: Writer, value: str) -> str:
+        """The intrinsic, on each 32 bits of the value."""
+
+        def exchange(word: str) -> str:
+            arguments = (f"i32 {self.mask}", f"i32 {word}", f"i32 {self.delta}", "i32 31")
+            return text.call("i32", "llvm.nvvm.shfl.sync.down.i32", *arguments)
+
+        words = words_of(text, value, self.value)
+        return value_of(text, tuple(map(exchange, words)), self.value)
+
+
+def words_of(text: Writer, value: str, held: Scalar) -> tuple[str, ...]:
+    """A value as 32-bit words, the lowest first."""
+    type_, bits = NAMES[held.dtype.name], 1 if held.dtype.kind == "bool" else held.dtype.bits
+    whole = value if type_ == f"i{bits}" else text.value(f"bitcast {type_} {value} to i{bits}")
+    if bits == 64:
+        low = text.value(f"trunc i64 {whole} to i32")
+        high = text.value(f"lshr i64 {whole}, 32")
+        return low, text.value(f"trunc i64 {high} to i32")
+    return (whole,) if bits == 32 else (text.value(f"zext i{bits} {whole} to i32"),)
+
+
+def value_of(text: Writer, words: tuple[str, ...], held: Scalar) -> str:
+    """The value of which `words_of` made the words."""
+    type_, bits = NAMES[held.dtype.name], 1 if held.dtype.kind == "bool" else held.dtype.bits
+    whole = words[0]
+    if bits == 64:
+        low, high = (text.value(f"zext i32 {word} to i64") for word in words)
+        shifted = text.value(f"shl i64 {high}, 32")
+        whole = text.value(f"or i64 {low}, {shifted}")
+    elif bits < 32:
+        whole = text.value(f"trunc i32 {whole} to i{bits}")
+    return whole if type_ == f"i{bits}" else text.value(f"bitcast i{bits} {whole} to {type_}")
+
+
+# NVIDIA's matrix instructions: ldmatrix and mma.sync, by the layouts of `target.layouts` (LANG-08.2-05,
+# LANG-08.2-06).
+#
+# An mma executes by the canon, a left fold over ascending k in which each product and each sum is rounded in the
+# accumulator; how the hardware rounds within one instruction is not specified (AMB-LANG-223).
+
+
+SHAPES: dict[str, tuple[tuple[int, int, int], ...]] = {
+    **dict.fromkeys(("fp16", "bf16"), ((16, 8, 16), (16, 8, 8))),
+    "tf32": ((16, 8, 8), (16, 8, 4)),
+    "fp64": ((8, 8, 4),),
+    "int8": ((16, 8, 32), (16, 8, 16), (8, 8, 16)),
+    **dict.fromkeys(("fp8_e4m3", "fp8_e5m2"), ((16, 8, 32),)),
+}
+"""The shapes of mma.sync that are used, the largest first."""
+
+
+@operation("nvvm.ldmatrix", clauses=("LANG-08.2-06", "LANG-07.3-01"))
+class LoadMatrix(TargetOperation):
+    """`ldmatrix`: `num` 8x8 matrices of 16-bit elements, of which lanes 8i to 8i+7 point to the rows of matrix i.
+
+    `layout` is `row`, or `col` for what PTX calls .trans.
+    """
+
+    address: Operand[Pointer]
+    returns: Hidden[Vector]
+    num: Attribute[int]
+    layout: Attribute[str] = "row"
+
+    vendor = "nvidia"
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The type is that of the result."""
+        return {"returns": held_shown(cls.name, shown)}
+
+    def infer(self) -> Vector:
+        """Two elements of each matrix."""
+        require_space(self.address, (SHARED,))
+        require(self.num in (1, 2, 4), "tile", f"{self.num} matrices", "1, 2 or 4", "LANG-08.2-06")
+        require(self.layout in ("row", "col"), "tile", f"layout {self.layout!r}", "row or col", "LANG-08.2-06")
+        require_dtype(self.returns.dtype, ("fp16", "bf16", "int16"), "element")
+        require_type(self.returns, Vector(2 * self.num, self.returns.dtype), "the result")
+        return self.returns
+
+    def run(self, block: BlockState, address: Pointers) -> Array:
+        """Read, each lane what it receives; the rows begin at multiples of 16 bytes."""
+        block.whole_warps(self.name)
+        memory, begins = elements(block, address, 1)
+        require_held(memory, self.returns.dtype)
+        lanes, places = ldmatrix(self.num, self.layout == "col")
+        giving = np.flatnonzero(block.every_lane % block.warp < 8 * self.num)
+        block.require_aligned(memory, begins[giving], 16, giving)
+        received = begins.reshape(-1, block.warp)[:, lanes]
+        block.require_within(memory, np.ascontiguousarray(received[:, :, 0]).reshape(-1), 8)
+        offsets = (received + places).reshape(block.lanes, -1)
+        return Array(self.returns.dtype, block.load(memory, offsets))
+
+    def emit(self, text: Writer, address: str) -> str:
+        """The intrinsic, whose 32-bit registers become the vector."""
+        trans = ".trans" if self.layout == "col" else ""
+        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{self.num}{trans}.b16.p3"
+        packed = "i32" if self.num == 1 else f"{{ {', '.join(['i32'] * self.num)} }}"
+        made = text.call(packed, name, f"ptr addrspace(3) {address}")
+        words = (made,) if self.num == 1 else tuple(_parts(text, packed, made, self.num))
+        return _vector(text, "i32", words, text.type(self.returns))
+
+
+@operation("nvvm.mma.sync", clauses=("LANG-08.2-05", "LANG-07.3-02", "LANG-11-10"))
+class MmaSync(TargetOperation):
+    """`mma.sync.aligned.mMnNkK.row.col`: A times B added to C, of which each lane holds its share."""
+
+    a: Operand[Vector]
+    b: Operand[Vector]
+    c: Operand[Vector]
+    m: Attribute[int]
+    n: Attribute[int]
+    k: Attribute[int]
+
+    vendor = "nvidia"
+
+    def infer(self) -> Vector:
+        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
+        held = self.a.dtype
+        shape = (self.m, self.n, self.k)
+        require(
+            shape in SHAPES.get(held.name, ()),
+            "tile",
+            f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {held}",
+            ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(held.name, ())) or "another dtype",
+            "LANG-11-10",
+        )
+        for role, given in (("a", self.a), ("b", self.b), ("c", self.c)):
+            wanted = held.accumulator if role == "c" else held
+            require_type(given, Vector(nvidia(role, *shape, held).held, wanted), role)
+        return self.c
+
+    def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
+        """All warps at once."""
+        block.whole_warps(self.name)
+        shape, held = (self.m, self.n, self.k), self.a.dtype
+        spread_c = nvidia("c", *shape, held)
+        product = matmul(
+            Array(held, nvidia("a", *shape, held).gathered(a.values)),
+            Array(held, nvidia("b", *shape, held).gathered(b.values)),
+            c.dtype,
+            addend=Array(c.dtype, spread_c.gathered(c.values)),
+            accumulator=c.dtype,
+        )
+        return Array(c.dtype, spread_c.scattered(product.values))
+
+    def emit(self, text: Writer, a: str, b: str, c: str) -> str:
+        """The intrinsic, on registers."""
+        operands = [*_registers(text, a, self.a), *_registers(text, b, self.b), *_elements(text, c, self.c)]
+        element = text.type(self.c).rpartition(" ")[2].rstrip(">")
+        packed = f"{{ {', '.join([element] * self.c.extent)} }}"
+        made = text.call(packed, _intrinsic(self.m, self.n, self.k, self.a.dtype, self.b.dtype), *operands)
+        return _vector(text, element, tuple(_parts(text, packed, made, self.c.extent)), text.type(self.c))
+
+
+def _intrinsic(m: int, n: int, k: int, a: DType, b: DType) -> str:
+    """The name of LLVM's intrinsic, which leaves out the types that the shape implies."""
+    kinds = {"fp16": "f32.f32", "bf16": "bf16", "tf32": "tf32", "fp64": "f64", "int8": "s8"}
+    kind = kinds.get(a.name, f"f32.{SUFFIXES[a.name]}.{SUFFIXES[b.name]}.f32")
+    return f"llvm.nvvm.mma.m{m}n{n}k{k}.row.col.{kind}"
+
+
+def _registers(text: Writer, value: str, held: Vector) -> list[str]:
+    """The operands of A or B: 32-bit registers, which for fp16 are pairs, or doubles."""
+    if held.dtype.name == "fp64":
+        return _elements(text, value, held)
+    count = held.extent * held.dtype.storage_bytes // 4
+    words = value
+    if held.dtype.name == "tf32":
+        words = _rounded_to_tf32(text, value, count)
+    elif count > 1:
+        words = text.value(f"bitcast {text.type(held)} {value} to <{count} x i32>")
+    else:
+        return _as_pairs(text, [text.value(f"bitcast {text.type(held)} {value} to i32")], held)
+    return _as_pairs(text, [text.value(f"extractelement <{count} x i32> {words}, i32 {i}") for i in range(count)], held)
+
+
+def _as_pairs(text: Writer, words: list[str], held: Vector) -> list[str]:
+    if held.dtype.name != "fp16":
+        return [f"i32 {word}" for word in words]
+    return [f"<2 x half> {text.value(f'bitcast i32 {word} to <2 x half>')}" for word in words]
+
+
+def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
+    """fp32 elements as codes of 10 fraction bits, to nearest even, as the canon has it; a NaN stays one."""
+    codes, bits = f"<{count} x i32>", f"<{count} x i32> splat (i32 "
+    code = text.value(f"bitcast <{count} x float> {value} to {codes}")
+    kept = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
+    even = text.value(f"and {codes} {kept}, {bits.partition('> ')[2]}1)")
+    half = text.value(f"add {codes} {even}, {bits.partition('> ')[2]}4095)")
+    rounded = text.value(f"add {codes} {code}, {half}")
+    cut = text.value(f"and {codes} {rounded}, {bits.partition('> ')[2]}-8192)")
+    is_nan = text.value(f"fcmp uno <{count} x float> {value}, {value}")
+    return text.value(f"select <{count} x i1> {is_nan}, {bits}2143289344), {codes} {cut}")
+
+
+def _elements(text: Writer, value: str, held: Vector) -> list[str]:
+    element = text.type(held).rpartition(" ")[2].rstrip(">")
+    type_ = text.type(held)
+    return [f"{element} {text.value(f'extractelement {type_} {value}, i32 {i}')}" for i in range(held.extent)]
+
+
+def _parts(text: Writer, packed: str, value: str, count: int) -> list[str]:
+    return [text.value(f"extractvalue {packed} {value}, {i}") for i in range(count)]
+
+
+def _vector(text: Writer, element: str, parts: tuple[str, ...], type_: str) -> str:
+    """Parts put together, as a vector of some type."""
+    packed = f"<{len(parts)} x {element}>"
+    made = "poison"
+    for i, part in enumerate(parts):
+        made = text.value(f"insertelement {packed} {made}, {element} {part}, i32 {i}")
+    return made if packed == type_ else text.value(f"bitcast {packed} {made} to {type_}")
+
+
+# AMD's instructions for threads that work together: barrier, LDS, permutations (LANG-08.2-11, -12).
+
+
+@operation("rocdl.barrier", clauses=("LANG-08-01", "LANG-08.3-02"))
+class RocdlBarrier(BlockBarrier, TargetOperation):
+    """`s_barrier` between fences: synchronizes all threads of the block."""
+
+    vendor = "amd"
+
+    def emit(self, text: Writer) -> tuple[()]:
+        """The barrier with a fence on either side, so that earlier writes are visible after it."""
+        text.do('fence syncscope("workgroup") release')
+        text.call("void", "llvm.amdgcn.s.barrier")
+        text.do('fence syncscope("workgroup") acquire')
+        return ()
+
+
+@operation("rocdl.ds_read", clauses=("LANG-08.2-11",))
+class DsRead(Load):
+    """A load from the LDS."""
+
+    vendor = "amd"
+
+    def infer(self) -> Scalar | Vector:
+        """What is stated."""
+        require_space(self.address, (SHARED,))
+        return self.returns
+
+
+@operation("rocdl.ds_write", clauses=("LANG-08.2-11",))
+class DsWrite(Store):
+    """A store to the LDS."""
+
+    vendor = "amd"
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        require_space(self.address, (SHARED,))
+        return ()
+
+
+@operation("rocdl.ds_bpermute", clauses=("LANG-08.2-12", "LANG-07.2-06"))
+class BPermute(TargetOperation):
+    """`ds_bpermute_b32`: each lane reads what the lane at byte address `index` holds, four bytes a lane."""
+
+    index: Operand[Scalar]
+    value: Operand[Scalar]
+
+    vendor = "amd"
+
+    def infer(self) -> Scalar:
+        """The value's type."""
+        require_type(self.index, INDEX_TYPE, "the index")
+        require(isinstance(self.value, Scalar), "types", f"moves {self.value}", "a scalar", "LANG-11-01")
+        return self.value
+
+    def run(self, block: BlockState, index: Array, value: Array) -> Array:
+        """Exchange; addresses wrap at the end of the warp."""
+        sources = np.asarray(index.values // 4 % block.warp, np.int64)
+        return Array(value.dtype, exchanged(block, value.values, sources))
+
+    def emit(self, text: Writer, index: str, value: str) -> str:
+        """The intrinsic, on each 32 bits of the value."""
+        words = words_of(text, value, self.value)
+        moved = [text.call("i32", "llvm.amdgcn.ds.bpermute", f"i32 {index}", f"i32 {word}") for word in words]
+        return value_of(text, tuple(moved), self.value)
+
+
+# AMD's matrix instructions: v_mfma of CDNA2 and CDNA3, by the layouts of `target.layouts` (LANG-08.2-10).
+#
+# They execute by the canon as mma.sync does (AMB-LANG-223). The fp8 formats of gfx942 are not those of OCP, so no
+# instruction here takes fp8 (AMB-LANG-224).
+
+
+_BOTH = ("gfx90a", "gfx942")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One instruction: its operands, its shape, the name of LLVM's intrinsic, and the targets that have it."""
+
+    dtype: DType
+    m: int
+    n: int
+    k: int
+    intrinsic: str
+    targets: tuple[str, ...] = _BOTH
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """m, n and k."""
+        return self.m, self.n, self.k
+
+
+def _kind(dtype: str, m: int, k: int, intrinsic: str, targets: tuple[str, ...] = _BOTH) -> Kind:
+    return Kind(DTYPES[dtype], m, m, k, intrinsic, targets)
+
+
+KINDS = (
+    _kind("fp16", 16, 16, "mfma.f32.16x16x16f16"),
+    _kind("fp16", 32, 8, "mfma.f32.32x32x8f16"),
+    _kind("bf16", 16, 16, "mfma.f32.16x16x16bf16.1k"),
+    _kind("bf16", 32, 8, "mfma.f32.32x32x8bf16.1k"),
+    _kind("fp32", 16, 4, "mfma.f32.16x16x4f32"),
+    _kind("fp32", 32, 2, "mfma.f32.32x32x2f32"),
+    _kind("tf32", 16, 8, "mfma.f32.16x16x8.xf32", ("gfx942",)),
+    _kind("tf32", 32, 4, "mfma.f32.32x32x4.xf32", ("gfx942",)),
+    _kind("fp64", 16, 4, "mfma.f64.16x16x4f64"),
+    _kind("int8", 16, 16, "mfma.i32.16x16x16i8", ("gfx90a",)),
+    _kind("int8", 32, 8, "mfma.i32.32x32x8i8", ("gfx90a",)),
+    _kind("int8", 16, 32, "mfma.i32.16x16x32.i8", ("gfx942",)),
+    _kind("int8", 32, 16, "mfma.i32.32x32x16.i8", ("gfx942",)),
+)
+
+
+class Mfma(TargetOperation):
+    """A times B added to C, of which each lane holds its share."""
+
+    a: Operand[Vector]
+    b: Operand[Vector]
+    c: Operand[Vector]
+
+    vendor = "amd"
+    kind: ClassVar[Kind]
+
+    def infer(self) -> Vector:
+        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
+        held = self.kind.dtype
+        a, b, c = (amd(role, *self.kind.shape, held) for role in ("a", "b", "c"))
+        require_type(self.a, Vector(a.held, held), "a")
+        require_type(self.b, Vector(b.held, held), "b")
+        require_type(self.c, Vector(c.held, held.accumulator), "c")
+        return self.c
+
+    def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
+        """All warps at once."""
+        block.whole_warps(self.name)
+        held = self.kind.dtype
+        spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, held) for role in ("a", "b", "c"))
+        product = matmul(
+            Array(held, spread_a.gathered(a.values)),
+            Array(held, spread_b.gathered(b.values)),
+            c.dtype,
+            addend=Array(c.dtype, spread_c.gathered(c.values)),
+            accumulator=c.dtype,
+        )
+        return Array(c.dtype, spread_c.scattered(product.values))
+
+    def emit(self, text: Writer, a: str, b: str, c: str) -> str:
+        """The intrinsic; the three numbers after the operands permute nothing."""
+        operands = [_operand(text, value, held) for value, held in ((a, self.a), (b, self.b))]
+        result = text.type(self.c)
+        plain = ("i32 0",) * 3
+        return text.call(result, f"llvm.amdgcn.{self.kind.intrinsic}", *operands, f"{result} {c}", *plain)
+
+
+def _operand(text: Writer, value: str, held: Vector) -> str:
+    """A or B as the intrinsic takes it: bf16 as i16, int8 as one integer, a single element as itself."""
+    type_ = text.type(held)
+    if held.extent == 1:
+        element = text.type(Scalar(held.dtype))
+        return f"{element} {text.value(f'extractelement {type_} {value}, i32 0')}"
+    wanted = {"bf16": f"<{held.extent} x i16>", "int8": f"i{8 * held.extent}"}.get(held.dtype.name, type_)
+    return f"{wanted} {value if wanted == type_ else text.value(f'bitcast {type_} {value} to {wanted}')}"
+
+
+def _declared_mfma(kind: Kind) -> type[Mfma]:
+    m, n, k = kind.shape
+    namespace: dict[str, Any] = {
+        "__doc__": f"v_mfma of {m}x{n}x{k}, operands {kind.dtype}.",
+        "__module__": __name__,
+        "__annotations__": dict(Mfma.__annotations__),
+        "kind": kind,
+    }
+    namespace["__annotations__"].pop("kind")
+    declare: Callable[[type[Mfma]], type[Mfma]] = operation(
+        f"rocdl.{kind.intrinsic}", clauses=("LANG-08.2-10", "LANG-07.3-02", "LANG-11-10")
+    )
+    return declare(type(f"Mfma{m}x{n}x{k}{kind.dtype.name.title()}", (Mfma,), namespace))
+
+
+MFMA: Mapping[str, type[Mfma]] = {kind.intrinsic: _declared_mfma(kind) for kind in KINDS}
+"""The operation of each instruction."""

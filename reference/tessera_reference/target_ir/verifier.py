@@ -1,0 +1,111 @@
+"""Verification of kernels of Target IR: entry, intrinsics, memory (LANG-08.1-*, -11-10, -16-*).
+
+The core verifier has seen to definitions, uses and types; the entry is checked as that of Tile IR is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..ir.diagnostics import Location
+from ..ir.module import Function, Instruction
+from ..ir.operation import Refusal, require
+from ..ir.targets import Target
+from ..ir.types import Pointer
+from ..numerics.formats import DType
+from ..tile.verifier import Check, run_checks, verify_entry
+from .operation import TargetOperation
+from .operations.memory import SPACES, AddressOf
+from .operations.vendors import Mfma, MmaSync
+
+
+def verify_target_kernel(function: Function, target: Target) -> None:
+    """Raise `Rejection` unless a kernel of Target IR is one that the target runs."""
+    run_checks(_checks(function, target))
+
+
+def shared_bound(function: Function) -> int:
+    """The bytes of shared memory that the globals of a kernel take, one behind the other, each aligned."""
+    end = 0
+    for instruction in function.body.walk():
+        operation = instruction.operation
+        if isinstance(operation, AddressOf):
+            begin = -(-end // operation.alignment) * operation.alignment
+            end = begin + operation.size
+    return end
+
+
+def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
+    for check in verify_entry(function, target, Pointer):
+        yield check, function.location
+    yield partial(_verify_shared, function), function.location
+    names: set[str] = set()
+    for instruction in function.body.walk():
+        yield partial(_verify_instruction, instruction, target), instruction.location
+        if isinstance(instruction.operation, AddressOf):
+            yield partial(_verify_global, instruction.operation, instruction, function, names), instruction.location
+
+
+def _verify_shared(function: Function) -> None:
+    """The declared size covers the globals; beyond it lies a dynamic segment only (LANG-08.1-05, -06)."""
+    declared, bound = function.attributes.get("smem_bytes"), shared_bound(function)
+    require(
+        not isinstance(declared, int) or bound <= declared,
+        "tile",
+        f"its globals take {bound} bytes of shared memory, it declares {declared}",
+        f"smem_bytes of at least {bound}",
+        "LANG-07.3-04",
+    )
+
+
+def _verify_global(operation: AddressOf, instruction: Instruction, function: Function, names: set[str]) -> None:
+    """Shared memory is declared once, for the whole kernel."""
+    require(
+        operation.global_name not in names,
+        "tile",
+        f"@{operation.global_name} is declared twice",
+        "one llvm.mlir.addressof for each global",
+        "LANG-08.1-05",
+    )
+    names.add(operation.global_name)
+    require(
+        any(instruction is each for each in function.body.instructions),
+        "tile",
+        f"@{operation.global_name} is declared inside a region",
+        "shared memory declared in the body of the kernel",
+        "LANG-08.1-05",
+    )
+
+
+def _verify_instruction(instruction: Instruction, target: Target) -> None:
+    operation = instruction.operation
+    if not isinstance(operation, TargetOperation):
+        wanted = "operations of the dialects llvm, scf, nvvm and rocdl"
+        message = f"{operation.name} is no operation of Target IR"
+        raise Refusal("tile", message, wanted, "LANG-08-01", "lower the kernel")
+    if operation.vendor not in ("", target.vendor):
+        message = f"{operation.name} is an instruction of {operation.vendor}"
+        remedy = "lower the kernel for this target"
+        raise Refusal("tile", message, f"what {target.name} has", "LANG-11-10", remedy)
+    for value in (*instruction.operands, *instruction.results):
+        if isinstance(value.type, Pointer) and value.type.space not in SPACES:
+            wanted = f"one of the address spaces {', '.join(map(str, SPACES))}"
+            raise Refusal("types", f"%{value.name} is {value.type}", wanted, "LANG-08.3-01", "")
+    if isinstance(operation, MmaSync):
+        _require_unit(target, operation.a.dtype)
+    if isinstance(operation, Mfma):
+        kind = operation.kind
+        require(
+            target.name in kind.targets, "tile", f"{operation.name} on {target.name}", "its intrinsics", "LANG-11-10"
+        )
+
+
+def _require_unit(target: Target, held: DType) -> None:
+    """An mma.sync of a dtype that the target multiplies."""
+    require(
+        bool(target.shapes_of(held)),
+        "tile",
+        f"{target.name} has no mma.sync of {held}",
+        f"one of {', '.join(dict.fromkeys(shape.dtype.name for shape in target.mma))}",
+        "LANG-11-10",
+    )

@@ -1,0 +1,554 @@
+"""The operations of Tile IR but matrix instructions (spec section 7).
+
+Indices, memory, copies, synchronization, control flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..graph.control import ZeroStep
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Shown, operation, require
+from ..ir.types import LAYOUTS, Memref, Scalar, Type, is_unknown, joined_all, loosened_all
+from ..kernel_machine.block import INDEX_TYPE, BlockState, KernelOperation, require_indices
+from ..kernel_machine.storage import NotUniform, Storage
+from ..numerics import arithmetic
+from ..numerics.array import Array
+from ..numerics.formats import DTYPES
+
+# The position of a thread: its block in the grid, its place in the block, and its lane (section 8.1; AMB-LANG-63).
+#
+# Threads are numbered with x fastest; consecutive threads, as many as the target's warp has lanes, form a warp.
+
+
+AXES = ("x", "y", "z")
+
+_CLAUSES = ("LANG-08.1-07", "LANG-08.1-08", "LANG-08.2-03")
+
+
+@dataclass(frozen=True)
+class AlongAxis(KernelOperation):
+    """A number for one of the axes x, y and z."""
+
+    axis: Attribute[str]
+
+    def infer(self) -> Scalar:
+        """An int32."""
+        require(self.axis in AXES, "types", f"there is no axis {self.axis!r}", "x, y or z", "LANG-11-01")
+        return INDEX_TYPE
+
+    @property
+    def position(self) -> int:
+        """The axis as a number."""
+        return AXES.index(self.axis)
+
+
+@operation("tessera.tile.block_id", clauses=_CLAUSES)
+class BlockId(AlongAxis):
+    """The place of the block in the grid."""
+
+    def run(self, block: BlockState) -> Array:
+        """The same in every lane."""
+        return block.uniform(block.position[self.position])
+
+
+@operation("tessera.tile.thread_id", clauses=_CLAUSES)
+class ThreadId(AlongAxis):
+    """The place of the thread in its block."""
+
+    def run(self, block: BlockState) -> Array:
+        """One for each lane."""
+        return block.threads[self.position]
+
+
+@operation("tessera.tile.block_dim", clauses=_CLAUSES)
+class BlockDim(AlongAxis):
+    """The extent of the block."""
+
+    def run(self, block: BlockState) -> Array:
+        """The same in every lane."""
+        return block.uniform(block.extents[self.position])
+
+
+@operation("tessera.tile.grid_dim", clauses=_CLAUSES)
+class GridDim(AlongAxis):
+    """The extent of the grid."""
+
+    def run(self, block: BlockState) -> Array:
+        """The same in every lane."""
+        return block.uniform(block.grid[self.position])
+
+
+@operation("tessera.tile.lane_id", clauses=("LANG-07.2-06", "LANG-08.2-03"))
+class LaneId(KernelOperation):
+    """The place of the thread in its warp."""
+
+    def infer(self) -> Scalar:
+        """An int32."""
+        return INDEX_TYPE
+
+    def run(self, block: BlockState) -> Array:
+        """From 0 in every warp."""
+        return Array(INDEX_TYPE.dtype, (block.every_lane % block.warp).astype(np.int32))
+
+
+@operation("tessera.tile.warp_id", clauses=("LANG-08.2-03",))
+class WarpId(KernelOperation):
+    """The number of the warp in its block."""
+
+    def infer(self) -> Scalar:
+        """An int32."""
+        return INDEX_TYPE
+
+    def run(self, block: BlockState) -> Array:
+        """The same in all lanes of a warp."""
+        return Array(INDEX_TYPE.dtype, (block.every_lane // block.warp).astype(np.int32))
+
+
+# `tessera.tile.part` and `tessera.tile.complex`: complex numbers of a lane taken apart and put together (section 7).
+#
+# Graph IR needs no such operations: what it computes by component, such as a mean, is one operation there, and
+# several steps in a kernel. Their names are ours (AMB-LANG-240).
+
+
+PARTS = ("real", "imaginary")
+
+
+@operation("tessera.tile.part", clauses=("LANG-08.2-03",))
+class Part(KernelOperation):
+    """The real or the imaginary part of a complex number."""
+
+    x: Operand[Scalar]
+    which: Attribute[str]
+
+    def infer(self) -> Scalar:
+        """The component of the operand's dtype."""
+        require(self.which in PARTS, "types", f"there is no part {self.which!r}", " or ".join(PARTS), "LANG-11-01")
+        require(
+            self.x.dtype.kind == "complex",
+            "types",
+            f"is not defined on {self.x.dtype}",
+            "a complex dtype",
+            "LANG-11-01",
+        )
+        return Scalar(self.x.dtype.component)
+
+    def run(self, block: BlockState, x: Array) -> Array:
+        """The part."""
+        return Array(x.dtype.component, arithmetic.parts(x.values)[PARTS.index(self.which)])
+
+
+@operation("tessera.tile.complex", clauses=("LANG-08.2-03",))
+class Complex(KernelOperation):
+    """The complex number of two parts."""
+
+    real: Operand[Scalar]
+    imaginary: Operand[Scalar]
+
+    def infer(self) -> Scalar:
+        """The complex dtype of which both parts are components."""
+        require(
+            self.real == self.imaginary and self.real.dtype.name in _WHOLE,
+            "types",
+            f"the parts are {self.real} and {self.imaginary}",
+            "both fp32 or both fp64",
+            "LANG-11-01",
+        )
+        return Scalar(DTYPES[_WHOLE[self.real.dtype.name]])
+
+    def run(self, block: BlockState, real: Array, imaginary: Array) -> Array:
+        """The number."""
+        whole = DTYPES[_WHOLE[real.dtype.name]]
+        return Array(whole, arithmetic.join(real.values, imaginary.values))
+
+
+_WHOLE = {"fp32": "complex64", "fp64": "complex128"}
+
+# Memory that a kernel reads and writes: load, store and shared allocations (spec sections 7.1, 7.2, 8.3).
+
+
+def require_known(memory: Memref) -> None:
+    """Every extent of memory is a number at Tile IR. Raises `Refusal`."""
+    require(
+        all(isinstance(dim, int) for dim in memory.shape),
+        "shapes",
+        f"{memory} has {'unknown' if any(map(is_unknown, memory.shape)) else 'named'} dimensions",
+        "extents that are numbers",
+        "LANG-11-02",
+        "specialize the function to the shapes that it runs on",
+    )
+
+
+@operation("tessera.tile.load", clauses=("LANG-08.3-01",))
+class Load(KernelOperation):
+    """The element at the indices, for each lane its own."""
+
+    memory: Operand[Memref]
+    indices: Operands[Scalar]
+
+    def infer(self) -> Scalar:
+        """One element."""
+        require_indices(self.indices, len(self.memory.shape))
+        return Scalar(self.memory.dtype)
+
+    def run(self, block: BlockState, memory: Storage, *indices: Array) -> Array:
+        """Read."""
+        return Array(memory.dtype, block.load(memory, block.offsets(memory, indices)))
+
+
+@operation("tessera.tile.store", clauses=("LANG-08.3-01",))
+class Store(KernelOperation):
+    """Writes the element at the indices, each lane its own."""
+
+    value: Operand[Scalar]
+    memory: Operand[Memref]
+    indices: Operands[Scalar]
+
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results; nothing is cast."""
+        require_indices(self.indices, len(self.memory.shape))
+        require(
+            self.value.dtype == self.memory.dtype,
+            "types",
+            f"the value is {self.value}, the memory {self.memory}",
+            "one dtype",
+            "LANG-03.1-05",
+            "cast the value: tessera.graph.cast",
+        )
+        return ()
+
+    def run(self, block: BlockState, value: Array, memory: Storage, *indices: Array) -> tuple[()]:
+        """Write."""
+        block.store(memory, block.offsets(memory, indices), value.values)
+        return ()
+
+
+@operation("tessera.tile.shared.alloc", clauses=("LANG-07.2-01", "LANG-08.2-04"))
+class SharedAlloc(KernelOperation):
+    """Shared memory of the block, for as long as it runs, uninitialised; aligned to 16 bytes (AMB-LANG-200)."""
+
+    returns: Hidden[Memref]
+
+    effects = frozenset({"memory"})
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The type is that of the result."""
+        types = shown.results or ()
+        require(
+            len(types) == 1 and isinstance(types[0], Memref),
+            "types",
+            "the result of shared.alloc is not stated to be a memref",
+            ": () -> memref<128x64xbf16>[addrspace=shared]",
+            "LANG-07.2-01",
+        )
+        return {"returns": types[0]}
+
+    def infer(self) -> Memref:
+        """The memref, in shared memory."""
+        require(
+            self.returns.space == "shared",
+            "types",
+            f"it allocates {self.returns}",
+            "a memref in addrspace=shared",
+            "LANG-07.2-01",
+        )
+        require_known(self.returns)
+        return self.returns
+
+    def run(self, block: BlockState) -> Storage:
+        """Fresh memory."""
+        return block.allocate(self.returns)
+
+
+# Asynchronous copies from global to shared memory (spec section 7.2; AMB-LANG-64, AMB-LANG-201).
+#
+# A copy belongs to the group that its thread commits next. A wait makes finished groups visible to the thread that
+# copied, a barrier after it to the other threads. A barrier alone finishes copies that are in no group.
+
+
+SIZES = (4, 8, 16)
+"""Bytes that one copy may move."""
+
+
+@operation("tessera.tile.cp.async", clauses=("LANG-07.2-04", "LANG-08.2-04"))
+class CopyAsync(KernelOperation):
+    """Each lane copies `bytes` contiguous bytes, aligned to their number, from global to shared memory.
+
+    The indices are those of the source, then those of the destination; without any, both begin at the first element.
+    Section 7.2 names a result; no operation takes it, so that it is no value (AMB-LANG-280).
+    """
+
+    source: Operand[Memref]
+    destination: Operand[Memref]
+    indices: Operands[Scalar]
+    bytes: Attribute[int]
+
+    effects = frozenset({"memory"})
+    handle = True
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        source, destination = self.source, self.destination
+        require(
+            (source.space, destination.space) == ("global", "shared"),
+            "types",
+            f"it copies from {source.space} to {destination.space} memory",
+            "from global to shared memory",
+            "LANG-07.2-04",
+        )
+        require(
+            source.dtype == destination.dtype,
+            "types",
+            f"it copies {source.dtype} to {destination.dtype}",
+            "one dtype",
+            "LANG-03.1-05",
+        )
+        require_indices(self.indices, len(source.shape) + len(destination.shape), optional=True)
+        size = source.dtype.storage_bytes
+        require(
+            self.bytes in SIZES and self.bytes % size == 0,
+            "tile",
+            f"it copies {self.bytes} bytes of elements of {size}",
+            "4, 8 or 16 bytes, whole elements",
+            "LANG-07.2-04",
+        )
+        return ()
+
+    def run(self, block: BlockState, source: Storage, destination: Storage, *indices: Array) -> tuple[()]:
+        """Begin the copy."""
+        rank = len(self.source.shape) if indices else 0
+        begin = block.offsets(source, indices[:rank])
+        end = block.offsets(destination, indices[rank:])
+        block.copy(source, begin, destination, end, self.bytes)
+        return ()
+
+
+@dataclass(frozen=True)
+class GroupCommit(KernelOperation):
+    """Closes each thread's group of the copies that it has begun since its last commit, in Tile and Target IR."""
+
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        return ()
+
+    def run(self, block: BlockState) -> tuple[()]:
+        """Close the group."""
+        block.copies.commit(block)
+        return ()
+
+
+@operation("tessera.tile.cp.async.commit", clauses=("LANG-07.2-04",))
+class CopyCommit(GroupCommit):
+    """Closes each thread's group of the copies that it has begun since its last commit."""
+
+
+@operation("tessera.tile.cp.async.wait", clauses=("LANG-07.2-04",))
+class CopyWait(KernelOperation):
+    """Waits until at most `pending` of the thread's newest groups are unfinished."""
+
+    pending: Attribute[int] = 0
+
+    effects = frozenset({"memory"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        require(self.pending >= 0, "types", f"pending is {self.pending}", "at least 0", "LANG-07.2-04")
+        return ()
+
+    def run(self, block: BlockState) -> tuple[()]:
+        """Finish the older groups."""
+        block.copies.wait(block, self.pending)
+        return ()
+
+
+# Synchronization: the barrier of a block, the shuffle of a warp (sections 7.2, 8.3; AMB-LANG-31, -63, -84).
+
+
+WIDEST = (1 << 64) - 1
+"""A mask of as many lanes as the widest warp has."""
+
+
+@dataclass(frozen=True)
+class BlockBarrier(KernelOperation):
+    """Base of the barriers of Tile and Target IR."""
+
+    effects = frozenset({"barrier"})
+
+    def infer(self) -> tuple[()]:
+        """Nothing results."""
+        return ()
+
+    def run(self, block: BlockState) -> tuple[()]:
+        """Let all threads of the block arrive. Raises `PartialBarrier` where some do not."""
+        block.barrier()
+        return ()
+
+
+@operation("tessera.tile.barrier", clauses=("LANG-07.2-05", "LANG-08.3-02", "LANG-08.3-03"))
+class Barrier(BlockBarrier):
+    """A barrier of the block: all accesses before it happen before all accesses after it."""
+
+    label: Attribute[str] = ""
+
+
+@operation("tessera.tile.shfl.sync", clauses=("LANG-07.2-06",))
+class ShuffleSync(KernelOperation):
+    """Lane i reads the value of lane i + delta of its warp, its own beyond the end; both are active and in the mask.
+
+    Without a mask every lane of the warp is in it.
+    """
+
+    value: Operand[Scalar]
+    delta: Attribute[int]
+    mask: Attribute[int | None] = None
+
+    def infer(self) -> Scalar:
+        """The operand's type."""
+        require(self.delta >= 0, "types", f"delta is {self.delta}", "at least 0", "LANG-07.2-06")
+        require(
+            self.mask is None or 0 <= self.mask <= WIDEST,
+            "types",
+            f"the mask is {self.mask}",
+            "a bit for each lane of a warp",
+            "LANG-07.2-06",
+        )
+        return self.value
+
+    def run(self, block: BlockState, value: Array) -> Array:
+        """Exchange."""
+        return Array(value.dtype, block.shuffle(value.values, self.delta, self.mask))
+
+
+# Control flow of a kernel: counted loops, the same for all threads of a block, and branches under a mask (section 7).
+#
+# Their names are ours. A region runs at once for all lanes that take it; the others are inactive in it.
+
+
+def _refuse_memory(types: tuple[Type, ...]) -> None:
+    """Refuse memrefs as results of control flow: every access names its memory statically."""
+    for type_ in types:
+        require(
+            not isinstance(type_, Memref),
+            "types",
+            f"a region hands on {type_}",
+            "values other than memory",
+            "LANG-11-01",
+            "choose the indices instead",
+        )
+
+
+@operation("tessera.tile.for", clauses=("LANG-08.2-03", "LANG-01-06"))
+class For(KernelOperation):
+    """Counts from start to stop, excluded, by step; the region takes the int32 index and the carried values.
+
+    Start, stop and step are the same in all active lanes; a step of zero is an error (AMB-LANG-29).
+    """
+
+    start: Operand[Scalar]
+    stop: Operand[Scalar]
+    step: Operand[Scalar]
+    carried: Operands[Type]
+
+    regions = ("body",)
+    layouts = frozenset(LAYOUTS)
+
+    def infer(self) -> tuple[Type, ...]:
+        """The carried values, of unchanged types (AMB-LANG-92)."""
+        for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
+            require(
+                type_ == INDEX_TYPE,
+                "types",
+                f"the range's {name} is {type_}, not int32",
+                "an int32 scalar",
+                "LANG-11-01",
+            )
+        _refuse_memory(self.carried)
+        return self.carried
+
+    @classmethod
+    def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
+        """The index and the carried values."""
+        return ((INDEX_TYPE, *operands[3:]),)
+
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """The carried values."""
+        return (self.carried,)
+
+    def run(self, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> tuple[Any, ...]:
+        """Run the body for each index."""
+        (body,) = block.regions
+        first, end, stride = (
+            _uniform(block, name, bound) for name, bound in (("start", start), ("stop", stop), ("step", step))
+        )
+        if stride == 0:
+            raise ZeroStep
+        turns = range(first, end, stride)
+        block.budget.require(len(turns), body, block.instruction)
+        for index in turns:
+            carried = block.region(body, (block.uniform(index), *carried))
+        return carried
+
+
+def _uniform(block: BlockState, name: str, bound: Array) -> int:
+    """The value of a bound, the same in every active lane. Raises `NotUniform`."""
+    values = block.of_active(bound.values)
+    differing = (values != values[0]).nonzero()[0]
+    if differing.size:
+        raise NotUniform(name, int(values[0]), int(values[differing[0]]), block.thread(block.active[differing[0]]))
+    return int(values[0])
+
+
+@operation("tessera.tile.if", clauses=("LANG-08.2-03", "LANG-01-06"))
+class If(KernelOperation):
+    """Runs `then` in the lanes where the condition holds, `otherwise` in the others."""
+
+    condition: Operand[Scalar]
+    returns: Hidden[tuple[Type, ...]]
+
+    regions = ("then", "otherwise")
+
+    def infer(self) -> tuple[Type, ...]:
+        """What both regions yield."""
+        require(
+            self.condition.dtype.kind == "bool",
+            "types",
+            f"the condition is {self.condition}, not bool",
+            "a scalar bool",
+            "LANG-11-01",
+        )
+        _refuse_memory(self.returns)
+        return self.returns
+
+    def region_results(self) -> tuple[tuple[Type, ...], ...]:
+        """Both yield the results."""
+        return self.returns, self.returns
+
+    @classmethod
+    def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The results are what the regions yield."""
+        both = joined_all([tuple(value.type for value in block.results) for block in shown.regions])
+        require(both is not None, "types", "its regions yield different types", "regions that agree", "LANG-01-06")
+        assert both is not None
+        return {"returns": loosened_all(both, shown.results)}
+
+    def run(self, block: BlockState, condition: Array) -> tuple[Any, ...]:
+        """Run both regions, each under its mask, or the one that all active lanes take."""
+        then, otherwise = block.regions
+        taken = np.count_nonzero(block.of_active(condition.values))
+        if taken == block.active.size:
+            return block.region(then, ())
+        if not taken:
+            return block.region(otherwise, ())
+        outer = block.mask
+        with block.under(condition.values, outer):
+            first = block.region(then, ())
+        with block.under(~condition.values, outer):
+            second = block.region(otherwise, ())
+        return tuple(block.merged(condition.values, a, b) for a, b in zip(first, second, strict=True))
