@@ -92,7 +92,7 @@ def class_name(node: Mapping[str, Any]) -> str:
 
 def module(messages: Messages) -> str:
     """The text of `messages.py`."""
-    return HEAD + "".join(dataclass_text(messages, each) for each in messages.classes().values())
+    return HEAD + "\n" + "".join(dataclass_text(messages, each) for each in messages.classes().values())
 
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:
