@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
-
 '''
 
 PAGE = """# The messages between host and IO_CPU
@@ -92,7 +91,7 @@ def class_name(node: Mapping[str, Any]) -> str:
 
 def module(messages: Messages) -> str:
     """The text of `messages.py`."""
-    return HEAD + "\n" + "".join(dataclass_text(messages, each) for each in messages.classes().values())
+    return HEAD + "".join(dataclass_text(messages, each) for each in messages.classes().values())
 
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:
