@@ -50,11 +50,17 @@ def test_the_page_of_the_model_shows_this_report() -> None:
     assert f"```\n{EXPLAINED}```\n" in page
 
 
-@pytest.mark.parametrize("cure", ["task_window=3", "scope.p=1"])
-def test_the_cure_is_an_option(package: Path, capsys: pytest.CaptureFixture[str], cure: str) -> None:
-    """Three tasks of 10 cycles on one worker."""
+@pytest.mark.parametrize(
+    ("cure", "stalls"),
+    [
+        ("task_window=3", ""),
+        ("scope.p=1", "stalled  TASK_RING_FULL once, 10 cycles in all; task_ring held at most 2\n"),
+    ],
+)
+def test_the_cure_is_an_option(package: Path, capsys: pytest.CaptureFixture[str], cure: str, stalls: str) -> None:
+    """Three tasks of 10 cycles on one worker; what a completed run waited for is said."""
     assert main(["wsp", "explain", str(package), "--resource", cure]) == 0
-    assert capsys.readouterr().out == "completed, total_cycles 30\n"
+    assert capsys.readouterr().out == f"completed, total_cycles 30\n{stalls}"
 
 
 def test_a_result_is_explained_as_its_package(

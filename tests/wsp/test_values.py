@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.wsp.builder import Expr, Program
+from tessera_reference.wsp.errors import ProgramRefused
 
 Execute = Callable[..., dict[str, Any]]
 TOP = 2**64 - 1
@@ -230,3 +231,30 @@ def test_the_end_of_time(execute: Execute, program: Program) -> None:
     with program.process("p"), program.repeat(200):
         program.run(kernel, program.tensor("t", "u8", 2**24))
     assert execute(program)["error"]["code"] == "TIME_OVERFLOW"
+
+
+@pytest.mark.parametrize(
+    "decide", [bool, lambda x: x == 3, lambda x: x != 3, lambda x: x in (1, x + 1)], ids=["if", "==", "!=", "in"]
+)
+def test_an_expression_decides_nothing_while_the_program_is_built(decide: Callable[[Expr], object]) -> None:
+    with pytest.raises(TypeError, match=r"an Expr has a value only|an expression that compares in a run"):
+        decide(Expr({"slot": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        (lambda p, k: p.send("c"), r"send: is given 'c', expected the Channel that program.channel\(...\) returned"),
+        (lambda p, k: p.receive("c", "x"), "receive: is given 'c'"),
+        (lambda p, k: p.close(3), "close: is given 3"),
+        (lambda p, k: p.run("k"), r"run: is given 'k', expected the Kernel that program.kernel\(...\) returned"),
+        (lambda p, k: p.task(k, waits=["c"]), "task: is given 'c'"),
+        (lambda p, k: p.load("x", "t"), "load: is given 't', expected the Tensor"),
+        (lambda p, k: p.run(k, 2.5), "value: is 2.5, expected an int or an Expr"),
+        (lambda p, k: p.task(k, True), "value: is True, expected an int or an Expr"),
+    ],
+)
+def test_what_a_statement_cannot_take_is_said(program: Program, state: Callable[..., None], sentence: str) -> None:
+    kernel = program.kernel("k", by="scalar")
+    with program.process("p"), pytest.raises(ProgramRefused, match=sentence):
+        state(program, kernel)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, example, sealed, setting
+from tessera_conformance.chapters.runtime.wsp.kit.programs import kernel, process, program, task
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Rejected
@@ -197,6 +198,8 @@ MEANINGLESS = [
     pytest.param("/kernels/0/cycles/fixed", -5, marks=clause("WSP-07.2-16"), id="negative cycles"),
     pytest.param("/format", 2, marks=clause("WSP-07.2-14"), id="another form"),
     pytest.param("/phase", 3, marks=clause("WSP-07.2-14"), id="a third phase"),
+    pytest.param("/phase", 1, marks=clause("WSP-07.1-09"), id="a phase that its target has not"),
+    pytest.param("/target", "gpu9000", marks=clause("WSP-07.2-14"), id="an unknown target"),
 ]
 
 
@@ -208,3 +211,24 @@ def test_a_package_without_meaning_is_refused(impl, check, path, value):
     message = refused(impl, check, package, "INVALID")
     parent = path.rsplit("/", 1)[0]
     check.true(parent in message, f"the message names {parent}", message)
+
+
+HOST_GRAPH = "pto_runtime_a2a3sim_host_graph"
+CLAIMS = {
+    "an enforced window": setting("/schedule/capabilities/task_window.mode.stall", "enforced"),
+    "an enforced unit": setting("/schedule/capabilities/task_window.unit.tasks", "enforced"),
+    "an enforced pool": setting("/schedule/capabilities/resources.heap_arena", "enforced"),
+    "a channel": setting("/csp/channels", [{"id": 0, "name": "c", "capacity": 1, "latency": 0}]),
+    "phase 2": setting("/phase", 2),
+}
+
+
+@feature("phase1-host-graph", "wsp-packages", "wsp-steps")
+@clause("WSP-07.1-03", "WSP-07.1-09")
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_a_package_of_phase_1_cannot_claim_what_phase_2_has(impl, check, claim):
+    """Backpressure on an orchestration that has run to its end, and channels that nothing waits at."""
+    stated = program(process("p", task("k")), kernels=[kernel("k", {}, [])])
+    package = compiled(impl, check, stated, HOST_GRAPH)
+    check.returns(impl.wsp.load(package=package))
+    refused(impl, check, altered(package, claim), "INVALID")

@@ -31,11 +31,22 @@ from .targets import target
 STALL: Final = "stall"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expr:
     """A ScalarExpr; the operators of Python make larger ones. Comparisons are methods: `i.lt(3)`."""
 
     form: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        raise TypeError("an Expr has a value only while the package runs: use program.cond(...) or .select(...)")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("== decides while the program is built: .eq(...) makes an expression that compares in a run")
+
+    def __ne__(self, other: object) -> bool:
+        raise TypeError("!= decides while the program is built: .ne(...) makes an expression that compares in a run")
+
+    __hash__ = None  # type: ignore[assignment]  # equality would be needed
 
     def _with(self, op: str, *others: Value) -> Expr:
         return Expr({"op": op, "operands": [self.form, *map(_form, others)]})
@@ -283,7 +294,7 @@ class Program:
     def consume(self, channel: Channel, into: str) -> Iterator[Expr]:
         """The body for each token, which it is given as a slot."""
         body: list[dict[str, Any]] = []
-        self._state("consume", channel=channel.name, into=into, body=body)
+        self._state("consume", channel=_name(channel, Channel, "consume"), into=into, body=body)
         with self._in(body):
             yield self.slot(into)
 
@@ -325,7 +336,7 @@ class Program:
 
     def run(self, kernel: Kernel, *arguments: Tensor | Value) -> None:
         """Execute a kernel in the time of the process."""
-        self._state("run", kernel=kernel.name, arguments=[_argument(each) for each in arguments])
+        self._state("run", kernel=_name(kernel, Kernel, "run"), arguments=_arguments(arguments))
 
     def task(
         self,
@@ -337,26 +348,26 @@ class Program:
     ) -> None:
         """Issue a kernel to a worker."""
         more: dict[str, Any] = {} if key is None else {"key": _form(key)}
-        more |= {"waits": [each.name for each in waits]} if waits else {}
-        more |= {"signals": [each.name for each in signals]} if signals else {}
-        self._state("task", kernel=kernel.name, arguments=[_argument(each) for each in arguments], **more)
+        more |= {"waits": [_name(each, Channel, "task") for each in waits]} if waits else {}
+        more |= {"signals": [_name(each, Channel, "task") for each in signals]} if signals else {}
+        self._state("task", kernel=_name(kernel, Kernel, "task"), arguments=_arguments(arguments), **more)
 
     def send(self, channel: Channel, value: Value = 0) -> None:
         """Publish a token."""
-        self._state("send", channel=channel.name, value=_form(value))
+        self._state("send", channel=_name(channel, Channel, "send"), value=_form(value))
 
     def receive(self, channel: Channel, into: str) -> Expr:
         """Take one token into a slot."""
-        self._state("receive", channel=channel.name, into=into)
+        self._state("receive", channel=_name(channel, Channel, "receive"), into=into)
         return self.slot(into)
 
     def close(self, channel: Channel) -> None:
         """The last act on a channel."""
-        self._state("close", channel=channel.name)
+        self._state("close", channel=_name(channel, Channel, "close"))
 
     def load(self, slot: str, tensor: Tensor, element: Value = 0) -> Expr:
         """Bring an element of a tensor into a slot."""
-        self._state("load", slot=slot, tensor=tensor.name, element=_form(element))
+        self._state("load", slot=slot, tensor=_name(tensor, Tensor, "load"), element=_form(element))
         return self.slot(slot)
 
     def wait(self) -> None:
@@ -389,8 +400,21 @@ class Program:
 
 
 def _form(value: Value) -> Mapping[str, Any]:
-    return {"constant": value} if isinstance(value, int) else value.form
+    if isinstance(value, Expr):
+        return value.form
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ProgramRefused("value", f"is {value!r:.60}, expected an int or an Expr")
+    return {"constant": value}
 
 
-def _argument(given: Tensor | Value) -> Mapping[str, Any]:
-    return {"tensor": given.name} if isinstance(given, Tensor) else _form(given)
+def _arguments(arguments: Sequence[Tensor | Value]) -> list[Mapping[str, Any]]:
+    return [{"tensor": each.name} if isinstance(each, Tensor) else _form(each) for each in arguments]
+
+
+def _name(declared: Any, kind: type[Channel | Kernel | Tensor], statement: str) -> str:
+    """Return the name of what a statement refers to. Raise `ProgramRefused` where it is of another kind."""
+    if not isinstance(declared, kind):
+        noun = kind.__name__
+        expected = f"expected the {noun} that program.{noun.lower()}(...) returned"
+        raise ProgramRefused(statement, f"is given {declared!r:.60}, {expected}")
+    return declared.name

@@ -6,7 +6,7 @@ that equal names have equal ids in every build of a program (AMB-WSP-17).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -109,7 +109,7 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     return package, ignored
 
 
-def _ignored(target: Target, used: Sequence[str], state: Callable[[str], str]) -> list[str]:
+def _ignored(target: Target, used: Collection[str], state: Callable[[str], str]) -> list[str]:
     """What is said, once each, of what the target diagnoses. Raises `UnsupportedDirective`."""
     for each in used:
         if state(each) == "unsupported":

@@ -344,6 +344,20 @@ def explanation(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"error {error['code']} at {error['time']}: {where}: {error['message']}"
     else:
         yield f"{result['outcome']}, total_cycles {result['statistics']['total_cycles']}"
+        yield from _stalls(result["statistics"])
+
+
+def _stalls(statistics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the reasons for which a run waited, the longest wait first, and the resource that each is about."""
+    waits = [(name, each) for name, each in statistics["stalls"].items() if each["count"]]
+    for reason, wait in sorted(waits, key=lambda pair: (-pair[1]["cycles"], pair[0])):
+        times = "once" if wait["count"] == 1 else f"{wait['count']} times"
+        resource = RESOURCE_OF.get(reason)
+        bound = f"; {resource} held at most {statistics['high_water'][resource]}" if resource else ""
+        yield _row("stalled", f"{reason} {times}, {wait['cycles']} cycles in all{bound}")
+    for stall in statistics["current_stalls"]:
+        who = f"task {stall['task']}" if "task" in stall else f"process {stall['process']}"
+        yield _row("stalls", f"{who} since {stall['since']}, {stall['reason']}, for {stall['for']}")
 
 
 def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:

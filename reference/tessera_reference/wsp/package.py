@@ -355,54 +355,63 @@ def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
 # Which CSP features and predicate mechanisms a program uses, by the names of the capability matrix (section 5.2).
 
 
-def used_csp_features(package: Package) -> tuple[str, ...]:
-    """In the order of first use."""
-    return tuple(dict.fromkeys(_csp_features(package)))
+def used_csp_features(package: Package) -> dict[str, str]:
+    """Return the path of the first use of each feature, in the order of first use."""
+    return _first(_csp_features(package))
 
 
-def used_predicates(package: Package) -> tuple[str, ...]:
-    """In the order of first use."""
-    return tuple(dict.fromkeys(_predicates(package)))
+def used_predicates(package: Package) -> dict[str, str]:
+    """Return the path of the first use of each mechanism, in the order of first use."""
+    return _first(_predicates(package))
 
 
-def _csp_features(package: Package) -> Iterator[str]:
+def _first(uses: Iterator[tuple[str, str]]) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    for feature, path in uses:
+        paths.setdefault(feature, path)
+    return paths
+
+
+def _csp_features(package: Package) -> Iterator[tuple[str, str]]:
     for place, channel in enumerate(package.channels):
-        yield "sync_only_channels"
+        path = f"/csp/channels/{place}"
+        yield "sync_only_channels", path
         if channel.capacity == 0:
-            yield "rendezvous"
+            yield "rendezvous", f"{path}/capacity"
         if channel.latency:
-            yield "latency"
+            yield "latency", f"{path}/latency"
         if sum(place in produced_channels(each.body) for each in package.processes) > 1:
-            yield "several_producers"
+            yield "several_producers", path
         if sum(place in consumed_channels(each.body) for each in package.processes) > 1:
-            yield "several_consumers"
-    for each in _statements(package):
-        if isinstance(each, Task) and (each.waits or each.signals):
-            yield "task_signals"
-        elif isinstance(each, RunKernel):
-            yield "process_kernels"
-        elif isinstance(each, Wait):
-            yield "wait"
+            yield "several_consumers", path
+    for path, statement in _statements(package):
+        match statement:
+            case Task() if statement.waits or statement.signals:
+                yield "task_signals", path
+            case RunKernel():
+                yield "process_kernels", path
+            case Wait():
+                yield "wait", path
 
 
-def _predicates(package: Package) -> Iterator[str]:
+def _predicates(package: Package) -> Iterator[tuple[str, str]]:
     if package.symbols:
-        yield "symbols_between_runs"
-    for each in _statements(package):
-        if isinstance(each, Task) and each.key is not None:
-            yield "dispatch_key"
-        elif isinstance(each, Cond):
-            yield "cond"
-        elif isinstance(each, Repeat):
-            yield "repeat"
-        elif isinstance(each, Load):
-            yield "tensor_to_slot"
+        yield "symbols_between_runs", "/symbols/0"
+    for path, statement in _statements(package):
+        match statement:
+            case Task() if statement.key is not None:
+                yield "dispatch_key", f"{path}/key"
+            case Cond():
+                yield "cond", path
+            case Repeat():
+                yield "repeat", path
+            case Load():
+                yield "tensor_to_slot", path
 
 
-def _statements(package: Package) -> Iterator[Statement]:
-    for process in package.processes:
-        for _, each in walk(process.body, ""):
-            yield each
+def _statements(package: Package) -> Iterator[tuple[str, Statement]]:
+    for place, process in enumerate(package.processes):
+        yield from walk(process.body, f"/csp/processes/{place}/body")
 
 
 # The settings of a package that a run may change: sizes of resources, capacities of channels, and scopes left out.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from . import policies
-from .errors import STATES, PackageRefused, ProgramRefused
+from .errors import STATES, PackageRefused, ProgramRefused, UnsupportedDirective
 from .json_form import BodyReader, member, members, name, objects, whole
 from .kernels import read_kernel
 from .package import (
@@ -19,6 +19,7 @@ from .package import (
     Package,
     Process,
     Schedule,
+    check_acyclic,
     check_calls,
     content_hash,
     read_channel,
@@ -30,7 +31,10 @@ from .package import (
     read_tensor,
     stream_graph,
     text,
+    used_csp_features,
+    used_predicates,
 )
+from .targets import NAMES, Target, target
 
 PAYLOADS = {
     "kernels": "kernel registry",
@@ -129,10 +133,50 @@ def _package(stated: Mapping[str, Any]) -> Package:
         tuple(tensors),
     )
     check_calls(package, "/csp/processes")
+    _check_target(package)
     streams = stream_graph(package) if package.target == "aie" else None
     if stated.get("stream_graph") != streams:
         raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
     return replace(package, stream_graph=streams)
+
+
+def _check_target(package: Package) -> None:
+    """Raise `ProgramRefused` for a package that its own target could not have (sections 1.3 and 7.1)."""
+    owner = target(package.target)
+    if owner is None:
+        raise ProgramRefused("/target", f"is {package.target}, expected one of {', '.join(NAMES)}")
+    if package.phase != owner.phase:
+        raise ProgramRefused("/phase", f"is {package.phase}, and {owner.name} is of phase {owner.phase}")
+    schedule = package.schedule
+    for directive, state in schedule.capabilities.items():
+        _check_state(owner, f"/schedule/capabilities/{directive}", directive, state)
+    for place, stated in enumerate(schedule.directives):
+        _check_state(owner, f"/schedule/directives/{place}/state", stated.name, stated.state)
+    unit, mode = schedule.task_window.unit, schedule.task_window.mode
+    directives = {
+        f"dispatch.{schedule.policy.id}": "/schedule/policy/id",
+        f"task_window.unit.{unit}": "/schedule/task_window/unit",
+        f"task_window.mode.{mode}": "/schedule/task_window/mode",
+        **{each.name: f"/schedule/directives/{place}/name" for place, each in enumerate(schedule.directives)},
+    }
+    for matrix, uses in (
+        (owner.directives, directives),
+        (owner.csp, used_csp_features(package)),
+        (owner.predicates, used_predicates(package)),
+    ):
+        for feature, path in uses.items():
+            if matrix.get(feature, "unsupported") == "unsupported":
+                raise ProgramRefused(path, f"uses {feature}, which {owner.name} does not support")
+    if owner.name == "aie":
+        try:
+            check_acyclic(package)
+        except UnsupportedDirective as problem:
+            raise ProgramRefused("/csp/processes", str(problem)) from None
+
+
+def _check_state(owner: Target, path: str, directive: str, state: str) -> None:
+    if state != owner.state(directive):
+        raise ProgramRefused(path, f"is {state}, and {directive} is {owner.state(directive)} on {owner.name}")
 
 
 def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:

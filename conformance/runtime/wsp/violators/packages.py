@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -12,7 +13,8 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import compiler, reading
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
-from tessera_reference.wsp.package import Channel, canonical_bytes, content_hash
+from tessera_reference.wsp.package import Channel, Package, canonical_bytes, content_hash
+from tessera_reference.wsp.targets import Target, target
 
 from ....ir.violators.changes import changed
 from .answers import Answer, answered, asked
@@ -357,6 +359,30 @@ LENIENT = [
     unread("WSP-07.2-10", "any_symbol_id", "any id of a symbol is loaded", "/symbols/0/id", 0),
     unread("WSP-07.2-11", "any_slot_width", "any width of a slot is loaded", "/slots/0/width", 64),
     unread("WSP-07.2-12", "any_update", "any update protocol is loaded", "/symbols/0/update", "between-runs"),
+]
+
+
+def honest(package: Package) -> None:
+    """A loader that holds no package against its target."""
+
+
+def of_a_state(owner: Target, path: str, directive: str, state: str) -> None:
+    """A loader that believes every declared state."""
+
+
+def in_either_phase(package: Package) -> None:
+    """A loader that takes the phase which a package names."""
+    owner = target(package.target)
+    usual_check(package if owner is None else replace(package, phase=owner.phase))
+
+
+usual_check = reading._check_target
+TARGETS = [
+    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded", (reading, "_check_target", honest)),
+    changed(
+        "WSP-07.1-03", "any_claim", "a package may claim to enforce anything", (reading, "_check_state", of_a_state)
+    ),
+    changed("WSP-07.1-09", "either_phase", "any phase is loaded", (reading, "_check_target", in_either_phase)),
 ]
 
 
