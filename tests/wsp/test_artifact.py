@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from tessera_reference.cli import main
-from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, results
+from tessera_reference.wsp import policies
+from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, native_result, results
 from tessera_reference.wsp.builder import Program
 from tessera_reference.wsp.executor import run
+from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
 from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.targets import target
 
 from .artifact_corpus import CORPUS
 from .deadlocks import DEADLOCKS
@@ -175,3 +178,32 @@ def smallest(first: int, found: Difference, path: Path) -> str:
     place, settings, *_ = found
     form = reduced(program(first + place), lambda form: differs(form, path, settings))
     return f"seed {first + place}, {settings}: {json.dumps(form)}"
+
+
+def test_a_policy_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the module is added: matrices list it, the executor and the native program place by it."""
+    text = """from ..statements import Input, Operation
+ID, PARAMETERS = "last_come", {"workers": "number", "shift": "expression"}
+
+
+def worker(parameters):
+    sum = Operation("add", (Input("task"), parameters["shift"]))
+    return Operation("mod", (Operation("not", (sum,)), parameters["workers"]))
+"""
+    (tmp_path / "last_come.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(policies, "__path__", [*policies.__path__, str(tmp_path)])
+    policies.found.cache_clear()
+    target.cache_clear()
+    try:
+        program = Program("p")
+        kernel = program.kernel("k", cycles=3)
+        program.dispatch("last_come", workers=3, shift=program.symbol("shift", 1))
+        with program.process("p"), program.repeat(5):
+            program.task(kernel)
+        package = load(program.compile().package)
+        executed = Run(package).finish().result()
+        assert executed["statistics"]["assignments"] == [(~(each + 1) % 2**64) % 3 for each in range(5)]
+        assert native_result(package) == executed
+    finally:
+        policies.found.cache_clear()
+        target.cache_clear()

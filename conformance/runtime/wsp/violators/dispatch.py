@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import Violation
+from tessera_reference.wsp import policies
 from tessera_reference.wsp.policies import affinity, hash, round_robin
 
 from .changes import changed
@@ -16,16 +17,29 @@ from .logical_time import telling
 RUNS = count()
 
 
+usual_placement = policies.placement
+
+
+def placed_by(clause: str, name: str, description: str, module: Any, place: Callable[..., Any]) -> Violation:
+    """A policy with another function from issue number and key to a worker."""
+
+    def placement(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+        chosen: Callable[[int, int], int] = (place if id == module.ID else usual_placement)(id, parameters, symbols)
+        return chosen
+
+    return changed(clause, name, description, (policies, "placement", placement))
+
+
 def placing(clause: str, name: str, description: str, module: Any, worker: Callable[[int, int, int], int]) -> Violation:
     """A policy with another worker, from issue number, key and number of workers."""
 
-    def place(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+    def place(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
         return lambda issue, key: worker(issue, key, parameters["workers"])
 
-    return changed(clause, name, description, (module, "place", place))
+    return placed_by(clause, name, description, module, place)
 
 
-def counting_each_key(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+def counting_each_key(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
     """A circle for each key."""
     counts: Counter[int] = Counter()
 
@@ -36,10 +50,11 @@ def counting_each_key(parameters: Mapping[str, Any], symbols: list[int]) -> Call
     return place
 
 
-def salted(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+def salted(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
     """Another digest in each run."""
     salt = next(RUNS)
-    return lambda issue, key: hash.fnv1a(key ^ salt) % int(parameters["workers"])
+    usual = usual_placement(id, parameters, symbols)
+    return lambda issue, key: usual(issue, key ^ salt)
 
 
 def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
@@ -55,11 +70,11 @@ DISPATCH = [
         lambda i, key, n: i // 2 % n),
     placing("WSP-03.1-02", "to_and_fro", "turns round at the last worker", round_robin,
         lambda i, key, n: i % n if i // n % 2 == 0 else n - 1 - i % n),
-    changed("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", (round_robin, "place", counting_each_key)),
+    placed_by("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", round_robin, counting_each_key),
     placing("WSP-03.1-03", "hash_in_a_circle", "places by issue number under the name of hash", hash,
         lambda i, key, n: i % n),
     placing("WSP-03.1-03", "affinity_in_a_circle", "places by issue number under the name of affinity", affinity,
         lambda i, key, n: i % n),
     placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
-    changed("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", (hash, "place", salted)),
+    placed_by("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", hash, salted),
 ]  # fmt: skip

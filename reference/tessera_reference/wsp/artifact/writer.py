@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
+from .. import policies
 from ..kernels import Instruction, Kernel, Operand
 from ..package import Package, Process, Tensor, consumed_channels, produced_channels
 from ..statements import (
@@ -423,12 +424,6 @@ RUNTIME = (
 )
 """The pieces of the runtime, after `runtime.h`."""
 INCLUDE = '#include "runtime.h"\n'
-PLACES: Mapping[str, str] = {
-    "round_robin": "return task % {workers};",
-    "affinity": "return key % {workers};",
-    "hash": "return wsp_fnv1a(key) % {workers};",
-}
-"""The policies that have no expression."""
 
 
 def c_program(packages: Sequence[Package]) -> str:
@@ -515,12 +510,16 @@ def _placement(package: Package, name: str) -> list[str]:
     """The dispatch policy as a function from issue number and key to a worker."""
     policy = package.schedule.policy
     workers = policy.parameters["workers"]
-    lines = ["(void)m;", "(void)task;", "(void)key;"]
-    if policy.id in PLACES:
-        lines.append(PLACES[policy.id].format(workers=workers))
-    else:
-        expression = policy.parameters["worker"]
-        values = Temporaries()
-        worker = values.value(Constant(expression) if isinstance(expression, int) else expression)
-        lines += [*values.lines, f"if ({worker} >= {workers}) wsp_bad_worker(m, task, {worker});", f"return {worker};"]
-    return block(f"static u64 {name}(Machine *m, u64 task, u64 key)", lines)
+    values = Temporaries()
+    worker = values.value(policies.worker(policy.id, policy.parameters))
+    return block(
+        f"static u64 {name}(Machine *m, u64 task, u64 key)",
+        [
+            "(void)m;",
+            "(void)task;",
+            "(void)key;",
+            *values.lines,
+            f"if ({worker} >= {workers}) wsp_bad_worker(m, task, {worker});",
+            f"return {worker};",
+        ],
+    )

@@ -1,7 +1,9 @@
 """Dispatch policies (section 3.1): every module here is one, found by looking; adding one edits nothing else.
 
-A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `place`, which is given the
-parameters and returns the function from issue number and key of a task to a worker. Every policy has `workers`.
+A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `worker`, which returns the
+worker of a task as a ScalarExpr of the parameters, of `task` (the issue number) and `key`: the executor evaluates that
+expression, and the native program has it in C. Every policy has `workers`. A capability matrix lists the policies of
+its target, or all that there are as `dispatch.*`.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
-from ..errors import ProgramRefused
-from ..statements import Constant, Expression, Input, Operation, SymbolValue
+from ..errors import ProgramRefused, RunError
+from ..statements import Constant, Expression, Input, Operation, SymbolValue, compiled
 
-__all__ = ["MOST_WORKERS", "Parameter", "Place", "check", "found", "placement"]
+__all__ = ["MOST_WORKERS", "Parameter", "Place", "check", "found", "placement", "worker"]
 
 MOST_WORKERS = 1 << 16
 Place: TypeAlias = Callable[[int, int], int]
@@ -47,9 +49,27 @@ def check(id: str, parameters: Mapping[str, Parameter], path: str) -> None:
         raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
 
 
+def worker(id: str, parameters: Mapping[str, Parameter]) -> Expression:
+    """Return the worker of a task as an expression of `task` and `key`."""
+    stated = {name: Constant(each) if isinstance(each, int) else each for name, each in parameters.items()}
+    expression: Expression = found()[id].worker(stated)
+    return expression
+
+
 def placement(id: str, parameters: Mapping[str, Parameter], symbols: list[int]) -> Place:
-    """The worker of a task by issue number and key. The function may raise `RunError`."""
-    place: Place = found()[id].place(parameters, symbols)
+    """Return the function from issue number and key of a task to a worker, which raises `RunError`."""
+    workers = parameters["workers"]
+    assert isinstance(workers, int)
+    inputs = {"task": 0, "key": 0}
+    evaluate = compiled(worker(id, parameters), symbols, (), inputs)
+
+    def place(task: int, key: int) -> int:
+        inputs["task"], inputs["key"] = task, key
+        chosen = evaluate()
+        if chosen >= workers:
+            raise RunError("WORKER_OUT_OF_RANGE", f"the policy places task {task} on worker {chosen} of {workers}")
+        return chosen
+
     return place
 
 

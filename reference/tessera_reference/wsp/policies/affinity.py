@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+
+from ..statements import Expression, Input, Operation
 
 ID = "affinity"
 PARAMETERS = {"workers": "number"}
 
 
-def place(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """By key."""
-    workers: int = parameters["workers"]
-    return lambda issue, key: key % workers
+def worker(parameters: Mapping[str, Expression]) -> Expression:
+    """Return the key modulo the workers."""
+    return Operation("mod", (Input("key"), parameters["workers"]))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from ..statements import U64
+from ..statements import Constant, Expression, Input, Operation
 
 ID = "hash"
 PARAMETERS = {"workers": "number"}
 OFFSET, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
-def place(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """By the digest of the key."""
-    workers: int = parameters["workers"]
-    return lambda issue, key: fnv1a(key) % workers
+def worker(parameters: Mapping[str, Expression]) -> Expression:
+    """Return the digest of the key modulo the workers."""
+    return Operation("mod", (fnv1a(Input("key")), parameters["workers"]))
 
 
-def fnv1a(key: int) -> int:
-    """FNV-1a over the 8 little-endian bytes of a key."""
-    digest = OFFSET
-    for byte in key.to_bytes(8, "little"):
-        digest = ((digest ^ byte) * PRIME) & U64
+def fnv1a(key: Expression) -> Expression:
+    """Return FNV-1a over the 8 little-endian bytes of a key."""
+    digest: Expression = Constant(OFFSET)
+    for place in range(8):
+        byte = Operation("and", (Operation("shr", (key, Constant(8 * place))), Constant(255)))
+        digest = Operation("mul", (Operation("xor", (digest, byte)), Constant(PRIME)))
     return digest

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+
+from ..statements import Expression, Input, Operation
 
 ID = "round_robin"
 PARAMETERS = {"workers": "number"}
 
 
-def place(parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """By issue number."""
-    workers: int = parameters["workers"]
-    return lambda issue, key: issue % workers
+def worker(parameters: Mapping[str, Expression]) -> Expression:
+    """Return the issue number modulo the workers."""
+    return Operation("mod", (Input("task"), parameters["workers"]))

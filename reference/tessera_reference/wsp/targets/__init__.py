@@ -9,10 +9,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from .. import policies
+
 __all__ = ["NAMES", "Target", "target"]
 
 NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph", "pto_runtime_a2a3", "aie")
 """The targets of the document; the host graph is phase 1 of a2a3sim, which has a matrix of its own (AMB-WSP-73)."""
+
+ANY_POLICY = "dispatch.*"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,13 @@ class Target:
     csp: Mapping[str, str]
     predicates: Mapping[str, str]
     architecture: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """`dispatch.*` stands for every policy that there is."""
+        if ANY_POLICY in self.directives:
+            stated = {name: each for name, each in self.directives.items() if name != ANY_POLICY}
+            every = {f"dispatch.{policy}": self.directives[ANY_POLICY] for policy in policies.found()}
+            object.__setattr__(self, "directives", every | stated)
 
     def state(self, directive: str) -> str:
         """Of a directive; unsupported where the matrix does not have it (AMB-WSP-29)."""

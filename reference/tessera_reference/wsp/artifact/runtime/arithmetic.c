@@ -26,12 +26,6 @@ u64 wsp_min(u64 a, u64 b) { return a < b ? a : b; }
 u64 wsp_max(u64 a, u64 b) { return a > b ? a : b; }
 
 /* FNV-1a over the 8 little-endian bytes of a key. */
-u64 wsp_fnv1a(u64 key) {
-    u64 digest = UINT64_C(0xCBF29CE484222325);
-    for (int shift = 0; shift < 64; shift += 8) digest = (digest ^ (key >> shift & 255)) * UINT64_C(0x100000001B3);
-    return digest;
-}
-
 void wsp_bad_worker(Machine *m, u64 task, u64 worker) {
     wsp_fail(m, "WORKER_OUT_OF_RANGE", NULL, NULL,
              "the policy places task %" PRIu64 " on worker %" PRIu64 " of %" PRIu32, task, worker, m->info->workers);

@@ -300,7 +300,6 @@ u64 wsp_gt(u64 a, u64 b);
 u64 wsp_ge(u64 a, u64 b);
 u64 wsp_min(u64 a, u64 b);
 u64 wsp_max(u64 a, u64 b);
-u64 wsp_fnv1a(u64 key);
 void wsp_bad_worker(Machine *m, u64 task, u64 worker);
 float wsp_settled_float(float value);
 double wsp_settled_double(double value);
