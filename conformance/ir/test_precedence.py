@@ -1,19 +1,30 @@
 """Precedence and associativity, shown by the values of integer expressions (language spec, section 14.2)."""
 
+from math import inf
+
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, parameters_of, returning, tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, level
 
 SCALARS = {"a": 17, "b": 5, "c": 3}
 MATRICES = {"A": [[1, 2], [3, 4]], "B": [[0, 1], [2, 3]], "C": [[5, -1], [1, 2]]}
+
+LARGE, HUGE = 2.0**25, 2.0**100
+"""fp32 has no odd number between 2**24 and 2**25, none that is no multiple of 4 beyond it, and no 2**200."""
 
 
 def scalar_value(impl, check, expression, result="int32", **values):
     """The value of an expression in a, b and c."""
     inputs = {name: tensor_of("int32", value) for name, value in (SCALARS | values).items()}
     return value_of(impl, check, returning(expression, parameters_of("abc", "int32"), result), **inputs)
+
+
+def float_value(impl, check, expression, values):
+    """The value of an expression in a, b and c of fp32."""
+    inputs = {name: tensor_of("fp32", value) for name, value in zip("abc", values, strict=True)}
+    return value_of(impl, check, returning(expression, parameters_of("abc", "fp32"), "fp32"), **inputs)
 
 
 def matrix_value(impl, check, expression):
@@ -136,6 +147,39 @@ def test_multiplication_binds_tighter_than_addition_in_tensors(impl, check):
 def test_addition_and_subtraction_associate_to_the_left(impl, check, expression, value):
     """Sums and differences are formed from left to right, neither before the other (AMB-LANG-20)."""
     check.bits(scalar_value(impl, check, expression), tensor_of("int32", value))
+
+
+@clause("LANG-14.2-04")
+@level("strict", "deterministic")
+@pytest.mark.parametrize(
+    ("expression", "values", "value"),
+    [
+        pytest.param("a + b - c", (1.0, LARGE, LARGE), 0.0, id="plus-minus"),
+        pytest.param("a - b + c", (1.0, LARGE, LARGE), 0.0, id="minus-plus"),
+        pytest.param("a - b - c", (LARGE, 1.0, 1.0), LARGE, id="minus-minus"),
+        pytest.param("a + b + c", (LARGE, 2.0, 2.0), LARGE, id="plus-plus"),
+        pytest.param("a + b - c + a", (1.0, LARGE, LARGE), 1.0, id="four-operands"),
+    ],
+)
+def test_sums_of_floats_round_from_left_to_right(impl, check, expression, values, value):
+    """A grouping from the right is another number, unlike that of integers: beside 2**25 a 1 is lost."""
+    check.bits(float_value(impl, check, expression, values), tensor_of("fp32", value))
+
+
+@clause("LANG-14.2-08")
+@level("strict", "deterministic")
+@pytest.mark.parametrize(
+    ("expression", "values", "value"),
+    [
+        pytest.param("a * b / c", (HUGE, HUGE, HUGE), inf, id="times-division"),
+        pytest.param("a / b * c", (1 / HUGE, HUGE, HUGE), 0.0, id="division-times"),
+        pytest.param("a / b / c", (HUGE, 1 / HUGE, HUGE), inf, id="division-division"),
+        pytest.param("a * b * c", (HUGE, HUGE, 1 / HUGE), inf, id="times-times"),
+    ],
+)
+def test_products_of_floats_round_from_left_to_right(impl, check, expression, values, value):
+    """The first two operands leave the range of fp32; grouped from the right nothing does."""
+    check.bits(float_value(impl, check, expression, values), tensor_of("fp32", value))
 
 
 @clause("LANG-14.2-08", "LANG-02.3-30")

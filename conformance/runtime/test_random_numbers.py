@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.encoding import values_of as elements_of
+from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.differences import values_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
@@ -51,6 +54,39 @@ def test_numbers_do_not_depend_on_how_a_tensor_is_sharded(impl, check, operation
     size = 96 // parts
     drawn = [numbers(impl, check, operation, shape=[size], dtype=dtype, offset=size * part) for part in range(parts)]
     check.bits(Tensor(dtype, (96,), b"".join(each.data for each in drawn)), whole, "the shards, joined")
+
+
+DRAWS = """module m {
+  kernel uniform(y: tensor<64xfp32>) { y = op.uniform() @{shape=[64], seed=5, stream=2}; }
+  kernel normal(y: tensor<64xfp32>) { y = op.normal() @{shape=[64], seed=5, stream=2}; }
+  kernel other(y: tensor<64xfp32>) { y = op.uniform() @{shape=[64], seed=6, stream=2}; }
+}
+"""
+
+
+@feature("random-numbers", "random-ops")
+@clause("RT-04.7-04")
+@pytest.mark.parametrize("name", ["uniform", "normal"])
+def test_launches_draw_the_same_numbers_again(impl, check, name):
+    """The second launch of a context, one after another kernel has drawn, and the first of another context."""
+    session = opened(impl, check)
+    session.set_policy(STATELESS)
+    module = session.load(DRAWS)
+    first = drawn(session, module, name)
+    check.true(len(set(first)) > 32, "the numbers differ among each other", first)
+    check.equal(drawn(session, module, name), first, "what the second launch draws")
+    check.true(drawn(session, module, "other") != first, "another seed draws other numbers", first)
+    check.equal(drawn(session, module, name), first, "what is drawn after another kernel")
+    fresh = opened(impl, check)
+    fresh.set_policy(STATELESS)
+    check.equal(drawn(fresh, fresh.load(DRAWS), name), first, "what another context draws")
+
+
+def drawn(session, module, name):
+    """The fp32 numbers that a launch of a kernel leaves in new memory."""
+    pointer = session.upload(bytes(256))
+    session.launch(session.kernel_of(module, name), packed(("ptr", pointer)))
+    return elements_of("fp32", session.download(pointer, 256))
 
 
 @feature("operation-access", "random-numbers", "descriptor-access")

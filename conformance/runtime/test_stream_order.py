@@ -293,7 +293,7 @@ def of_priorities(first: int, second: int) -> Program:
     return program
 
 
-@clause("RT-12-02")
+@clause("RT-12-02", "RT-12-03")
 @pytest.mark.parametrize("priorities", PRIORITIES, ids=lambda both: f"{both[0]} and {both[1]}")
 def test_no_result_depends_on_a_priority(impl, check, priorities):
     """Order within streams and by events is kept, whatever is more urgent (AMB-RT-63)."""

@@ -31,6 +31,14 @@ async def own_mesh_only(self: WaitWork, rank: int, right: Any = WaitWork.run) ->
         await right(self, rank)
 
 
+async def urgent_goes_on(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
+    """Wait unless the recording is on a stream of lower priority."""
+    streams_of_mesh = self.stream.mesh.streams.values()
+    recorded = [each for each in streams_of_mesh if self.recording.reached.name.endswith(f" on stream {each.handle}")]
+    if all(each.priority >= self.stream.priority for each in recorded):
+        await right(self, rank)
+
+
 async def any_rank(self: RecordWork, rank: int) -> None:
     """Be reached when the first rank is there."""
     self.recording.reached.set()
@@ -127,6 +135,9 @@ def refuses_its_own(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 RUNS: list[Violation] = [
     broken("RT-12-03", "no_wait", "does not wait for events", WaitWork, "run", no_wait),
     broken("RT-12-03", "own_mesh_only", "does not wait for events of another mesh", WaitWork, "run", own_mesh_only),
+    broken(
+        "RT-12-03", "urgent_goes_on", "does not wait for streams of lower priority", WaitWork, "run", urgent_goes_on
+    ),
     broken("RT-12-04", "waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
     broken("RT-12-04", "any_rank", "takes an event for reached when one rank is there", RecordWork, "run", any_rank),
     broken("RT-12-04", "rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import floor, prod, tau
 from typing import Any, TypeAlias
@@ -10,18 +10,59 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
+from tessera_reference.compilation import programs
 from tessera_reference.numerics import elementary, random
 from tessera_reference.numerics import random as philox
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import round_to
+from tessera_reference.runtime.launches import LaunchWork
 
 from ...ir.violators.changes import changed
 
 Values: TypeAlias = Any
 Words: TypeAlias = Callable[[int, int, int, int], Values]
+WORDS_AT = philox.words_at
 WORDS, UNIFORM, NORMAL, DROPOUT = philox.words, random.uniform, random.normal, random.dropout
 FP64 = DTYPES["fp64"]
+
+
+# Launches
+
+
+LAUNCHES: dict[str, int] = {"before": 0}
+"""The launches of its context before the one that runs."""
+
+
+def counting(
+    self: LaunchWork, executable: Any, rank: int, arguments: Any, right: Any = LaunchWork._executed
+) -> Mapping[str, Array]:
+    """Count the launches of a context, and tell the generator."""
+    counts = vars(self.stream.mesh.context).setdefault("launches_so_far", [0])
+    LAUNCHES["before"] = counts[0]
+    try:
+        results: Mapping[str, Array] = right(self, executable, rank, arguments)
+        return results
+    finally:
+        counts[0] += rank == 0
+        LAUNCHES["before"] = 0
+
+
+def moved_on(seed: int, stream: int, first: int, count: int) -> Values:
+    """Words of another stream for each launch of a context."""
+    return WORDS(seed, stream + LAUNCHES["before"], first, count)
+
+
+def moved_on_at(seed: int, stream: int, places: Values) -> Values:
+    """The same at some places."""
+    return WORDS_AT(seed, stream + LAUNCHES["before"], places)
+
+
+BY_LAUNCHES = [
+    changed("RT-04.7-04", "goes_on_by_launches", "draws on where the launch before ended",
+            (LaunchWork, "_executed", counting), (programs, "KEPT_BYTES", -1),
+            (random, "words", moved_on), (random, "words_at", moved_on_at)),
+]  # fmt: skip
 
 
 # Words
