@@ -344,6 +344,27 @@ def test_ranks_with_different_shapes_are_refused(impl, check, odd):
     refused(impl, check, meshed(line(3), REDUCING.format("dp")), good, ints(*odd))
 
 
+OTHERS = {
+    "reduce-scatter": 'reduce_scatter(X) @{axis=dp, op="sum"}',
+    "all-gather": "all_gather(X) @{axis=dp}",
+    "broadcast-from-the-first": "broadcast(X) @{axis=dp}",
+    "broadcast-from-the-last": "broadcast(X) @{axis=dp, root=2}",
+    "all-to-all": "all_to_all(X) @{axis=dp}",
+}
+"""The collectives beside `all_reduce`."""
+
+
+@feature("per-rank-issue", "mesh-collectives")
+@clause("LANG-09-04", "LANG-11-12")
+@pytest.mark.parametrize("odd", [0, 1, 2], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("collective", OTHERS.values(), ids=OTHERS)
+def test_every_collective_compares_shapes(impl, check, collective, odd):
+    """A rank brings six elements where the others bring three: more could be moved or joined, and is not."""
+    rows = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    uneven = [row + row if rank == odd else row for rank, row in enumerate(rows)]
+    refused(impl, check, meshed(line(3), f"return dist.{collective};"), ints(*rows), ints(*uneven))
+
+
 @feature("per-rank-issue")
 @clause("LANG-09-04")
 @pytest.mark.parametrize(

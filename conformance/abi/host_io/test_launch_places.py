@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
-from tessera_conformance.chapters.abi.host_io.kit.launches import Part, built_in, filling, of_one_sip, parts, run
+from tessera_conformance.chapters.abi.host_io.kit.launches import (
+    Part,
+    built_in,
+    filling,
+    of_one_sip,
+    parts,
+    run,
+    working,
+)
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of, opened_host, order_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
 from tessera_conformance.marks import clause, feature
@@ -164,3 +172,20 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
     further = Part({**place, "cube": 1000}, 2**50, 16)
     for listed in ((far, further), (further, far), (sound, further, far)):
         check.equal(code_of(host, *listed, policy=policy), alone[1], "the code of a place that does not exist")
+
+
+@clause("HIO-D7-35", "HIO-D7-22")
+@feature("device-memory-probe", "endpoint-control")
+@pytest.mark.parametrize("bit", [36, 40, 48, 63])
+def test_high_bits_of_an_address_name_no_pe(impl, check, bit):
+    """A shard beyond every memory by one bit of its address is refused; no PE has changed where the low bits lead."""
+    host = opened_host(impl, check, 1, 2, 2)
+    places = host.machine.places
+    end = max(end_of(each) for each in host.machine.memories)
+    check.given(host.base < 1 << bit and end <= host.base + (1 << bit), f"no memory is 2**{bit} bytes behind", end)
+    host.done(*(host.fill(each, host.base, 16) for each in places))
+    host.done(working(host, 7, Part(places[-1], host.base + 16, 16)))
+    for each in places:
+        host.fails(working(host, 8, Part(each, host.base + (1 << bit), 16)), f"a launch on bit {bit} of an address")
+    for each in places:
+        host.holds(each, host.base, LEFT, f"PE {dict(each)}")

@@ -208,6 +208,23 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
     return replaced(clause, description, make, *substitutions, name=name)
 
 
+def uneven(kind: type[collectives.Collective]) -> Violation:
+    """One collective takes parts of different sizes; of a reduction each rank keeps its own."""
+    usual_brought, usual_combine = disagreement.brought, kind.combine
+
+    def brought(arrival: Arrival) -> Mapping[str, object]:
+        names = set() if type(arrival.operation) is not kind else {"shape"}
+        return {key: value for key, value in usual_brought(arrival).items() if key not in names}
+
+    def combine(self: Any, contributions: Contributions) -> Sequence[Array]:
+        if len({each.shape for each in contributions}) > 1 and issubclass(kind, collectives.Reducing):
+            return contributions
+        return usual_combine(self, contributions)
+
+    name, substitutions = kind.__name__.lower(), ((ranks, "brought", brought), (kind, "combine", combine))
+    return replaced("LANG-11-12", f"takes uneven parts in {name}", make, *substitutions, name=f"uneven_{name}")
+
+
 def with_those_who_came(self: Ranks, choice: Any) -> None:
     """Ranks that would wait for ever complete without the others."""
     ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
@@ -237,6 +254,7 @@ USUAL_GROUP = Ranks._group
 
 DISAGREEMENT = [
     overlooking("any_shapes", "LANG-09-04", "does not compare shapes between ranks", "shape"),
+    *map(uneven, (collectives.ReduceScatter, collectives.AllGather, collectives.RootBroadcast, collectives.AllToAll)),
     overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
     changed("any_axis", "LANG-11-11", "meets along the first axis", Ranks, "_group", along_the_first_axis),
     overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),

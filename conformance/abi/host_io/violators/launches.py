@@ -48,6 +48,24 @@ def by_address(self: Machine, place: Place) -> Any:
     return _space(self, next(self.places()))
 
 
+def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., None]:
+    """Refuse an address, and clear the memory at its low 32 bits of some PEs all the same."""
+
+    def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+        try:
+            _require(self, place, pa, nbytes, kind, field)
+        except RequestFailed as failed:
+            low = self.memories[0].base + (pa - self.memories[0].base) % 2**32
+            if failed.code is ErrorCode.ADDRESS_OUT_OF_RANGE and pa > low and nbytes < 4096:
+                for each in self.places():
+                    if not spared(each, place):
+                        self.space(each).write(low, bytes(nbytes))
+            raise
+
+    return require
+
+
+_require = Machine.require
 _space = Machine.space
 SHARDS = [
     arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
@@ -84,6 +102,18 @@ SHARDS = [
         "sorted_by_address",
         "shards belong together by their addresses",
         lambda found: sorted(found, key=lambda each: (each.shard.pa, each.number)),
+    ),
+    changed(
+        "HIO-D7-35",
+        "low_bits_cleared",
+        "refuses a high address, and works on its low bits",
+        (Machine, "require", refused_and_done(lambda other, place: other != place)),
+    ),
+    changed(
+        "HIO-D7-35",
+        "others_cleared",
+        "refuses a high address, and works on other PEs",
+        (Machine, "require", refused_and_done(lambda other, place: other == place)),
     ),
     changed("HIO-Context-06", "shards_by_address", "addresses alone tell memory apart", (Machine, "space", by_address)),
 ]
