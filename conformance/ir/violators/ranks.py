@@ -210,7 +210,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
 
 def uneven(kind: type[collectives.Collective]) -> Violation:
     """One collective takes parts of different sizes; of a reduction each rank keeps its own."""
-    usual_brought, usual_combine = disagreement.brought, kind.combine
+    usual_brought, usual_combine = execution.brought, kind.combine
 
     def brought(arrival: Arrival) -> Mapping[str, object]:
         names = set() if type(arrival.operation) is not kind else {"shape"}
@@ -221,7 +221,7 @@ def uneven(kind: type[collectives.Collective]) -> Violation:
             return contributions
         return usual_combine(self, contributions)
 
-    name, substitutions = kind.__name__.lower(), ((ranks, "brought", brought), (kind, "combine", combine))
+    name, substitutions = kind.__name__.lower(), ((execution, "brought", brought), (kind, "combine", combine))
     return replaced("LANG-11-12", f"takes uneven parts in {name}", make, *substitutions, name=f"uneven_{name}")
 
 

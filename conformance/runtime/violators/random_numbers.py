@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.compilation import programs
+from tessera_reference.compilation import executables
 from tessera_reference.numerics import elementary, random
 from tessera_reference.numerics import random as philox
 from tessera_reference.numerics.array import Array
@@ -60,7 +60,7 @@ def moved_on_at(seed: int, stream: int, places: Values) -> Values:
 
 BY_LAUNCHES = [
     changed("RT-04.7-04", "goes_on_by_launches", "draws on where the launch before ended",
-            (LaunchWork, "_executed", counting), (programs, "KEPT_BYTES", -1),
+            (LaunchWork, "_executed", counting), (executables, "KEPT_BYTES", -1),
             (random, "words", moved_on), (random, "words_at", moved_on_at)),
 ]  # fmt: skip
 
