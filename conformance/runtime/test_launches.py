@@ -174,7 +174,7 @@ def test_padding_has_no_meaning(impl, check, filler):
     check.equal(values_of("int32", session.download(pointer, 16)), [-2, 1, 4, 7], "what the kernel left")
 
 
-@clause("RT-04.5-17")
+@clause("RT-10.1-04", "RT-04.5-17")
 def test_the_rounded_size_is_taken(impl, check):
     """argSize is the size of the buffer, 24 here, where the last argument ends at 20 (AMB-RT-16)."""
     source = "module m { kernel k(a: int32, x: tensor<4xint32>, b: int32) { x = x * a + b; } }"

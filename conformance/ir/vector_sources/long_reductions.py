@@ -1,4 +1,4 @@
-"""Reductions past every tile: lengths up to 300 that leave a remainder of 32, 64, 128 and 256.
+"""Reductions past every tile: lengths up to 4,097 that leave a remainder of 32, 64, 128 and 256.
 
 Their data tell apart the order of the canon and orders that agree with it on anything shorter: blocks that are reduced
 for themselves, and lanes that take every so many elements.
@@ -47,7 +47,7 @@ def lanes(width: int, count: int) -> Tree:
     return row[0]
 
 
-@topic.vector("{dtype}/matmul/k-{k}", "LANG-10-01", dtype=["bf16", *WIDE], k=["33", *LONG])
+@topic.vector("{dtype}/matmul/k-{k}", "LANG-10-06", "LANG-10-01", dtype=["bf16", *WIDE], k=["33", *LONG])
 def products(dtype: str, k: str) -> Question:
     """A left fold over all of K: no block of 32, 64, 128 or 256 products is added up for itself."""
     count = int(k)
@@ -60,7 +60,9 @@ def products(dtype: str, k: str) -> Question:
     return programs.matmul(a, b, out)
 
 
-@topic.vector("{dtype}/{reduction}/n-{n}", dtype=["bf16", *WIDE], reduction=["sum", "mean"], n=["65", *LONG])
+@topic.vector(
+    "{dtype}/{reduction}/n-{n}", "LANG-10-06", dtype=["bf16", *WIDE], reduction=["sum", "mean"], n=["65", *LONG]
+)
 def sums(dtype: str, reduction: str, n: str) -> Question:
     """One tree of adjacent pairs over all elements; lanes that take every 32nd or 256th element add otherwise."""
     count = int(n)
@@ -72,7 +74,48 @@ def sums(dtype: str, reduction: str, n: str) -> Question:
     return programs.reduction(reduction, x, 1)
 
 
-@topic.vector("{dtype}/sum/along-axis-0-n-{n}", dtype=WIDE, n=["129", "300"])
+@topic.vector("{dtype}/{reduction}/n-{n}", "LANG-10-06", dtype=["fp32"], reduction=["sum", "mean"], n=["1000", "4097"])
+def longer_sums(dtype: str, reduction: str, n: str) -> Question:
+    """One tree past every block and grid: lanes of a block, and parts of 1,024 that are added up, add otherwise."""
+    count = int(n)
+    x = counted(dtype, (2, count), 496, SPREAD)
+    found = [oracle.sum_(x, axis=1)]
+    found += [oracle.sum_(x, axis=1, tree=lanes(width, count)) for width in (32, 256, 512)]
+    require_different(found, "adjacent pairs, and lanes of each width")
+    return programs.reduction(reduction, x, 1)
+
+
+@topic.vector("fp32/matmul/k-{k}", "LANG-10-06", "LANG-10-01", k=["700", "1025"])
+def longer_products(k: str) -> Question:
+    """A left fold over a K that libraries split among blocks: of 256 or 512 products, or in two."""
+    count = int(k)
+    a, b = counted("fp32", (2, count), 497, SPREAD), counted("fp32", (count, 3), 498, SPREAD)
+    found = [oracle.matmul(a, b)]
+    found += [oracle.matmul(a, b, tree=blocks(size, count)) for size in (256, 512, (count + 1) // 2)]
+    require_different(found, "one left fold, and blocks of each size")
+    return programs.matmul(a, b)
+
+
+@topic.vector(
+    "{dtype}/{reduction}/n-{n}", dtype=["fp32", "int32"], reduction=["max", "min", "argmax"], n=["1000", "4097"]
+)
+def farther_extremes(dtype: str, reduction: str, n: str) -> Question:
+    """The extreme stands last, on both sides of 512, or of a remainder."""
+    last = int(n) - 1
+    rows = [[0] * (last + 1) for _ in range(3)]
+    for row, places in enumerate([[last], [511, 512, last], [last - 1, last]]):
+        for place in places:
+            rows[row][place] = -3 if reduction == "min" else 3
+    return programs.reduction(reduction, tensor(dtype, rows), 1)
+
+
+@topic.vector("fp32/softmax/n-{n}", "LANG-15-08", "LANG-15-09", n=["1000"])
+def longer_softmax(n: str) -> Question:
+    """A row past every block."""
+    return programs.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
+
+
+@topic.vector("{dtype}/sum/along-axis-0-n-{n}", "LANG-10-06", dtype=WIDE, n=["129", "300"])
 def columns(dtype: str, n: str) -> Question:
     """The elements of a sum stand a row apart."""
     return programs.reduction("sum", counted(dtype, (int(n), 4), 484, SPREAD), 0)

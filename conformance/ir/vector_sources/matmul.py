@@ -12,6 +12,7 @@ from math import inf, nan
 
 from tessera_conformance import oracle
 from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
 from tessera_conformance.vectors.building import Question, Topic, require_different, tensor
@@ -77,6 +78,29 @@ def larger(dtype: str) -> Question:
     return programs.matmul(counted(dtype, (16, 32), 31, wide(dtype)), counted(dtype, (32, 16), 32, wide(dtype)))
 
 
+@topic.vector(
+    "{dtype}/{size}", "LANG-10-06", "LANG-10-01", dtype=["bf16", "fp32", "fp64"], size=["33x47x65", "70x36x58"]
+)
+def past_tiles(dtype: str, size: str) -> Question:
+    """Rows, inner extent and columns past 32 or 64, with a remainder in each: M by K times K by N. A K that is split
+    in two gives other numbers.
+    """
+    m, k, n = (int(extent) for extent in size.split("x"))
+    a, b = counted(dtype, (m, k), 37, wide(dtype)), counted(dtype, (k, n), 38, wide(dtype))
+    if dtype == "fp32":
+        split: Tree = [_fold(0, k // 2), _fold(k // 2, k)]
+        require_different([oracle.matmul(a, b), oracle.matmul(a, b, tree=split)], "one left fold, and one of each half")
+    return programs.matmul(a, b)
+
+
+def _fold(first: int, stop: int) -> Tree:
+    """A left fold of some leaves."""
+    total: Tree = first
+    for leaf in range(first + 1, stop):
+        total = [total, leaf]
+    return total
+
+
 @topic.vector("{dtype}/to-fp32", dtype=NARROW)
 def to_fp32(dtype: str) -> Question:
     """Asking for an fp32 result shows the accumulator itself."""
@@ -90,7 +114,7 @@ def to_narrower() -> Question:
     return programs.matmul(counted("fp32", (4, 9), seed=35), counted("fp32", (9, 4), seed=36), "bf16")
 
 
-@topic.vector("{dtype}/swallowed-ones", "LANG-10-01", dtype=FLOATS)
+@topic.vector("{dtype}/swallowed-ones", "LANG-10-06", "LANG-10-01", dtype=FLOATS)
 def swallowed_ones(dtype: str) -> Question:
     """One large term, two units, minus the large term: the left fold loses both units, the pairwise tree one, an exact
     or backward sum none.
@@ -103,7 +127,7 @@ def swallowed_ones(dtype: str) -> Question:
     return programs.matmul(a, b)
 
 
-@topic.vector("{dtype}/left-fold", "LANG-10-01", dtype=FLOATS)
+@topic.vector("{dtype}/left-fold", "LANG-10-06", "LANG-10-01", dtype=FLOATS)
 def left_fold(dtype: str) -> Question:
     """Forty-eight terms over a wide range of exponents, whose left fold, backward fold and pairwise tree differ."""
     a, b = counted(dtype, (4, 48), 41, wide(dtype)), counted(dtype, (48, 4), 42, wide(dtype))

@@ -25,7 +25,7 @@ def lengths(dtype: str, reduction: str, n: str) -> Question:
     return programs.reduction(reduction, counted(dtype, (4, int(n)), seed=231), 1)
 
 
-@topic.vector("{dtype}/sum/order", dtype=WIDE)
+@topic.vector("{dtype}/sum/order", "LANG-10-06", dtype=WIDE)
 def order(dtype: str) -> Question:
     """Thirteen numbers whose sums differ along the canonical tree, from the left, and with the odd tail first."""
     x = counted(dtype, (8, 13), seed=232, exponents=(-8, 8))

@@ -30,7 +30,7 @@ def lengths(dtype: str, n: str) -> Question:
     return programs.softmax(counted(dtype, (4, int(n)), seed=71))
 
 
-@topic.vector("{dtype}/tree", "LANG-10-01", *FINITE, dtype=WIDE)
+@topic.vector("{dtype}/tree", "LANG-10-06", "LANG-10-01", *FINITE, dtype=WIDE)
 def tree(dtype: str) -> Question:
     """Rows of eleven whose exponentials sum differently along the canonical tree and from left to right."""
     x = counted(dtype, (6, 11), seed=72)

@@ -12,14 +12,17 @@ from tessera_reference.graph.composites import FlashAttention
 from tessera_reference.graph.reductions import ArgMax
 from tessera_reference.numerics import reductions as numerics
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DType
+from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.trees import fold, pairwise
 
 from .changes import changed
 from .normalization import divided_at_the_end
-from .products import in_blocks, multiplied, over
+from .products import Product, in_blocks, multiplied, operands_as, over, to
 from .reductions import Node, ordered
 
 Values: TypeAlias = Any
+Order: TypeAlias = Callable[[Values, Node, int], Values]
 DECOMPOSE = FlashAttention.decompose
 
 
@@ -28,7 +31,7 @@ def adjacent(rows: Values, node: Node) -> Values:
     return pairwise(rows, 0, lambda a, b: node([a, b]))
 
 
-def in_tiles(size: int) -> Callable[[Values, Node, int], Values]:
+def in_tiles(size: int) -> Order:
     """The canonical tree within each tile, the tiles from left to right."""
 
     def order(rows: Values, node: Node, neutral: int) -> Values:
@@ -38,7 +41,7 @@ def in_tiles(size: int) -> Callable[[Values, Node, int], Values]:
     return order
 
 
-def strided(width: int) -> Callable[[Values, Node, int], Values]:
+def strided(width: int) -> Order:
     """Each lane adds every width-th element; then the lanes by the canonical tree."""
 
     def order(rows: Values, node: Node, neutral: int) -> Values:
@@ -46,6 +49,11 @@ def strided(width: int) -> Callable[[Values, Node, int], Values]:
         return adjacent(np.stack(lanes), node)
 
     return order
+
+
+def past(extent: int, order: Order) -> Order:
+    """An order of more elements than an extent; the canonical tree of fewer."""
+    return lambda rows, node, neutral: order(rows, node, neutral) if len(rows) > extent else adjacent(rows, node)
 
 
 def later_tile(x: Array, axis: int, keepdims: bool = False) -> Array:
@@ -66,10 +74,25 @@ def in_key_blocks(self: Any, build: Any, *operands: Any) -> Any:
     return decompose(self, build, *operands)
 
 
+def where_all_are_past(extent: int, compute: Product) -> Product:
+    """Another product where rows, columns and inner extent are all larger: a library's faster kernel."""
+
+    def product(a: Array, b: Array, out: DType | None) -> Array:
+        large = min(*a.shape[-2:], b.shape[-1]) > extent
+        return compute(a, b, out) if large else matmul(a, b, out)
+
+    return product
+
+
 PRODUCTS: list[Violation] = [
-    multiplied(f"blocks_of_{size}", f"adds blocks of {size} terms for themselves", over(in_blocks(size)))
-    for size in (64, 128, 256)
-]
+    *(
+        multiplied(f"blocks_of_{size}", f"adds blocks of {size} terms for themselves", over(in_blocks(size)))
+        for size in (64, 128, 256, 512)
+    ),
+    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", where_all_are_past(
+        32, operands_as(to("tf32", "fp32"))
+    )),
+]  # fmt: skip
 
 SUMS: list[Violation] = [
     *(
@@ -80,6 +103,7 @@ SUMS: list[Violation] = [
         ordered(f"{width}_lanes", f"adds every {width}th element in a lane of its own", strided(width), "LANG-10-06")
         for width in (64, 128, 256)
     ),
+    ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", past(512, strided(512)), "LANG-10-06"),
     ordered("tiles_deterministic", "adds tiles of 64, and declares pairs", in_tiles(64), "LANG-10-05"),
     ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", strided(256), "LANG-10-05"),
 ]

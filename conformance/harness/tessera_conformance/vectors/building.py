@@ -64,7 +64,7 @@ class _Declaration:
                 question = self.make_question(**chosen)
             except Exception as error:
                 raise BrokenSource(f"{type(error).__name__}: {error}", name, "correct the source") from error
-            clauses = tuple(dict.fromkeys((*question.clauses, *self.clauses)))
+            clauses = tuple(dict.fromkeys((*self.clauses, *question.clauses)))
             yield SourceCase(name, clauses, comment, question)
 
 
