@@ -142,6 +142,33 @@ def test_a_second_await_yields_the_same_value(impl, check):
 
 
 @clause("COLL-02.1-05", "COLL-02.1-01")
+@pytest.mark.parametrize("between", ["all_reduce", "all_gather", "broadcast"])
+def test_a_second_await_yields_the_same_value_after_another_collective(impl, check, between):
+    """Another future of the same ranks is issued and awaited between; then each is awaited again (AMB-COLL-03)."""
+    gives = f"tensor<{8 * 3}xfp32>" if between == "all_gather" else T
+    attributes = {"all_reduce": 'op="max"', "all_gather": "", "broadcast": "root=2"}[between]
+    text = program(
+        issue("%f", "%x", SUM),
+        awaits("%a", "%f"),
+        issue("%g", "%x", attributes, between),
+        awaits("%b", "%g"),
+        awaits("%c", "%f"),
+        awaits("%d", "%g"),
+        returns("%a, %b, %c, %d", f"{T}, {gives}, {T}, {gives}"),
+        gives=f"{T}, {gives}, {T}, {gives}",
+        mesh="dp=3",
+    )
+    rows = spread(3)
+    total = all_reduce(*rows)[0]
+    others = list(all_reduce(*rows, op="max")) if between == "all_reduce" else wanted(between, rows)
+    observed = impl.collectives.execute(text=text, function="f", ranks=given(rows))
+    check.reading("AMB-COLL-03", "errors", isinstance(observed, Rejected))
+    for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
+        for place, (found, expected) in enumerate(zip(outputs, [total, others[rank]] * 2, strict=True)):
+            check.bits(found, expected, f"rank {rank}, await {place}")
+
+
+@clause("COLL-02.1-05", "COLL-02.1-01")
 def test_a_future_keeps_the_operand_as_it_was_issued(impl, check):
     """Two collectives under way have values of their own, whatever is computed, and awaited, between."""
     text = program(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
@@ -209,6 +211,29 @@ def test_many_small_copies_arrive_in_order(impl, check, count):
     for source in sources:
         session.copy(target, source, 4, H2D)
     check.equal(values_of("int32", session.download(target, 4)), [count - 1], "what was copied last")
+
+
+LARGE = [(1 << 16) + 1, (1 << 20) + 7]
+"""Bytes past 64 KiB and 1 MiB, with a remainder of every unit of a copy."""
+
+
+@clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
+@pytest.mark.parametrize("kind", [H2D, D2H, D2D], ids=["to the device", "to the host", "on the device"])
+@pytest.mark.parametrize("size", LARGE)
+def test_a_large_copy_moves_each_byte_to_its_place(impl, check, kind, size):
+    """No two stretches of 256 bytes are alike, and the bytes before and behind stay as they were."""
+    session = opened(impl, check)
+    data = b"".join(struct.pack("<I", (place * 2654435761) % 2**32) for place in range(size // 4 + 1))[:size]
+    around = bytes([BEHIND]) * 64
+    blank = around + bytes([BEHIND]) * size + around
+    source = session.host(data) if kind == H2D else session.upload(data)
+    target = session.host(blank) if kind == D2H else session.upload(blank)
+    session.copy(target + 64, source, size, kind)
+    session.synchronize()
+    found = session.host_bytes(target, len(blank)) if kind == D2H else session.download(target, len(blank))
+    wanted = around + data + around
+    wrong = next((place for place, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1]), None)
+    check.equal(wrong, None, f"the first wrong byte, the copy beginning at 64 and ending at {64 + size}")
 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")

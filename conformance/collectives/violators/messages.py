@@ -34,6 +34,18 @@ def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
     return waits_at_issue(self, rank, arrival) if message else ARRIVE(self, rank, arrival)
 
 
+def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
+    """Where a future is awaited again: the value of the future that the rank awaited last, if the shapes are one."""
+    number = int(arrival.operands[0].values)
+    before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
+    again, before[:] = number in before, [*before, number]
+    values = [self.futures[rank][each] for each in (number, before[-2])] if again else []
+    arrays = [each for each in values if isinstance(each, Array)]
+    if len(arrays) == 2 and arrays[0].shape == arrays[1].shape:
+        return {rank: (arrays[1],)}
+    return AWAIT(self, rank, arrival)
+
+
 def is_gone(self: Ranks, rank: int, arrival: Arrival) -> Sent:
     """A send is complete as soon as it is issued."""
     where = self.futures[rank][int(arrival.operands[0].values)]
@@ -137,6 +149,12 @@ WAITS = ((Ranks, "_arrive", waits_for_its_receiver), (Ranks, "_exchange", sends_
 
 VIOLATIONS = [
     between("COLL-02.1-02", "waits_at_issue", "waits where a message is issued", *WAITS),
+    between(
+        "COLL-02.1-05",
+        "latest_value",
+        "yields the value awaited last where a future is awaited again",
+        (Ranks, "_await", of_the_latest),
+    ),
     between("COLL-02.1-02", "is_gone", "takes a send for complete when it is issued", (Ranks, "_await", is_gone)),
     between("COLL-02.1-02", "unnoticed", "drops what nobody receives", (Ranks, "results", unnoticed)),
     between("COLL-02.1-02", "unnamed", "names no ranks that wait for each other", (execution, "deadlock", unnamed)),

@@ -217,6 +217,41 @@ def test_a_shared_tile_fits_into_a_block(impl, check, target, side):
     judge(impl, check, text(limit), text(limit + 1), ("schedule", "tile"), target)
 
 
+ELEMENTWISE = {
+    "add": ("add", "int8", 1, "A"),
+    "add-behind": ("add", "int8", 1, "B"),
+    "add-both": ("add", "int8", 2, "AB"),
+    "subtract": ("subtract", "int32", 4, "A"),
+    "multiply": ("multiply", "fp32", 4, "A"),
+}
+"""Operations of two operands, their dtype, the bytes of an element of the result in shared memory, what is staged."""
+
+
+@clause("LANG-06.2-03")
+@pytest.mark.parametrize("target", LIMITS)
+@pytest.mark.parametrize(("name", "dtype", "width", "staged"), ELEMENTWISE.values(), ids=ELEMENTWISE)
+def test_a_shared_tile_of_an_elementwise_operation_fits_into_a_block(impl, check, target, name, dtype, width, staged):
+    """As that of a product: one row that fills the shared memory of a block, and one with 16 bytes more."""
+
+    def text(columns):
+        type_ = matrix(1, columns, dtype)
+        read = {side: f"%{side}s" if side in staged else f"%{side}" for side in "AB"}
+        return scheduled(
+            *(
+                line(f"%{side}s", "tessera.schedule.prefetch", {f"%{side}": type_}, type_, scope="shared")
+                for side in staged
+            ),
+            line("%y", f"tessera.graph.{name}", dict.fromkeys(read.values(), type_), type_),
+            line("%t", "tessera.schedule.tile", {"%y": type_}, type_, m=1, n=columns),
+            f'"tessera.graph.return"(%t) : ({type_}) -> ()',
+            takes=f"%A: {type_}, %B: {type_}",
+            gives=type_,
+        )
+
+    limit = LIMITS[target] // width
+    judge(impl, check, text(limit), text(limit + 16), ("schedule", "tile"), target)
+
+
 @clause("LANG-11-08", "LANG-06.2-03")
 @pytest.mark.parametrize(
     ("target", "depth"),

@@ -112,6 +112,11 @@ def _of_one_operand(nest: Nest) -> int:
     return max((size for _, size in buffers(nest)), default=0)
 
 
+def _of_the_first(nest: Nest) -> int:
+    counted = [size for value, size in buffers(nest) if value is nest.lead.operands[0]]
+    return shared_bytes(nest) if nest.lead.operation.short_name == "matmul" else sum(counted)
+
+
 def _for_one_target(self: Legality, function: Any, target: Any) -> None:
     _judge(self, function, TARGETS["sm_90"])
 
@@ -127,6 +132,20 @@ RESOURCES = [
         lambda nest: shared_bytes(nest) - 16,
     ),
     measuring("one_less", "LANG-06.2-03", "leaves a byte free", "shared_bytes", lambda nest: shared_bytes(nest) + 1),
+    measuring(
+        "products_alone",
+        "LANG-06.2-03",
+        "counts shared memory of products alone",
+        "shared_bytes",
+        lambda nest: shared_bytes(nest) * (nest.lead.operation.short_name == "matmul"),
+    ),
+    measuring(
+        "first_operand",
+        "LANG-06.2-03",
+        "counts shared memory of the first operand alone of other operations",
+        "shared_bytes",
+        _of_the_first,
+    ),
     measuring("one_stage", "LANG-11-08", "counts one stage of a pipeline", "shared_bytes", _of_one_stage),
     measuring("one_operand", "LANG-11-08", "counts one of the staged operands", "shared_bytes", _of_one_operand),
     measuring("registers", "LANG-11-09", "counts no registers", "registers", lambda *ignored: 0),

@@ -25,6 +25,7 @@ CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
     "one_less": ("leaves the last byte out", lambda given: {"bytes": given["bytes"] - 1}),
     "words": ("copies whole words", lambda given: {"bytes": given["bytes"] // 4 * 4}),
     "first_page": ("copies at most 1,024 bytes", lambda given: {"bytes": min(given["bytes"], 1024)}),
+    "first_mib": ("copies at most 1 MiB", lambda given: {"bytes": min(given["bytes"], 1 << 20)}),
     "source_rounded": ("rounds the source down to a word", lambda given: {"src": given["src"] // 4 * 4}),
     "target_rounded": ("rounds the target down to a word", lambda given: {"dst": given["dst"] // 4 * 4}),
     "nothing": ("copies nothing", lambda given: {"bytes": 0}),
