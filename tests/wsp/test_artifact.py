@@ -7,14 +7,16 @@ import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tessera_reference.cli import main
 from tessera_reference.wsp import policies
 from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, native_result, results
-from tessera_reference.wsp.builder import Program
+from tessera_reference.wsp.builder import Channel, Program
 from tessera_reference.wsp.executor import run
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
@@ -61,7 +63,11 @@ def summing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Package, Path]:
 
 def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing: tuple[Package, Path]) -> None:
     package, path = summing
-    given = {"symbols": {"times": 5}, "tensors": {"x": b"\1\0\0\1\0\0"}, "resources": {"task_window": 1}}
+    given: dict[str, Any] = {
+        "symbols": {"times": 5},
+        "tensors": {"x": b"\1\0\0\1\0\0"},
+        "resources": {"task_window": 1},
+    }
     answers = []
     for settings in ({}, *({each: value} for each, value in given.items())):
         (native,) = results(path, **settings)
@@ -207,3 +213,43 @@ def worker(parameters):
     finally:
         policies.found.cache_clear()
         target.cache_clear()
+
+
+def endless(progress: bool) -> Package:
+    """Turns of a loop that are too many, each with or without a token that is sent and taken."""
+    program = Program("p")
+    channel, tensor = program.channel("c"), program.tensor("t", "i32", 1)
+    with program.process("q"):
+        program.receive(program.channel("d"), "x")
+    with program.process("s"), program.scope(), program.repeat(2**64 - 1):
+        if progress:
+            program.send(channel)
+            program.receive(channel, "y")
+        program.load("z", tensor)
+    with program.process("r"):
+        program.send(Channel("d"))
+    return load(program.compile().package)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_a_loop_without_end_ends_at_the_bound(tmp_path: Path, progress: bool) -> None:
+    """With progress by STEP_LIMIT; without, as a deadlock that names the process; equal in the native program."""
+    package = endless(progress)
+    build([package], tmp_path / "program", QUICK)
+    for most, scopes in product((1, 7, 150, 20_000, 400_001), ({}, {"scope.s": 1})):
+        executed = Run(package, resources=scopes, max_steps=most).finish().result()
+        assert results(tmp_path / "program", resources=scopes, max_steps=most) == [executed]
+        if most > 1000:
+            assert executed["outcome"] == ("error" if progress else "deadlock")
+            assert progress or executed["deadlock"]["spinning"] == "s"
+            assert not progress or executed["error"]["code"] == "STEP_LIMIT"
+
+
+def test_the_bound_on_steps_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "package.json"
+    path.write_bytes(package_bytes(endless(True)))
+    assert main(["wsp", "explain", str(path), "--max-steps", "3000"]) == 1
+    assert capsys.readouterr().out.startswith("error STEP_LIMIT at 0: s at body/0/body/0")
+    path.write_bytes(package_bytes(endless(False)))
+    assert main(["wsp", "explain", str(path), "--max-steps", "3000"]) == 1
+    assert "spinning process s goes on without a kernel, a token or a task" in capsys.readouterr().out

@@ -9,6 +9,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     close,
     consume,
+    load,
     process,
     program,
     receive,
@@ -18,6 +19,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     scope,
     send,
     task,
+    tensor,
     wait,
     work,
 )
@@ -230,3 +232,39 @@ def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
         check.equal(ran(impl, check, deadlock.program)["outcome"], "deadlock", f"the outcome with {window} slots")
         found = statistics(impl, check, deadlock.program, resources={"task_window": tasks})
         check.equal(found["high_water"]["task_ring"], tasks, "the high-water mark")
+
+
+@feature("wsp-expressions", "wsp-slots")
+@clause("WSP-03.3-01", "WSP-03.3-07")
+def test_a_circle_beside_a_process_that_spins_is_found(impl, check):
+    """Three wait for each other while a fourth loads an element for ever, which is no progress (AMB-WSP-80)."""
+    waiters = {"a": ("ca", "cb"), "b": ("cb", "cc"), "c": ("cc", "ca")}
+    stated = program(
+        *(process(name, receive(own, "x"), send(other)) for name, (own, other) in waiters.items()),
+        process("d", repeat(2**64 - 1, load("seen", "t", 0))),
+        channels=[channel(each) for each in ("ca", "cb", "cc")],
+        tensors=[tensor("t", "i32", [1])],
+        schedule=schedule(window=64),
+    )
+    report = reported(check, ran(impl, check, stated))
+    waiting = {each["process"]: (each["reason"], each["for"]) for each in report["waiting"]}
+    check.equal(waiting, {name: ("CHANNEL_EMPTY_WAIT", own) for name, (own, _) in waiters.items()}, "who waits")
+
+
+@clause("WSP-03.3-03", "WSP-02.4-01")
+def test_the_time_of_a_process_in_a_deadlock_is_when_it_came_to_wait(impl, check):
+    """After its last kernel or token, and not when the run is given up (AMB-WSP-81)."""
+    stated = program(
+        process("early", run("w3"), receive("a", "x")),
+        process("late", run("w7"), receive("b", "x")),
+        process("woken", receive("c", "x"), receive("a", "x")),
+        process("sender", run("w7"), run("w3"), *[send(each) for each in "cccab"]),
+        process("done", run("w40")),
+        channels=[channel(each) for each in "abc"],
+        kernels=work(3, 7, 40),
+        schedule=schedule(window=64),
+    )
+    result = ran(impl, check, stated)
+    check.equal(reported(check, result)["time"], 40, "the time of the deadlock")
+    times = {"early": 3, "late": 7, "woken": 10, "sender": 10, "done": 40}
+    check.equal(result["statistics"]["processes"], times, "the times of the processes")

@@ -12,6 +12,7 @@ from typing import Any
 from ..wsp.artifact.build import build, native_result
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
+from ..wsp.executor.run import MOST_STEPS
 from ..wsp.package import Package
 from ..wsp.reading import load
 from ..wsp.runs import prepared
@@ -41,6 +42,8 @@ def register(subparsers: Any) -> None:
         each.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
         knobs = "a knob: task_window, a pool, channel.NAME.capacity or scope.NAME"
         each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
+        bound = f"end the run after N steps of statements (default: {MOST_STEPS})"
+        each.add_argument("--max-steps", type=int, default=MOST_STEPS, metavar="N", help=bound)
     running.add_argument("--native", action="store_true", help="build a native program, and run that")
     summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
     building = _command(commands, "build", build_native, summary, "a package")
@@ -135,7 +138,9 @@ def _result(package: Package, options: argparse.Namespace, native: bool = False)
         {name: _whole(name, value) for name, value in _pairs(options.resource)},
     )
     try:
-        return native_result(package, *given) if native else prepared(package, *given).finish().result()
+        if native:
+            return native_result(package, *given, max_steps=options.max_steps)
+        return prepared(package, *given, max_steps=options.max_steps).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 

@@ -34,7 +34,8 @@ def report(machine: Machine) -> dict[str, Any]:
         for name, size in resources.sizes.items()
     }
     scopes = list(_scopes(machine))
-    return {
+    spinning = {} if machine.spinning is None else {"spinning": machine.spinning}
+    return spinning | {
         "time": machine.agenda.now,
         "window": found["task_ring"],
         "resources": found,
@@ -375,6 +376,8 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
         yield _row("waiting", f"{who}, {each['reason']}, for {each['for']}, at {each['statement']}")
     if len(report["waiting"]) > MOST_SHOWN:
         yield _row("", f"and {len(report['waiting']) - MOST_SHOWN} more")
+    if "spinning" in report:
+        yield _row("spinning", f"process {report['spinning']} goes on without a kernel, a token or a task")
     cycle = report["cycle"]
     yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: nobody who waits could end it")
     for each in report["scopes"]:

@@ -74,7 +74,7 @@ class RunError(WspFailure):
     """An error that ends a run, at a statement of a process; where it is left out, the loop knows it.
 
     `code` is SEND_AFTER_CLOSE, RECEIVE_AFTER_CLOSE, SLOT_VALUE, DIVISION_BY_ZERO, ELEMENT_OUT_OF_RANGE,
-    WORKER_OUT_OF_RANGE or TIME_OVERFLOW (AMB-WSP-58).
+    WORKER_OUT_OF_RANGE, TIME_OVERFLOW or STEP_LIMIT (AMB-WSP-58, AMB-WSP-80).
     """
 
     code: str

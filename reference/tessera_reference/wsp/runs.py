@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .a2a3sim.device_run import DeviceRun
 from .errors import DeviceNeeded
-from .executor.run import Run
+from .executor.run import MOST_STEPS, Run
 from .package import Package
 
 RUNS: Mapping[str, type[Run]] = {
@@ -22,8 +22,9 @@ def prepared(
     tensors: Mapping[str, bytes] | None = None,
     resources: Mapping[str, int] | None = None,
     seed: int | None = None,
+    max_steps: int = MOST_STEPS,
 ) -> Run:
     """A run that has not begun. Raises `DeviceNeeded` for a target that is not simulated, and `ArgumentRefused`."""
     if package.target not in RUNS:
         raise DeviceNeeded(package.target)
-    return RUNS[package.target](package, symbols, tensors, resources, seed)
+    return RUNS[package.target](package, symbols, tensors, resources, seed, max_steps=max_steps)

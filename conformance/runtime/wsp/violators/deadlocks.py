@@ -87,7 +87,22 @@ def text_only(answer: Answer) -> None:
         answer["deadlock"] = {"text": str(answer["deadlock"])}
 
 
+def missed_beside_a_spinner(answer: Answer) -> None:
+    """A deadlock beside a process that spins is a completion."""
+    if "spinning" in answer.get("deadlock", {}):
+        missed(answer)
+
+
+def all_at_the_end(answer: Answer) -> None:
+    """The time of every process is that of the deadlock."""
+    if "deadlock" in answer:
+        processes = answer["statistics"]["processes"]
+        processes.update(dict.fromkeys(processes, answer["deadlock"]["time"]))
+
+
 DETECTION = [
+    answered("WSP-03.3-01", "missed_beside_a_spinner", "spinning is progress", missed_beside_a_spinner, *RESULTS),
+    answered("WSP-02.4-01", "all_at_the_end", "waits last to the end of a deadlock", all_at_the_end, *RESULTS),
     answered("WSP-03.3-01", "missed", "a deadlock completes", missed, *RESULTS),
     answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
     answered("WSP-03.3-03", "error_without_report", "a deadlock is an error", as_an_error, *RESULTS),

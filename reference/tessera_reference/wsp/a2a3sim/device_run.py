@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...mesh.engine import Engine, FirstCome, Mailbox, Seeded
 from ..deadlock import AMPLE
-from ..errors import RunError
 from ..executor.machine import KERNEL_ENDS, Agenda, WorkerState
-from ..executor.run import Run
+from ..executor.run import MOST_STEPS, Run
 from ..package import Package
 
 # What the AICPU waits for: its timers, and what the cores report. Kernels run on the cores, in virtual time.
@@ -96,11 +95,12 @@ class DeviceRun(Run):
         tensors: Mapping[str, bytes] | None = None,
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
+        max_steps: int = MOST_STEPS,
     ) -> None:
         self._engine = Engine(FirstCome() if seed is None else Seeded(seed))
         self._device = DeviceAgenda(self._engine, self._core_of)
         self._instants = 0
-        super().__init__(package, symbols, tensors, resources, agenda=self._device)
+        super().__init__(package, symbols, tensors, resources, agenda=self._device, max_steps=max_steps)
         if package.phase == 1:
             self.machine.resources.sizes = dict.fromkeys(self.machine.resources.sizes, AMPLE)
 
@@ -135,9 +135,3 @@ class DeviceRun(Run):
             if self.outcome == "running":
                 await self._device.next_instant()
         self._instants += 1
-
-    def _attempt(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except RunError as error:
-            self.outcome, self.error = "error", error

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import WspFailure
+from ..executor.run import MOST_STEPS
 from ..package import Package
 from .writer import c_program
 
@@ -59,10 +60,12 @@ def results(
     symbols: Mapping[str, int] | None = None,
     tensors: Mapping[str, bytes] | None = None,
     resources: Mapping[str, int] | None = None,
+    max_steps: int = MOST_STEPS,
 ) -> list[dict[str, Any]]:
     """The result of each package of a built program, all with the same inputs. Raises `BuildFailed`."""
     with TemporaryDirectory() as place:
-        arguments = list(_arguments(symbols or {}, tensors or {}, resources or {}, Path(place)))
+        arguments = [*_arguments(symbols or {}, tensors or {}, resources or {}, Path(place))]
+        arguments += ["--max-steps", str(max_steps)]
         done = subprocess.run([str(program.resolve()), *arguments], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or done.stderr:
         raise BuildFailed(done.stderr.strip().removeprefix("error: ")[:2000] or f"it ended with {done.returncode}")
@@ -74,12 +77,13 @@ def native_result(
     symbols: Mapping[str, int] | None = None,
     tensors: Mapping[str, bytes] | None = None,
     resources: Mapping[str, int] | None = None,
+    max_steps: int = MOST_STEPS,
 ) -> dict[str, Any]:
     """The result of a package by a program that is built for this run. Raises `NoCompiler` and `BuildFailed`."""
     with TemporaryDirectory() as place:
         program = Path(place) / "program"
         build([package], program)
-        (found,) = results(program, symbols, tensors, resources)
+        (found,) = results(program, symbols, tensors, resources, max_steps)
     return found
 
 

@@ -277,6 +277,10 @@ class Sites:
 ON = "wsp_go(p, p->pc + 1);"
 
 
+SCOPE_STEPS = ("wsp_begin_scope(m, p);", "wsp_end_scope(m, p);")
+"""The steps that count themselves, since they may be left out."""
+
+
 class StateMachine:
     """The steps of a process; `loop_depth` is how many repeats are in one another at most."""
 
@@ -294,9 +298,9 @@ class StateMachine:
         """Its text."""
         cases = []
         for place, lines in enumerate(self._steps):
-            cases += block(f"case {place}:", lines if lines[-1] == "return;" else [*lines, "break;"])
-        loop = block("switch (p->pc)", [*cases, "default: return;"])
-        steps = block("for (;;)", ["wsp_count_step(m);", *loop])
+            counted = lines if lines[0] in SCOPE_STEPS else ["wsp_count_step(m);", *lines]
+            cases += block(f"case {place}:", counted if lines[-1] == "return;" else [*counted, "break;"])
+        steps = block("for (;;)", block("switch (p->pc)", [*cases, "default: return;"]))
         return block(f"static void {name}(Machine *m, Process *p)", steps)
 
     @property

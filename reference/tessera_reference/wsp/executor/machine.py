@@ -505,6 +505,8 @@ class Machine:
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
         self.observed: Observed | None = None
+        self.steps = 0
+        self.spinning: str | None = None
         self._stalled: dict[int, ProcessState] = {}
         self._startable: dict[int, WorkerState] = {}
 

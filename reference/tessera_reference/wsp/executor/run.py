@@ -119,13 +119,26 @@ def outcome_of(machine: Machine, outcome: str, error: RunError | None, past: int
 
 # A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
 
+MOST_STEPS = 100_000_000
+"""The steps of statements that a run may take, where its caller names no other bound (AMB-WSP-80)."""
+SPINS_IN_A_RUN = 200
+
+
+class Spinning(Exception):
+    """A process takes steps without end and without progress."""
+
+    def __init__(self, process: ProcessState) -> None:
+        super().__init__(process.name)
+        self.process = process
+
 
 class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
     `symbols`, `tensors` (bytes) and `resources` (sizes, as `knobs.py` names them) are by name; what is left out is as
-    the package has it; `forms` are those of another run of the package. Raises `ArgumentRefused` for what does not fit
-    the package.
+    the package has it; `forms` are those of another run of the package. After `max_steps` a run ends with STEP_LIMIT;
+    a process that takes a 200th of them twice in a row without progress spins, which is a deadlock (section 3.3).
+    Raises `ArgumentRefused` for what does not fit the package.
     """
 
     def __init__(
@@ -137,7 +150,11 @@ class Run:
         seed: int | None = None,
         agenda: Agenda | None = None,
         forms: CallForms | None = None,
+        max_steps: int = MOST_STEPS,
     ) -> None:
+        if max_steps < 1:
+            raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
+        self._max_steps = max_steps
         package = applied(package, resources or {})
         self._symbols = _symbols(package, symbols or {})
         self._tensors = _tensors(package, tensors or {})
@@ -195,7 +212,7 @@ class Run:
         package = self.machine.package
         symbols = {each.name: value for each, value in zip(package.symbols, self._symbols, strict=True)}
         tensors = {each.name: data for each, data in zip(package.tensors, self._tensors, strict=True)}
-        trial = Run(package, symbols, tensors, knobs, forms=self._forms)
+        trial = Run(package, symbols, tensors, knobs, forms=self._forms, max_steps=self._max_steps)
         steps.count(trial.machine)
         with suppress(StepsSpent):
             trial.finish()
@@ -206,13 +223,19 @@ class Run:
         agenda = self.machine.agenda
         if agenda.events:
             agenda.now = agenda.events[0][0]
+        self._attempt(self._instant)
+        if self.outcome == "running" and not agenda.events:
+            self._end()
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Do something that may end the run."""
         try:
-            self._instant()
+            action()
         except RunError as error:
             self.outcome, self.error = "error", error
-            return
-        if not agenda.events:
-            self._end()
+        except Spinning as spinning:
+            self.machine.spinning = spinning.process.name
+            self.outcome, self.deadlock = "deadlock", report(self.machine)
 
     def _end(self) -> None:
         """Nothing is due any more."""
@@ -244,21 +267,47 @@ class Run:
     def _go_on(self, process: ProcessState) -> None:
         """Execute steps until the process blocks; its time is when it last did something."""
         process.queued = False
-        code, moved, place = process.code, process.waiting is None, process.pc
+        machine, code, moved, place = self.machine, process.code, process.waiting is None, process.pc
+        steps = left = self._steps_left()
+        mark = -1
         try:
             while True:
+                if not left:
+                    machine.steps += steps
+                    steps = 0
+                    mark = self._mark_progress(process, mark)
+                    steps = left = self._steps_left()
+                left -= 1
                 place = code[place](process)
                 if place < 0:
                     break
                 process.pc = place
                 moved = True
+        except Spinning:
+            process.time = machine.agenda.now
+            raise
         except RunError as error:
-            process.time = self.machine.agenda.now
+            process.time = machine.agenda.now
             if not error.process:
                 error.process, error.statement = process.name, process.statements[process.pc]
             raise
+        finally:
+            machine.steps += steps - left
         if moved:
-            process.time = self.machine.agenda.now
+            process.time = machine.agenda.now
+
+    def _steps_left(self) -> int:
+        """Return how many steps a process may take before it is looked at."""
+        return min(max(1, self._max_steps // SPINS_IN_A_RUN), self._max_steps - self.machine.steps)
+
+    def _mark_progress(self, process: ProcessState, mark: int) -> int:
+        """Return the progress of the run. Raise `RunError` at the bound, `Spinning` where it is still `mark`."""
+        if self.machine.steps >= self._max_steps:
+            raise RunError("STEP_LIMIT", f"the run has taken {self._max_steps} steps")
+        reached = progress(self.machine)
+        if reached == mark:
+            raise Spinning(process)
+        return reached
 
 
 def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:

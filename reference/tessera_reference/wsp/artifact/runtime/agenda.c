@@ -36,8 +36,20 @@ size_t wsp_collect_due(Machine *m) {
 }
 
 /* A step of a process; beyond the bound of this run, which only another execution has, the run is left. */
+/* At the bound the run ends; a process that takes a 200th of it twice in a row without progress spins. */
 void wsp_count_step(Machine *m) {
+    u64 spin = m->inputs->max_steps / 200 > 0 ? m->inputs->max_steps / 200 : 1;
+    if (m->steps >= m->inputs->max_steps)
+        wsp_fail(m, "STEP_LIMIT", NULL, NULL, "the run has taken %" PRIu64 " steps", m->inputs->max_steps);
+    if (m->turn_steps == spin) {
+        u64 progress = wsp_progress(m);
+        if (m->marked && progress == m->mark_of_progress) longjmp(m->failed, SPINS);
+        m->marked = true;
+        m->mark_of_progress = progress;
+        m->turn_steps = 0;
+    }
     if (m->steps == m->most_steps) longjmp(m->failed, LEFT);
+    m->turn_steps++;
     m->steps++;
 }
 

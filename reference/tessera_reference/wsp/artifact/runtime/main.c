@@ -96,8 +96,19 @@ static void set_tensor(const ProgramInfo *info, Inputs *inputs, const char *argu
     refuse("tensor", argument, "the program has no such tensor");
 }
 
+static u64 steps(const char *digits) {
+    u64 value = digits == NULL ? 0 : strtoull(digits, NULL, 10);
+    if (value == 0 || digits[strspn(digits, "0123456789")] != 0 || strlen(digits) > 19)
+        refuse("argument", "--max-steps", "expected a whole number from 1 after it");
+    return value;
+}
+
 static void read_arguments(const ProgramInfo *info, Inputs *inputs, int count, char **given) {
     for (int each = 1; each < count; each += 2) {
+        if (strcmp(given[each], "--max-steps") == 0) {
+            inputs->max_steps = steps(each + 1 < count ? given[each + 1] : NULL);
+            continue;
+        }
         if (each + 1 == count || (each + 1 < count && strchr(given[each + 1], '=') == NULL))
             refuse("argument", given[each], "expected NAME=VALUE after it");
         if (strcmp(given[each], "--symbol") == 0)
@@ -107,12 +118,12 @@ static void read_arguments(const ProgramInfo *info, Inputs *inputs, int count, c
         else if (strcmp(given[each], "--tensor") == 0)
             set_tensor(info, inputs, given[each + 1]);
         else
-            refuse("argument", given[each], "expected --symbol NAME=VALUE, --resource NAME=SIZE or --tensor NAME=FILE");
+            refuse("argument", given[each], "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE or --max-steps N");
     }
 }
 
 static bool run(const ProgramInfo *info, int count, char **given) {
-    Inputs inputs;
+    Inputs inputs = {.max_steps = 100000000};
     inputs.symbols = calloc(info->symbol_count + (size_t)1, sizeof(u64));
     inputs.sizes = calloc(RESOURCES, sizeof(u64));
     inputs.capacities = calloc(info->channel_count + (size_t)1, sizeof(u64));

@@ -92,7 +92,9 @@ void wsp_print_deadlock(Machine *m) {
     u64 fullest = 0;
     for (uint32_t each = 0; each < m->info->workers; each++)
         if (m->workers[each].places > fullest) fullest = m->workers[each].places;
-    printf("{\"time\":%" PRIu64 ",\"window\":", m->now);
+    printf("{");
+    if (m->spinning != NULL) printf("\"spinning\":\"%s\",", m->spinning);
+    printf("\"time\":%" PRIu64 ",\"window\":", m->now);
     print_resource(m, TASK_RING, fullest);
     printf(",\"resources\":{");
     for (int each = 0; each < RESOURCES; each++) {

@@ -78,6 +78,8 @@ static void go_on(Machine *m, Process *p) {
     p->queued = false;
     p->moved = p->waiting.reason == NOT_WAITING;
     m->current = p;
+    m->turn_steps = 0;
+    m->marked = false;
     p->info->run(m, p);
     m->current = NULL;
     if (p->moved) p->time = m->now;
@@ -107,6 +109,10 @@ int wsp_finish(Machine *m) {
     switch (setjmp(m->failed)) {
     case 0: break;
     case LEFT: return UNKNOWN;
+    case SPINS:
+        m->current->time = m->now;
+        m->spinning = m->current->info->name;
+        return DEADLOCK;
     default: blame(m); return ERROR;
     }
     do {

@@ -176,12 +176,16 @@ typedef struct {
     u64 *symbols, *sizes, *capacities;
     bool *without_scopes; /* of a process: it is executed as if its scopes were not there */
     uint8_t **tensors;
+    u64 max_steps;
 } Inputs;
 
 struct Machine {
     const ProgramInfo *info;
     const Inputs *inputs;
     u64 steps, most_steps;
+    u64 turn_steps, mark_of_progress; /* of the process that goes on */
+    bool marked;
+    const char *spinning;
     u64 sizes[RESOURCES];
     Block blocks;
     jmp_buf failed;
@@ -222,7 +226,7 @@ void wsp_release(void *block);
 void wsp_release_all(Machine *m);
 
 /* agenda.c */
-enum { FAILED = 1, LEFT };
+enum { FAILED = 1, LEFT, SPINS };
 enum { KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON };
 void wsp_fail(Machine *m, const char *code, const char *process, const char *statement, const char *format, ...);
 void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subject);

@@ -127,10 +127,8 @@ void wsp_load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
 
 /* Steps of scopes that are left out do not count. */
 void wsp_begin_scope(Machine *m, Process *p) {
-    if (p->without_scopes) {
-        m->steps--;
-        return;
-    }
+    if (p->without_scopes) return;
+    wsp_count_step(m);
     Scope *scope = m->free_scopes;
     if (scope != NULL)
         m->free_scopes = scope->outer;
@@ -142,10 +140,8 @@ void wsp_begin_scope(Machine *m, Process *p) {
 
 /* What complete tasks of the scope held is free; no barrier. */
 void wsp_end_scope(Machine *m, Process *p) {
-    if (p->without_scopes) {
-        m->steps--;
-        return;
-    }
+    if (p->without_scopes) return;
+    wsp_count_step(m);
     Scope *scope = p->scope;
     p->scope = scope->outer;
     scope->open = false;
