@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -259,3 +260,14 @@ def test_streams_that_are_not_those_of_the_processes_are_refused() -> None:
     stated["stream_graph"]["edges"].pop()
     with pytest.raises(PackageRefused, match="/stream_graph: is not that of the processes"):
         load(canonical_bytes(stated | {"hash": content_hash(stated)}))
+
+
+def test_simulator_and_device_have_the_package_of_one_program() -> None:
+    """The packages differ in target, declared states and hash alone (AMB-WSP-15)."""
+    simulator, device = (
+        json.loads(diamond().compile(name).package) for name in ("pto_runtime_a2a3sim", "pto_runtime_a2a3")
+    )
+    assert simulator.pop("target") != device.pop("target")
+    assert simulator.pop("hash") != device.pop("hash")
+    assert simulator["schedule"].pop("capabilities") != device["schedule"].pop("capabilities")
+    assert simulator == device
