@@ -247,6 +247,29 @@ def test_two_mismatches_are_reported_once(impl, check):
         session.synchronize()
 
 
+MISMATCHED = 40
+"""More collectives than the links of two ranks have credits for, or a queue has room for."""
+
+
+@clause("RT-07-08")
+@pytest.mark.parametrize("together", [1, 4], ids=["one-a-round", "four-a-round"])
+def test_many_mismatches_take_nothing_from_later_collectives(impl, check, together):
+    """After forty of them, reported in rounds, two ranks that agree have their sum, twice."""
+    session = opened(impl, check, ranks=2)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    for _ in range(MISMATCHED // together):
+        for _ in range(together):
+            issue(session, 0, pointer, WHOLE)
+            issue(session, 1, pointer, WHOLE | {"count": 3})
+        session.reports(MISMATCH)
+    session.write(pointer, elements("int32", *range(COUNT)))
+    for times in (2, 4):
+        for rank in (1, 0):
+            issue(session, rank, pointer, WHOLE)
+        found = values_of("int32", session.download(pointer, 4 * COUNT))
+        check.equal(found, [times * place for place in range(COUNT)], "the sum of both ranks")
+
+
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("first", [MISMATCH, VIOLATION])
 def test_the_first_of_two_errors_is_reported(impl, check, first):

@@ -125,6 +125,26 @@ def test_a_request_has_the_members_of_its_own_type(impl, check):
         host.refused({f"called {other}": changed(each, ["msg_type"], other) for other in others}, each)
 
 
+@clause("HIO-D2-01")
+@pytest.mark.parametrize("msg_type", ["MemoryCopy", "MemoryFill", "TensorCopy", "KernelDeploy", "Fence", "Ping"])
+def test_a_request_of_a_fourth_type_is_refused_whatever_members_it_has(impl, check, msg_type):
+    """With the members of each of the three, of a write and a read together, as a copy would have, and of none."""
+    host = connected(impl, check)
+    whole = {part: sound(host, part) for part in ENVELOPE}
+    shared = set.intersection(*(set(each) for each in whole.values()))
+    first = next(iter(whole.values()))
+    wrong = {f"with the members of {part}": each for part, each in whole.items()}
+    wrong["with the members of all"] = {name: value for each in whole.values() for name, value in each.items()}
+    copied = {
+        name: value for each in whole.values() for name, value in each.items() if name.startswith(("src_", "dst_"))
+    }
+    data = ("src_kind", "dst_kind", "dst_mem_kind")
+    places = {name: value for name, value in copied.items() if name not in data}
+    wrong["with two places"] = {name: first[name] for name in shared} | places | {"nbytes": 16}
+    wrong["with those of the envelope alone"] = {name: first[name] for name in shared}
+    host.refused({f"{msg_type} {name}": each | {"msg_type": msg_type} for name, each in wrong.items()}, first)
+
+
 @clause("HIO-D3-10", "HIO-D3-11", "HIO-D3-12")
 def test_every_request_has_one_response_with_its_ids_and_a_completion(impl, check):
     """Requests that succeed and requests that fail, many at a time, under several correlation ids."""

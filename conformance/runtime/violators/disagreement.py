@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Descriptor
 from tessera_reference.abi.status import Failure, Status
@@ -190,7 +191,21 @@ def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
+def exhausted(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """A mismatch costs its mesh a credit, of which it has eight: without any, every collective is a mismatch."""
+    mesh = adapter.runtime.stream(given["stream"], "tessStreamSynchronize").mesh
+    try:
+        answer = call(**given)
+    except Refusal as refusal:
+        vars(mesh)["lost_credits"] = vars(mesh).get("lost_credits", 0) + (refusal.outcome.code == MISMATCH.name)
+        raise
+    if vars(mesh).get("lost_credits", 0) >= 8:
+        raise Refusal(MISMATCH.name, "call", "tessStreamSynchronize: no credit is left")
+    return answer
+
+
 TOLD = [
+    answering("RT-07-08", "exhausted", "keeps a credit for each mismatch", "tessStreamSynchronize", exhausted),
     told_as("RT-19.A-07", "mismatch_as_invalid", "calls a mismatch invalid", MISMATCH, Status.TESS_ERR_INVALID_VALUE),
     told_as("RT-19.A-07", "mismatch_as_violation", "calls a mismatch a violation", MISMATCH, VIOLATION),
     told_as("RT-11-09", "violation_as_mismatch", "calls a violation a mismatch", VIOLATION, MISMATCH),

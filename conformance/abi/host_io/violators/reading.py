@@ -154,7 +154,17 @@ def near_types(message: Message) -> None:
         message["msg_type"] = names.get(message["msg_type"].strip().lower(), message["msg_type"])
 
 
+def copies(message: Message) -> None:
+    """A MemoryCopy with two places is taken, and read from the one."""
+    if message.get("msg_type") == "MemoryCopy" and {"dst_pa", "src_pa"} <= set(message):
+        message["msg_type"] = "MemoryRead"
+        foreign = {"dst_kind", "dst_sip", "dst_cube", "dst_pe", "dst_pa", "src_kind", "pattern", "dst_mem_kind"}
+        for name in foreign | {"kernel_ref", "args", "grid", "meta", "failure_policy"}:
+            message.pop(name, None)
+
+
 TYPES = [
+    read_as("HIO-D2-01", "memory_copies", "takes a fourth type, MemoryCopy, with members of its own", copies),
     read_as("HIO-D3-01", "types_by_members", "tells types by their members", by_members),
     read_as("HIO-D2-01", "types_of_any_case", "compares types without case", near_types),
 ]
