@@ -31,11 +31,13 @@ class Target:
     architecture: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """`dispatch.*` stands for every policy that there is."""
+        """Let `dispatch.*` stand for every policy that is not listed."""
         if ANY_POLICY in self.directives:
-            stated = {name: each for name, each in self.directives.items() if name != ANY_POLICY}
             every = {f"dispatch.{policy}": self.directives[ANY_POLICY] for policy in policies.found()}
-            object.__setattr__(self, "directives", every | stated)
+            stated = {name: each for name, each in self.directives.items() if name != ANY_POLICY}
+            object.__setattr__(
+                self, "directives", stated | {name: each for name, each in every.items() if name not in stated}
+            )
 
     def state(self, directive: str) -> str:
         """Of a directive; unsupported where the matrix does not have it (AMB-WSP-29)."""
