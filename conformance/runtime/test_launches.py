@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-from time import perf_counter
 
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Returned
@@ -220,35 +219,6 @@ def test_launches_leave_nothing_behind(impl, check):
 
 
 # When a launch runs, and how its failure is reported
-
-
-LONG = "module m { kernel repeat(n: int32, x: tensor<64xint32>) { for (i in 0:n) { x = x * 3 + 1; } } }"
-LONG_ENOUGH = 0.08
-"""Seconds of work beside which the time of a call is little."""
-
-
-def times_of_launch(session: MeshSession, kernel: int, turns: int, pointer: int) -> tuple[float, float]:
-    """Return the seconds that a launch of so many turns takes to return, and the synchronization behind it."""
-    begun = perf_counter()
-    session.launch(kernel, packed(("int32", turns), ("ptr", pointer)))
-    returned = perf_counter()
-    session.synchronize()
-    return returned - begun, perf_counter() - returned
-
-
-@clause("RT-06-05")
-def test_a_launch_returns_before_a_long_kernel_ends(impl, check):
-    """The synchronization behind it takes longer than the call, once in five times at least."""
-    session = opened(impl, check)
-    kernel, pointer, turns = session.kernel("repeat", LONG), session.upload(bytes(BYTES)), 64
-    while sum(times_of_launch(session, kernel, turns, pointer)) < LONG_ENOUGH and turns < 1 << 30:
-        turns *= 2
-    times = [times_of_launch(session, kernel, turns, pointer)]
-    check.given(sum(times[0]) >= LONG_ENOUGH / 2, f"{turns} turns of a loop take a while", times[0])
-    while times[-1][0] >= times[-1][1] and len(times) < 5:
-        times.append(times_of_launch(session, kernel, turns, pointer))
-    launched, synchronized = times[-1]
-    check.true(launched < synchronized, "the call returns before the kernel ends, by the seconds of both", times)
 
 
 @feature("fault-injection")
