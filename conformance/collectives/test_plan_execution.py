@@ -308,3 +308,20 @@ def test_a_wire_that_loses_bits_is_refused_as_it_is_for_the_program(impl, check)
     executed(impl, check, lossy, inputs, level="fast")
     executed(impl, check, lossy.replace('"bf16"', '"fp16"').replace("xfp32", "xbf16").replace('"fp16"', '"bf16"'),
              [{"x": tensor_of("bf16", [1, 2, 3, 4, 5, 6, 7, 8])} for _ in range(4)])  # fmt: skip
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+def test_under_fast_the_data_of_a_plan_are_rounded_to_the_wire_that_the_program_names(impl, check):
+    """1 + 2^-8 is 1 as bf16, so that two of them are 2; without a dtype their sum is exact (AMB-COLL-53)."""
+    held = vector(8)
+    text = program(
+        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type=held),
+        awaits("%y", "%f"),
+        returns("%y", held),
+        mesh="dp=2",
+    )
+    inputs = [{"x": fp32([1.00390625] * 8)} for _ in range(2)]
+    each_has(check, executed(impl, check, text, inputs, level="fast"), [[fp32([2.0] * 8)]] * 2)
+    whole = text.replace(', dtype="bf16"', "")
+    each_has(check, executed(impl, check, whole, inputs, level="fast"), [[fp32([2.0078125] * 8)]] * 2)

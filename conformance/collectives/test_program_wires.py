@@ -10,6 +10,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     program,
     returns,
 )
+from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.counter import counted
@@ -68,3 +69,16 @@ def test_a_wire_is_for_floats(impl, check, dtype):
             check.accepts(answer)
         else:
             check.rejects(answer, category=("distributed", "types", "numerics"))
+
+
+@feature("compression")
+@clause("COLL-02.5-01")
+def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, check):
+    """1 + 2^-8 is 1 as bf16, so that two of them are 2 (AMB-COLL-53, AMB-COLL-61)."""
+    held = "tensor<4xfp32>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=2")
+    rows = [tensor_of("fp32", [1.00390625] * 4)] * 2
+    answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows), level="fast"))
+    for rank in answer["ranks"]:
+        check.bits(rank["outputs"][0], tensor_of("fp32", [2.0] * 4))

@@ -40,6 +40,11 @@ def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
     return ALGORITHM(operation, size, ranks) if operation.algo not in (None, "auto") else "ring"
 
 
+def sent_whole(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
+    """Return the results of data that travel as they are, whatever dtype the program names."""
+    return collective(contributions)
+
+
 def first_tree(name: str, ranks: int) -> Any:
     """All shares have the order of the first."""
     return DECLARED(name, ranks)[:1] * ranks
@@ -99,6 +104,12 @@ def canonical_plans(op: str, contributions: Sequence[Any], order: Any = None, fi
 
 
 VIOLATIONS: list[Violation] = [
+    changed("COLL-02.5-01", "program_wires_unused", "ignores the wire of a program under fast", (
+        programs, "as_sent", sent_whole
+    )),
+    changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
+        execution, "as_sent", sent_whole
+    )),
     changed("LANG-09-05", "canonical_programs", "combines canonically whatever algorithm is declared", (
         programs, "combine_at", lambda level: program_orders.canonically
     )),

@@ -4,7 +4,8 @@ The order of their combinations, reading and running them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -21,8 +22,9 @@ from ..ir.types import Future, Numeric
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..numerics.trees import PAIRWISE, Tree
+from .compression import read_compression
 from .groups import share_of
-from .operations import OPERATORS, orders
+from .operations import OPERATORS, orders, over_wire
 from .selection import select
 
 # In which order the collectives of a program combine what ranks bring (LANG-09-05, -06; AMB-COLL-29, -96).
@@ -45,7 +47,25 @@ def ordered(operation: Collective, level: str) -> bool:
 
 def combine_at(level: str) -> Combine:
     """How the collectives of a program combine at a level."""
+    if level == "fast":
+        return _as_sent
     return canonically if level == "strict" else _by_algorithm
+
+
+def as_sent(
+    operation: Collective,
+    contributions: Sequence[Array],
+    collective: Callable[[Sequence[Array]], Sequence[Array]],
+) -> Sequence[Array]:
+    """Return the results of `collective` for data that travel as the operation's `dtype` (AMB-COLL-53, AMB-COLL-61)."""
+    if not isinstance(operation, FutureCollective) or not loses(operation.dtype, operation.x.dtype):
+        return collective(contributions)
+    compression = read_compression(operation.name, operation.dtype)
+    return over_wire(operation.short_name, contributions, compression, collective)
+
+
+def _as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
+    return as_sent(operation, contributions, partial(_by_algorithm, operation))
 
 
 def joined_order(operation: Collective, types: Sequence[Numeric], ranks: int) -> Order:
@@ -142,7 +162,7 @@ def run_program(
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, inputs and results by rank, with the bits of a level (AMB-COLL-96).
 
-    This machine never quantizes on the wire: where level fast allows it, it is not demanded (RT-13-09).
+    Under level fast data are rounded to the wire's dtype that the program names (AMB-COLL-61).
 
     Raises as `execute_on_mesh`, and `Failure`: TESS_ERR_DETERMINISM_VIOLATION for a wire that would lose bits,
     TESS_ERR_COLLECTIVE_MISMATCH for ranks that do not come together.

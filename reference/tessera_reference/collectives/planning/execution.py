@@ -25,7 +25,7 @@ from ...numerics.arithmetic import multiply
 from ...numerics.array import Array
 from ...numerics.formats import DType, dtype
 from ...numerics.rounding import cast
-from ..programs import joined_order, ordered, reduced
+from ..programs import as_sent, joined_order, ordered, reduced
 from .planner import NAME, Compute, Fold, Issue, Part, Plan, Unit, elements, unsupported
 
 # Which ranks meet for each collective of a plan (COLL-02.2-03; AMB-COLL-51).
@@ -81,6 +81,8 @@ class Exchange:
         if isinstance(self._plain, RootSum | PointToPoint):
             raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of a whole group")
         self._ranks = ranks
+        self._operation = operation
+        self._lossy = level == "fast"
         self._order = joined_order(operation, step.types, ranks) if ordered(operation, level) else None
         self._stays = isinstance(self._plain, AllReduce | RootBroadcast)
         self._origins: Sequence[Places] = () if self._stays else self._moved()
@@ -95,10 +97,14 @@ class Exchange:
         """What each rank gets of the elements from `first` on, of which `chunk` has those of every rank, flat."""
         count = chunk[0].values.size
         reduces = isinstance(self._plain, Reducing)
-        rows = [self._reduced(first, chunk)] if reduces else chunk
+
+        def rows_of(sent: Sequence[Array]) -> Sequence[Array]:
+            return [self._reduced(first, sent)] if reduces else sent
+
+        rows = as_sent(self._operation, chunk, rows_of) if self._lossy else rows_of(chunk)
         if self._stays:
             places = np.arange(first, first + count, dtype=np.int64)
-            given = [*rows] * self._ranks if reduces else self._plain.combine(chunk)
+            given = [*rows] * self._ranks if reduces else self._plain.combine(rows)
             return [(places, each) for each in given]
         values = np.concatenate([each.values for each in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
