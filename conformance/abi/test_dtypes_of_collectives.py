@@ -13,7 +13,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX
 from tessera_conformance.marks import clause, feature, judges
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 PARTS = {"complex64": "fp32", "complex128": "fp64"}
 GOLDEN = {

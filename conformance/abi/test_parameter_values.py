@@ -13,7 +13,7 @@ from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signa
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Returned
 from tessera_conformance.oracle.parameter_buffers import SIZES, arguments_of, by_the_rule, padding_of, without_padding
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 pytestmark = feature("parameter-layout")
 

@@ -17,9 +17,8 @@ from tessera_conformance.chapters.collectives.kit.readings import recognize_chun
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared
 
 WITH_CLAUSES = [
     pytest.param("ring", marks=clause("RT-13-03")),

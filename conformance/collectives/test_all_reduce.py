@@ -7,9 +7,8 @@ import pytest
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared
 
 POLICIES = {"deterministic": (0, 1, 1, 0), "strict": (1, 1, 1, 0)}
 BF16 = pytest.param("bf16", marks=feature("bf16-collectives"), id="bf16")

@@ -14,7 +14,7 @@ from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 BLOCKS = [([40], 8), ([41], 8), ([3, 5], 4), ([2, 3, 4], 5), ([10], 100), ([5], 1), ([6, 0], 4), ([0], 3)]
 """Shapes and blocks: the last block short, rows that end within a block, one block, none."""

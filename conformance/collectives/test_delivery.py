@@ -9,8 +9,8 @@ from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, R
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 SEEDS = (0, 1, 2, 5, 13, 2**31)
 MANY = {2: 100, 3: 250, 5: 300, 7: 350}

@@ -11,11 +11,11 @@ import pytest
 
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.oracle import quantization
+from tessera_conformance.oracle import collectives
 from tessera_conformance.oracle.exact import INFINITY, NAN, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted, counter_bits
+from tessera_conformance.vectors.building import counted, counter_bits
 
 STEPS = 12
 SHAPE = (3, 7)
@@ -116,12 +116,12 @@ def test_each_step_sends_what_compression_restores(impl, check, wire, block):
 @feature("operation-access", "error-feedback")
 @clause("COLL-02.5-04")
 @pytest.mark.parametrize("block", [4, 100])
-@pytest.mark.parametrize("wire", quantization.WIRES)
+@pytest.mark.parametrize("wire", collectives.WIRES)
 def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
     """What is sent of a gradient and a residual, and what that leaves; the step that follows takes what was left."""
     gradient, residual = counted("fp32", SHAPE, seed=471, exponents=(-12, 6)), counted("fp32", SHAPE, seed=472)
     for _ in range(2):
-        expected = quantization.error_feedback(gradient, residual, wire=wire, block=block)
+        expected = collectives.error_feedback(gradient, residual, wire=wire, block=block)
         found = check.returns(
             impl.numerics.evaluate(
                 operation="error_feedback", inputs=[gradient, residual], attributes={"wire": wire, "block": block}

@@ -10,8 +10,8 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Returned
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import golden, judge
 
 SIGNED = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2", "int16", "int32", "int64")
 COUNTS = (0, 1, 7, 16)

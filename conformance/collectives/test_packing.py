@@ -15,7 +15,7 @@ from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import Value, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 SHAPES = [[()], [(7,)], [(3, 5), (3, 5)], [(0,), (2, 3)], [(1,), (), (4, 1, 3), (2, 0), (9,)]]
 """Of the tensors of a buffer: scalars and empty ones among them."""

@@ -19,7 +19,7 @@ from tessera_conformance.chapters.collectives.kit.programs import SUM, awaits, b
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = feature("plan-execution", "graph-ir-text")
 

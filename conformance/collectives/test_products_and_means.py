@@ -24,8 +24,7 @@ from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce, reduce_scatter
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import COMPLEX, complex_of
+from tessera_conformance.vectors.building import COMPLEX, complex_of, counted
 
 FLOATS = ("fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "fp32", "fp64")
 INTEGERS = ("int8", "int16", "int32", "int64")

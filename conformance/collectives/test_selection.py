@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.chapters.collectives.kit.machines import device, text
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 ALGO, TABLE = "TESSERA_COLL_ALGO", "TESSERA_COLL_TABLE"

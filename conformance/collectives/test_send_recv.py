@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = [feature("operation-access"), clause("COLL-02.1-03")]
 

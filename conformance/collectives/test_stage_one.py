@@ -17,8 +17,8 @@ from tessera_conformance.chapters.collectives.kit.exchanges import share
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 pytestmark = feature("operation-access", "hierarchical")
 

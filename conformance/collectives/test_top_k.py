@@ -12,7 +12,7 @@ from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import INFINITY, Value, finite, is_infinite
 from tessera_conformance.oracle.formats import FORMATS, values_of
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 FLOATS = ["fp32", "fp64", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"]
 INTEGERS = ["int8", "int16", "int32", "int64"]

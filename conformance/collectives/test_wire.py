@@ -18,8 +18,8 @@ from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, Value, exponent_of, finite
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import golden, judge
 
 LOSSLESS = {
     "bf16": ("bf16", "fp8_e4m3", "fp8_e5m2"),

@@ -7,8 +7,8 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import declaring, expression_twins, outputs_in, value_of
 from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.vectors.cases import golden, judge
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import golden, judge
 
 PARAMETERS = (
     "Q: tensor<3x4xfp32>, K: tensor<5x4xfp32>, V: tensor<5x2xfp32>, B: tensor<2x3x4xfp32>, C: tensor<1x3x4xfp32>, "

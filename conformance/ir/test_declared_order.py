@@ -10,8 +10,8 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 DTYPES = ["fp64", "fp32", "bf16", "fp16"]
 TERMS = [2, 3, 8, 13, 33, 100, 257, 300]

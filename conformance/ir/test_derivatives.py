@@ -17,8 +17,8 @@ from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import program, tensor_of, type_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.bounds.derivatives import enclosed, function, gradient, sigmoid, total
-from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS
+from tessera_conformance.vectors.building import counted
 
 DTYPES = ["bf16", "fp16", "fp32", "fp64"]
 ANYWHERE = [0.25, -0.5, 1.5, -2.25, 3, -0.0078125, 1, -4]

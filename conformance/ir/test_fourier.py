@@ -6,7 +6,7 @@ from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.differences import first_difference
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 
 @golden("ir/fourier")

@@ -10,7 +10,7 @@ from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 
 @golden("ir/matmul")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 
 @golden("ir/nan_inputs")

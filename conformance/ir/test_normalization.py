@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 PARAMETERS = (
     "X: tensor<2x4xfp32>, g: tensor<4xfp32>, h: tensor<4xbf16>, two: tensor<2xfp32>, M: tensor<1x4xfp32>, "

@@ -13,7 +13,7 @@ from tessera_conformance.dsl import returning, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.programs import ELEMENTARY
 
 LENGTHS = [1, 2, 3, 7, 8, 9, 31, 33]

@@ -9,7 +9,7 @@ from tessera_conformance.differences import values_of
 from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 DRAWS = ["op.uniform() @{shape=[64]}", "op.normal() @{shape=[64]}", "op.dropout(X) @{rate=0.5}"]
 NAMES = {call: f"tessera.graph.{call[3:].partition('(')[0]}" for call in DRAWS}

@@ -11,7 +11,7 @@ from tessera_conformance.differences import values_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import ELEMENT_FORMATS
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 
 @golden("ir/softmax")

@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, graph_of, value_of
 from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 PARAMETERS = (
     "X: tensor<4x3xfp32>, Y: tensor<4x3xfp32>, Z: tensor<4x4xfp32>, H: tensor<4x3xbf16>, c: tensor<3xfp32>, "

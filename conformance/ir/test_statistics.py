@@ -16,8 +16,8 @@ from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 ROWS = 16
 SUMS = 256

@@ -13,7 +13,7 @@ from tessera_conformance.chapters.runtime.kit.planned_modules import load_hintin
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = [feature("algorithm-control")]
 

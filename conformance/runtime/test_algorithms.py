@@ -10,7 +10,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM
 from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting, module_text
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 ALGORITHMS = [
     pytest.param("ring", marks=clause("RT-13-03")),

@@ -20,7 +20,7 @@ from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LOOSE, STRICT
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 
 def governed(session, policy):

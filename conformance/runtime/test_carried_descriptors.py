@@ -21,9 +21,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.observations import Returned
-from tessera_conformance.oracle.randomness import uniform
+from tessera_conformance.oracle.compositions import uniform
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 STABLE = {"softmax": True, "log_sum_exp": True, "clamp": True}
 COLLECTIVES = {

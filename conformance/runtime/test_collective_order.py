@@ -24,7 +24,7 @@ from tessera_conformance.chapters.runtime.kit.schedules import seeded, seeds_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 ORDERED = ("RT-13-01", "RT-02-09", "RT-03-01", "RT-06-03", "RT-04.7-03")
 

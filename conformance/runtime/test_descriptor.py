@@ -9,8 +9,8 @@ from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.observations import Returned
 from tessera_conformance.oracle import bounds
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, declaration
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, declaration
 
 STABLE = ("softmax", "log_sum_exp", "clamp")
 

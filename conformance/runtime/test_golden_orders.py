@@ -18,7 +18,7 @@ from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle import bounds
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.model import Vector
 
 SUMS = [

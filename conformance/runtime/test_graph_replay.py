@@ -15,7 +15,7 @@ from tessera_conformance.chapters.runtime.kit.graphs import (
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"
 MATRIX_BYTES = 4 * 8 * 8

@@ -24,8 +24,8 @@ from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 NAMES = {DETERMINISTIC: "deterministic", CAPTURE: "capture", PERSISTENT: "persistent", LOW_LATENCY: "low latency"}
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"

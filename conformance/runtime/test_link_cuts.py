@@ -10,7 +10,7 @@ from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.observations import Rejected
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = [feature("fault-injection", "link-cuts")]
 

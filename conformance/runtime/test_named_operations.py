@@ -19,9 +19,9 @@ from tessera_conformance.observations import Rejected, Unsupported
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 SPREAD = (-7, 7)
 """Exponents far enough apart that every order has bits of its own."""

@@ -11,7 +11,7 @@ from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""

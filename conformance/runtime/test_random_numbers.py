@@ -10,7 +10,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.differences import values_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.cases import golden, judge
+from tessera_conformance.vectors.judging import golden, judge
 
 FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "fp32", "fp64"]
 STATELESS = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}

@@ -26,7 +26,7 @@ from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 SAMPLE = """module model {
   kernel flash_attention_fused(Q: tensor<BxHxLxDxfp32>, K: tensor<BxHxLxDxfp32>, V: tensor<BxHxLxDxfp32>,

@@ -15,7 +15,7 @@ from tessera_conformance.operations.names import LIBRARIES, OPERATIONS, TABLE, c
 from tessera_conformance.registry import load_registry
 from tessera_conformance.schemas import schemas
 from tessera_conformance.vectors import Vector, load
-from tessera_conformance.vectors.operation_calls import PROGRAMS
+from tessera_conformance.vectors.judging import PROGRAMS
 from tessera_reference.ir.operation import OPERATIONS as DECLARED
 from tessera_reference.ir.operation import Derived
 

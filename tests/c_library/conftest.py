@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.oracle.elementwise import add
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.topology import default
 

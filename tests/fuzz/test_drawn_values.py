@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.check import Check, CheckFailed, Unanswered
 from tessera_conformance.fuzz.choices import Chooser
-from tessera_conformance.fuzz.drawn_values import judge_each
+from tessera_conformance.fuzz.strategies import judge_each
 from tessera_conformance.observations import Fault, Unsupported
 
 

@@ -14,20 +14,17 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from tessera_conformance.dsl import DTYPES, RESERVED
-from tessera_conformance.fuzz import dtypes
+from tessera_conformance.fuzz import scope
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.choices import SeededChooser, TapeChooser
+from tessera_conformance.fuzz.choices import Names, SeededChooser, TapeChooser
 from tessera_conformance.fuzz.commands import FEATURES
 from tessera_conformance.fuzz.expressions import Expressions
-from tessera_conformance.fuzz.generator import GeneratedProgram, generate
-from tessera_conformance.fuzz.names import Names
-from tessera_conformance.fuzz.rendering import Style, names_of, render
+from tessera_conformance.fuzz.generator import VARIANTS, GeneratedProgram, generate, vary
+from tessera_conformance.fuzz.mutations import ends
+from tessera_conformance.fuzz.rendering import Style, names_of, odd, plain, render
 from tessera_conformance.fuzz.scope import Scope, Surroundings
-from tessera_conformance.fuzz.slots import ends
-from tessera_conformance.fuzz.spacing import odd, plain
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
-from tessera_conformance.fuzz.variants import VARIANTS, vary
-from tessera_conformance.oracle.elementary import UNARY
+from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 TOKEN = re.compile(
@@ -170,7 +167,7 @@ def test_inputs_have_the_types_of_the_parameters(programs: list[GeneratedProgram
 
 def test_inputs_reach_special_values() -> None:
     type_ = t.Type("bf16", (4, 4))
-    words = {int(word) for number in range(200) for word in dtypes.input_for(type_, SeededChooser(f"{number}")).words()}
+    words = {int(word) for number in range(200) for word in scope.input_for(type_, SeededChooser(f"{number}")).words()}
     exponents = {(word >> 7) & 0xFF for word in words}
     assert {0, 0xFF} <= exponents, "subnormals, infinities and NaN occur"
     assert {0x3F80, 0xBF80, 0x0000} <= words, "so do 1, -1 and 0"

@@ -9,12 +9,20 @@ import pytest
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import SeededChooser
 from tessera_conformance.fuzz.generator import GeneratedProgram, generate
-from tessera_conformance.fuzz.illegal import DECLARATIONS, break_program
-from tessera_conformance.fuzz.mistakes import MISTAKES, MISTAKES_WITH_NAMES
-from tessera_conformance.fuzz.mutator import LONGEST, MUTATIONS, mutate, tokens_of
-from tessera_conformance.fuzz.rendering import Style, render
-from tessera_conformance.fuzz.slots import ends, slots_of, with_statements
-from tessera_conformance.fuzz.spacing import plain
+from tessera_conformance.fuzz.mutations import (
+    DECLARATIONS,
+    LONGEST,
+    MISTAKES,
+    MISTAKES_WITH_NAMES,
+    MUTATIONS,
+    break_program,
+    ends,
+    mutate,
+    slots_of,
+    tokens_of,
+    with_statements,
+)
+from tessera_conformance.fuzz.rendering import Style, plain, render
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 
 MARK = t.Raw(("MARK", ";"))

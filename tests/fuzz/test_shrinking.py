@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.fuzz.shrinking import pruned, shorter, simpler
+from tessera_conformance.fuzz.run import pruned, shorter, simpler
 
 
 def test_only_what_is_needed_stays() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle.collectives import all_reduce
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 from tessera_reference.graph.collectives import (
     AllGather,
     AllReduce,

@@ -10,7 +10,7 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]
 CALL = "op.batch_norm(x, g, b, m, v{})"

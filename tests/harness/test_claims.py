@@ -16,8 +16,7 @@ from tessera_conformance.executor.costs import seconds_of_case
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
-from tessera_conformance.registry.judged import carries
-from tessera_conformance.registry.model import DOCUMENTS
+from tessera_conformance.registry.model import DOCUMENTS, carries
 from tessera_conformance.reports.claim import missing_musts, outcomes_of_musts
 from tessera_conformance.reports.journal import Report, read
 

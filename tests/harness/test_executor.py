@@ -23,8 +23,8 @@ from tessera_conformance.executor.engine import Engine
 from tessera_conformance.executor.errors import ExecutorUnavailable
 from tessera_conformance.executor.units import Lost, Unit
 from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.vectors import folder as vector_folder
-from tessera_conformance.vectors.lines import parse, render
+from tessera_conformance.vectors import files as vector_folder
+from tessera_conformance.vectors.files import parse, render
 
 from .processes import is_alive, pids_in
 

@@ -11,10 +11,10 @@ from tessera_conformance.cli import main
 from tessera_conformance.interface import interface
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.registry.features import FILE, Feature, features
-from tessera_conformance.registry.kept_tables import table_of
-from tessera_conformance.registry.schema import schema_violations
+from tessera_conformance.registry.load import schema_violations
 from tessera_conformance.reports.journal import read
 
 REGISTRY = load_registry(clauses_directory())

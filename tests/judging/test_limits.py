@@ -14,13 +14,13 @@ from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.bounds.special import settled
+from tessera_conformance.oracle.bounds.elementwise import settled
 from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.allowances import Result, flushed, judge_flushing
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Result, flushed, judge_flushing
 from tessera_reference.adapter import make
 
 Judged = Callable[[Any, str, str], Check]

@@ -16,8 +16,8 @@ from tessera_conformance.differences import are_nan
 from tessera_conformance.dsl import returning
 from tessera_conformance.oracle.formats import component_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic

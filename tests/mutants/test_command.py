@@ -12,10 +12,8 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.strength import commands
-from tessera_conformance.strength.mutants.equivalent import explained, read_equivalents, stale
-from tessera_conformance.strength.mutants.killers import read_killers
-from tessera_conformance.strength.mutants.rules import Change
-from tessera_conformance.strength.mutants.sites import Mutant
+from tessera_conformance.strength.mutants.commands import explained, read_equivalents, read_killers, stale
+from tessera_conformance.strength.mutants.sites import Change, Mutant
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]

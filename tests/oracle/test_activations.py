@@ -12,7 +12,7 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 ONE, HALF = np.float32(1), np.float32(0.5)

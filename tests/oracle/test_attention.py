@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 Values = Any
 

@@ -12,7 +12,7 @@ from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO
 from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.oracle.products import Order
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 
 def accepted(a: Tensor, b: Tensor, result: Tensor) -> bool:

@@ -11,11 +11,10 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO, BadArgument
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, tensor_of, values_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
 NUMPY = {"fp16": "<f2", "fp32": "<f4", "fp64": "<f8", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}

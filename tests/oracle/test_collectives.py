@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.oracle.collectives import all_gather, all_reduce, all_to_all, reduce_scatter
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 

@@ -24,8 +24,7 @@ from tessera_conformance.oracle.bounds.derivatives import (
     sigmoid,
     total,
 )
-from tessera_conformance.oracle.bounds.intervals import Enclosure
-from tessera_conformance.oracle.bounds.steps import FAST
+from tessera_conformance.oracle.bounds.intervals import FAST, Enclosure
 from tessera_conformance.oracle.formats import float_format, tensor_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import tensor

@@ -12,13 +12,13 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
-from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import (
     INFINITY,
     NAN,
     NEGATIVE_INFINITY,
     NEGATIVE_ZERO,
     ZERO,
+    BadArgument,
     Value,
 )
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, tensor_of, values_of

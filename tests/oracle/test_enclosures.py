@@ -11,11 +11,11 @@ import pytest
 from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds.intervals import Interval
-from tessera_conformance.oracle.directed import fraction
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, values_of
+from tessera_conformance.oracle.functions import fraction
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
 UNARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "erf", "sqrt"]

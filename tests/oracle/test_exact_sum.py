@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import finite, is_zero
-from tessera_conformance.oracle.exact_sum import exact_sum
+from tessera_conformance.oracle.exact import BadArgument, finite, is_zero
+from tessera_conformance.oracle.fields import exact_sum
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 

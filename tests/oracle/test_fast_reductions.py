@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.bounds import sums
+from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.transforms import error_units
 from tessera_conformance.oracle.formats import float_format, values_of
 from tessera_conformance.tensors import Tensor
@@ -83,9 +83,9 @@ def test_the_running_bound_holds_and_is_the_narrowest(rng: np.random.Generator) 
         nodes.append(Fraction(float(total)))
     values = [Fraction(float(term)) for term in x]
     error = abs(Fraction(float(total)) - sum(values))
-    running = sums.running(nodes, SINGLE)
-    weighted = sums.along_tree("fold", values, SINGLE)
-    anything = sums.any_order(sums.terms_of(values, SINGLE), SINGLE)
+    running = intervals.running(nodes, SINGLE)
+    weighted = intervals.along_tree("fold", values, SINGLE)
+    anything = intervals.any_order(intervals.terms_of(values, SINGLE), SINGLE)
     assert error <= running < weighted < anything
 
 
@@ -94,16 +94,16 @@ def test_depths_are_the_nodes_above_a_leaf() -> None:
     values = [Fraction(1), Fraction(2), Fraction(4), Fraction(8)]
     unit = Fraction(1, 1 << 24)
     expected = ((1 + unit) ** 2 - 1) * 3 + unit * 12
-    assert 0 <= sums.along_tree("((0 1) 2 3)", values, SINGLE) / expected - 1 < Fraction(1, 1 << 100)
-    assert sums.along_tree([[0, 1], 2, 3], values, SINGLE) == sums.along_tree("((0 1) 2 3)", values, SINGLE)
+    assert 0 <= intervals.along_tree("((0 1) 2 3)", values, SINGLE) / expected - 1 < Fraction(1, 1 << 100)
+    assert intervals.along_tree([[0, 1], 2, 3], values, SINGLE) == intervals.along_tree("((0 1) 2 3)", values, SINGLE)
 
 
 def test_products_have_one_rounding_more() -> None:
     values = [Fraction(1), Fraction(2), Fraction(4)]
-    plain, products = (sums.along_tree("fold", values, SINGLE, products=more) for more in (False, True))
+    plain, products = (intervals.along_tree("fold", values, SINGLE, products=more) for more in (False, True))
     assert Fraction(7, 1 << 24) < products - plain < Fraction(8, 1 << 24)
-    few = sums.terms_of(values, SINGLE)
-    assert sums.any_order(few, SINGLE) < sums.any_order(few, SINGLE, products=True)
+    few = intervals.terms_of(values, SINGLE)
+    assert intervals.any_order(few, SINGLE) < intervals.any_order(few, SINGLE, products=True)
 
 
 def test_a_subnormal_factor_may_be_flushed_before_it_is_multiplied(fast: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 PARTS = {"complex64": np.float32, "complex128": np.float64}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 LARGEST = {"fp8_e4m3": 448.0, "fp8_e5m2": 57344.0, "fp16": 65504.0}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.compositions import philox4x32, word
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.oracle.formats import float_format, values_of
-from tessera_conformance.oracle.randomness import philox4x32, word
 from tessera_conformance.tensors import Tensor
 
 KNOWN_ANSWERS = [

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, Value
+from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, BadArgument, Value
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.reductions import greatest, pairwise_sum
 from tessera_conformance.tensors import Tensor

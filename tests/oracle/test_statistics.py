@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.oracle.statistics import judge_products
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tessera_conformance.arithmetic import Tree, TreeError
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.trees import grown, reduced
+from tessera_conformance.oracle.exact import BadArgument
+from tessera_conformance.oracle.reductions import grown, reduced
 
 
 def spelled(tree: Any, count: int, *, start: bool = False) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tessera_conformance.arithmetic import FOLD, PAIRWISE, Tree, ring
 from tessera_conformance.probe.pattern import abbreviated, pattern
-from tessera_conformance.probe.tree_svg import drawing
+from tessera_conformance.probe.rendering import drawing
 
 
 def blocks(count: int, size: int) -> Tree:

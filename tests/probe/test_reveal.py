@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tessera_conformance.arithmetic import FOLD, NodeArithmetic, Tree, replay
 from tessera_conformance.probe import NotATree
+from tessera_conformance.probe.calls import STYLES, samples, stacked
 from tessera_conformance.probe.reveal import first_wrong_pair, reveal, reveal_exact_nodes
-from tessera_conformance.probe.samples import STYLES, samples, stacked
 
 
 class Counts:

@@ -10,7 +10,7 @@ import pytest
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 from tessera_reference.adapter import ReferenceAdapter, make
 
 ONE = 0x3F800000

@@ -17,8 +17,8 @@ from tessera_conformance.commands import clauses as commands
 from tessera_conformance.commands.clauses import configure_clauses
 from tessera_conformance.registry import source
 from tessera_conformance.registry.errors import RegistryError
-from tessera_conformance.registry.examine import examine
 from tessera_conformance.registry.load import load_registry
+from tessera_conformance.registry.lock import examine
 from tessera_conformance.registry.model import Registry
 
 CHECKOUT = Path(__file__).resolve().parents[2]

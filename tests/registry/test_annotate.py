@@ -13,12 +13,19 @@ import pytest
 
 from tessera_conformance import locations
 from tessera_conformance.registry import Interpretation, Registry
-from tessera_conformance.registry.annotate import Knowledge, Passage, Run, annotated, open_points
-from tessera_conformance.registry.annotated_page import document_page, first_page
+from tessera_conformance.registry.annotate import (
+    Knowledge,
+    Passage,
+    Run,
+    annotated,
+    document_page,
+    feedback,
+    first_page,
+    open_points,
+    proposed_wording,
+)
 from tessera_conformance.registry.cited_tests import naming_tests
-from tessera_conformance.registry.feedback import feedback
 from tessera_conformance.registry.source import Specification
-from tessera_conformance.registry.wording import proposed_wording
 
 FEEDBACK = Path(__file__).resolve().parents[2] / "reports" / "spec-feedback.md"
 

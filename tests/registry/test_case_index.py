@@ -138,6 +138,6 @@ def test_what_the_shipped_cases_are_made_from_counts() -> None:
     looked_at = {path for _, path in case_index.files()}
     expected = [*(root / "conformance").rglob("rejections/*.toml"), *(root / "vectors").rglob("*.json*")]
     expected += [*(root / "conformance").rglob("test_*.py"), *(root / "conformance").rglob("kit/*.py")]
-    expected += [root / "conformance/conftest.py", root / "conformance/harness/tessera_conformance/vectors/cases.py"]
+    expected += [root / "conformance/conftest.py", root / "conformance/harness/tessera_conformance/vectors/judging.py"]
     assert len(expected) > 100
     assert {str(path) for path in expected} <= looked_at

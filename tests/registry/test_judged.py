@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.check import Check
 from tessera_conformance.observations import Rejected, Returned
-from tessera_conformance.registry.judged import carries, judged_by_checks
+from tessera_conformance.registry.model import carries, judged_by_checks
 
 REFUSED = Rejected("TESS_ERR_INVALID_VALUE", "call", "no")
 

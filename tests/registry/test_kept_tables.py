@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.registry import kept_tables
-from tessera_conformance.registry.kept_tables import table_of
-from tessera_conformance.registry.user_cache import cache_folder
+from tessera_conformance.registry import cache
+from tessera_conformance.registry.cache import cache_folder, table_of
 
 TEXT = '[a]\nnumbers = [1, 2]\ntext = "é"\n'
 TABLE = {"a": {"numbers": [1, 2], "text": "é"}}
@@ -30,7 +29,7 @@ def kept() -> Path:
 
 def test_a_table_is_parsed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_of(file) == TABLE
-    monkeypatch.setattr(kept_tables, "read_toml", None)
+    monkeypatch.setattr(cache, "read_toml", None)
     assert table_of(file) == TABLE
 
 

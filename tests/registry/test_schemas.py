@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tessera_conformance import locations
-from tessera_conformance.registry import schema
+from tessera_conformance.registry import load
 
 FILES = {
     "clauses": ("runtime_abi.toml", "clause"),
@@ -122,7 +122,7 @@ def spoilt(name, table, field, value):
     else:
         row[field] = value
     place = row["id"] if table != "document" and field != "id" and "id" in row else None
-    return schema.schema_violations(file, content), place
+    return load.schema_violations(file, content), place
 
 
 @pytest.mark.parametrize(("name", "table"), WRONG)
@@ -153,13 +153,13 @@ def test_a_field_that_is_not_known_is_named_with_those_that_are(name, table):
 def test_the_last_row_of_a_file_is_judged_too():
     content, file = shipped("clauses")
     last = {**content["clause"][0], "id": "RT-01-01", "level": "COULD"}
-    (problem,) = schema.schema_violations(file, {**content, "clause": [*content["clause"], last]})
+    (problem,) = load.schema_violations(file, {**content, "clause": [*content["clause"], last]})
     assert (problem.file, problem.row, problem.field) == ("runtime_abi.toml", "RT-01-01", "level")
 
 
 @pytest.mark.parametrize("content", [{}, {"format": 2}, {"format": True}, {"format": 1, "clause": "x"}, {"more": 1}])
 def test_a_file_of_another_form_is_refused(content):
-    assert schema.schema_violations("runtime_abi.toml", content)
+    assert load.schema_violations("runtime_abi.toml", content)
 
 
 def test_every_file_of_the_registry_has_a_schema():
@@ -167,4 +167,4 @@ def test_every_file_of_the_registry_has_a_schema():
     schemas = locations.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
     assert len(files) == 11
-    assert all((schemas / f"{schema.schema_of(file)}.schema.json").is_file() for file in files)
+    assert all((schemas / f"{load.schema_of(file)}.schema.json").is_file() for file in files)

@@ -9,7 +9,7 @@ import pytest
 
 from tessera_conformance import locations
 from tessera_conformance.registry import UnknownClause, emit, lock, source
-from tessera_conformance.registry.examine import examine
+from tessera_conformance.registry.lock import examine
 
 DIRECTORY = locations.clauses_directory()
 

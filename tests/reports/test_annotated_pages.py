@@ -6,8 +6,7 @@ import pytest
 
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.annotate import Knowledge, Run, annotated
-from tessera_conformance.registry.annotated_page import document_page, first_page
+from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, first_page
 from tessera_conformance.registry.source import Specification
 from tessera_conformance.reports.publish import write_text
 

@@ -16,7 +16,7 @@ SOURCE = '''"""Sums of fp32."""
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
 from tessera_conformance.vectors.building import Topic, tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 topic = Topic(__doc__)
 

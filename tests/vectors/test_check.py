@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.vectors.check import integrity
-from tessera_conformance.vectors.lines import canonical, digest
+from tessera_conformance.vectors.files import canonical, digest
 
 
 def reseal(folder: Path, path: Path, data: bytes) -> None:

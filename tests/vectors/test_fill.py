@@ -13,7 +13,7 @@ import pytest
 
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.errors import DamagedFile, Unanswerable
+from tessera_conformance.vectors.model import DamagedFile, Unanswerable
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

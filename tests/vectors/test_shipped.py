@@ -14,9 +14,9 @@ import pytest
 
 from tessera_conformance import locations
 from tessera_conformance.vectors import load
+from tessera_conformance.vectors.building import counted, counter_bits
 from tessera_conformance.vectors.check import recompute
 from tessera_conformance.vectors.commands import default_sources
-from tessera_conformance.vectors.counter import counted, counter_bits
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TOPICS = sorted(

@@ -8,7 +8,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import Part, of_one_s
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
 from tessera_conformance.fuzz.choices import SeededChooser
-from tessera_conformance.fuzz.drawn_values import judge_each
+from tessera_conformance.fuzz.strategies import judge_each
 from tessera_conformance.marks import clause, feature
 
 SIZE = 512

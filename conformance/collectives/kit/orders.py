@@ -11,7 +11,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.declared import Declaration, Question, declaration, replayed
+from tessera_conformance.vectors.judging import Declaration, Question, declaration, replayed
 
 
 def declared_bits(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 FIRST_LINE = 5
 """The line of a program's first operation."""

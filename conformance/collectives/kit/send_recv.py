@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.observations import Observation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 from .programs import BRANCHED, T, awaits, branch, issue, program, returns
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors.building import Question, Topic
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.operations import collective
+from tessera_conformance.vectors.building import Question, Topic, counted
+from tessera_conformance.vectors.programs import collective
 
 topic = Topic(__doc__)
 

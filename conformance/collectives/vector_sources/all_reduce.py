@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import inf, nan
 
 from tessera_conformance.oracle.formats import float_format
-from tessera_conformance.vectors.building import Question, Topic, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import COMPLEX, FLOATS, INTEGERS, complex_of
-from tessera_conformance.vectors.operations import all_reduce
+from tessera_conformance.vectors.building import COMPLEX, FLOATS, INTEGERS, Question, Topic, complex_of, counted, tensor
+from tessera_conformance.vectors.programs import all_reduce
 
 topic = Topic(__doc__)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import inf, nan
 
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import COMPLEX, complex_of
-from tessera_conformance.vectors.operations import collective
+from tessera_conformance.vectors.building import COMPLEX, Question, Topic, complex_of, counted, tensor
+from tessera_conformance.vectors.programs import collective
 
 topic = Topic(__doc__)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.vectors.building import Question, Topic, codes, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.operations import compress, sparsify
+from tessera_conformance.vectors.building import Question, Topic, codes, counted, tensor
+from tessera_conformance.vectors.programs import compress, sparsify
 
 topic = Topic(__doc__)
 

@@ -24,8 +24,7 @@ from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.case_index import current_index
-from tessera_conformance.registry.judged import JUDGED
-from tessera_conformance.registry.model import INTERPRETATION_ID
+from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.tensors import Tensor
 
-__all__ = ["Check", "OutsideTheSubset", "check_of"]
-
 Check: TypeAlias = Callable[[Any], bool]
 
 ANNOTATIONS = {"title", "description", "default", "$comment", "$schema", "$id", "$defs"}

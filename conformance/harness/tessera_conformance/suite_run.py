@@ -21,7 +21,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Arithmetic, Hello
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.registry.judged import judged_by_checks
+from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.reports.lines import ends_of, observed_line, plain
 from tessera_conformance.reports.observed_line import ObservedLine

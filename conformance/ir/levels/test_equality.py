@@ -11,7 +11,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, LOW
 from tessera_conformance.dsl import parameters_of, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.oracle import FUNCTIONS
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = level("strict")
 

@@ -13,8 +13,7 @@ from tessera_conformance.dsl import program, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted, tensor
 
 text_form = feature("schedule-ir-text")
 of_programs = feature("execute-schedule")

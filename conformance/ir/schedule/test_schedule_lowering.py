@@ -7,7 +7,7 @@ from tessera_conformance.chapters.ir.kit.programs import tensor_type
 from tessera_conformance.dsl import program, returning
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted
 
 pytestmark = feature("lower-schedule")
 

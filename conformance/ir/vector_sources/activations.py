@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import FLOATS, every_code, float_edges, integer_edges, joined, nearest
+from tessera_conformance.vectors.building import (
+    FLOATS,
+    Question,
+    Topic,
+    counted,
+    every_code,
+    float_edges,
+    integer_edges,
+    joined,
+    nearest,
+)
 
 topic = Topic(__doc__)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import Question, Topic, counted
 
 topic = Topic(__doc__)
 

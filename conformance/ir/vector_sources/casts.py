@@ -8,18 +8,20 @@ from math import inf, nan
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import (
+from tessera_conformance.vectors.building import (
     COMPLEX,
     FLOATS,
     INTEGERS,
+    Question,
+    Topic,
     complex_of,
+    counted,
     every_code,
     float_edges,
     integer_edges,
     joined,
     nearest,
+    tensor,
 )
 
 topic = Topic(__doc__)

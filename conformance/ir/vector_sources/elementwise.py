@@ -8,9 +8,19 @@ from tessera_conformance import oracle
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.formats import float_format, tensor_of, values_of
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, codes, require_different, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import FLOATS, INTEGERS, float_edges, integer_edges, pairs
+from tessera_conformance.vectors.building import (
+    FLOATS,
+    INTEGERS,
+    Question,
+    Topic,
+    codes,
+    counted,
+    float_edges,
+    integer_edges,
+    pairs,
+    require_different,
+    tensor,
+)
 
 topic = Topic(__doc__)
 

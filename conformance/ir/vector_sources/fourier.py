@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import inf, nan
 
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import COMPLEX, complex_of
+from tessera_conformance.vectors.building import COMPLEX, Question, Topic, complex_of, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -7,9 +7,19 @@ from math import inf, nan
 
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import FLOATS, every_code, float_edges, joined, magnitudes, nearest, pairs
+from tessera_conformance.vectors.building import (
+    FLOATS,
+    Question,
+    Topic,
+    counted,
+    every_code,
+    float_edges,
+    joined,
+    magnitudes,
+    nearest,
+    pairs,
+    tensor,
+)
 
 topic = Topic(__doc__)
 

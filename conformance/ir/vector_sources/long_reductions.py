@@ -7,12 +7,11 @@ for themselves, and lanes that take every so many elements.
 from __future__ import annotations
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import compound, programs
-from tessera_conformance.vectors.building import Question, Topic, require_different, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import complex_of
+from tessera_conformance.vectors import programs
+from tessera_conformance.vectors import programs as compound
+from tessera_conformance.vectors.building import Question, Topic, complex_of, counted, require_different, tensor
 
 topic = Topic(__doc__)
 

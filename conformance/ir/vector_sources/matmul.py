@@ -15,8 +15,7 @@ from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
 from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, require_different, tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import Question, Topic, counted, require_different, tensor
 
 topic = Topic(__doc__)
 

@@ -7,10 +7,19 @@ from fractions import Fraction
 from tessera_conformance import oracle
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, codes, require_different, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.data_movement import moved
-from tessera_conformance.vectors.edges import COMPLEX, FLOATS, INTEGERS, every_element
+from tessera_conformance.vectors.building import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    Question,
+    Topic,
+    codes,
+    counted,
+    every_element,
+    require_different,
+    tensor,
+)
+from tessera_conformance.vectors.programs import moved
 
 topic = Topic(__doc__)
 

@@ -11,9 +11,8 @@ from math import inf
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, codes, tensor
-from tessera_conformance.vectors.data_movement import moved
-from tessera_conformance.vectors.edges import FLOATS, joined, pairs
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, codes, joined, pairs, tensor
+from tessera_conformance.vectors.programs import moved
 
 topic = Topic(__doc__)
 

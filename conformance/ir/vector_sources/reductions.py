@@ -8,9 +8,19 @@ from math import inf, nan
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.reductions import sum_ as total
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, codes, require_different, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import COMPLEX, FLOATS, INTEGERS, complex_of, integer_edges
+from tessera_conformance.vectors.building import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    Question,
+    Topic,
+    codes,
+    complex_of,
+    counted,
+    integer_edges,
+    require_different,
+    tensor,
+)
 
 topic = Topic(__doc__)
 

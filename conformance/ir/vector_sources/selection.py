@@ -6,18 +6,21 @@ from math import inf, nan
 
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, codes, tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.data_movement import moved
-from tessera_conformance.vectors.edges import (
+from tessera_conformance.vectors.building import (
     COMPLEX,
     FLOATS,
     INTEGERS,
+    Question,
+    Topic,
+    codes,
+    counted,
     every_element,
     float_edges,
     integer_edges,
     pairs,
+    tensor,
 )
+from tessera_conformance.vectors.programs import moved
 
 topic = Topic(__doc__)
 

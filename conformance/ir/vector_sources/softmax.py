@@ -8,8 +8,7 @@ from math import inf, nan
 from tessera_conformance.oracle.formats import float_format
 from tessera_conformance.oracle.reductions import softmax
 from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Question, Topic, require_different, tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import Question, Topic, counted, require_different, tensor
 
 topic = Topic(__doc__)
 

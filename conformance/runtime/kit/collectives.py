@@ -19,8 +19,8 @@ from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 from .mesh_session import DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
 from .policies import LEVELS

@@ -20,8 +20,8 @@ from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.declared import Question, judge_declared
+from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import Question, judge_declared
 
 from .encoding import packed
 from .mesh_session import MeshSession

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tessera_conformance.oracle.randomness import word
+from tessera_conformance.oracle.compositions import word
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic
-from tessera_conformance.vectors.counter import counted
-from tessera_conformance.vectors.edges import FLOATS, float_edges
-from tessera_conformance.vectors.operations import operation
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges
+from tessera_conformance.vectors.programs import operation
 
 topic = Topic(__doc__)
 

@@ -228,7 +228,7 @@ def test_a_description_speaks_for_a_library(build, opened, tmp_path):
 
 
 def test_the_shipped_header_has_the_constants_of_the_specification():
-    from tessera_conformance.transports.cabi.header import constants
+    from tessera_conformance.transports.cabi.options import constants
 
     text = (Path(__file__).parents[3] / "reference/tessera_reference/abi/tessera.h").read_text()
     found = constants(text)

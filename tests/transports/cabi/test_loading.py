@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.cabi import loading
+from tessera_conformance.transports.cabi import transport
 from tessera_conformance.transports.locate import locate
 
 
@@ -32,7 +32,7 @@ def test_a_library_for_another_machine(build, tmp_path):
     found[18:20] = struct.pack("<H", other)
     path = tmp_path / "libother.so"
     path.write_bytes(found)
-    assert f"is for {loading.MACHINES[other]}; this machine is {loading.MACHINES[own]}" in refusal(path)
+    assert f"is for {transport.MACHINES[other]}; this machine is {transport.MACHINES[own]}" in refusal(path)
 
 
 def test_a_file_that_is_no_library(tmp_path, build):
@@ -63,13 +63,13 @@ def test_a_library_that_crashes_when_it_is_loaded(build):
 
 
 def test_a_library_whose_loading_does_not_end(build, monkeypatch):
-    monkeypatch.setattr(loading, "DEADLINE", 0.5)
+    monkeypatch.setattr(transport, "DEADLINE", 0.5)
     assert "does not end within 0.5 s" in refusal(build("loading", "HANGS"))
 
 
 def test_a_suite_without_cffi(build, monkeypatch):
     library = build("steady")
-    monkeypatch.setattr(loading, "find_spec", lambda name: None)
+    monkeypatch.setattr(transport, "find_spec", lambda name: None)
     assert "cffi is not installed" in refusal(library)
 
 

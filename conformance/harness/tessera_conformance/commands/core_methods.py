@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tessera_conformance.interface.declarations import Interface
 from tessera_conformance.registry import Registry
 
-__all__ = ["core_methods", "page_with_core_methods"]
-
 MARKED = re.compile(r"(<!-- core methods -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -16,8 +16,6 @@ from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, rea
 from tessera_conformance.terminal.errors import reporting_errors
 from tessera_conformance.terminal.text import visible
 
-__all__ = ["catalogue_table", "configure_diagnose"]
-
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:
     """The command `diagnose`."""

@@ -18,8 +18,6 @@ from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.registry.coverage import wrong_tags
 from tessera_conformance.terminal.errors import error_text, print_error, print_problems
 
-__all__ = ["configure_interface", "made_files", "wrong_clauses"]
-
 
 def made_files(root: Path) -> Mapping[Path, str]:
     """What each file should hold; `root` is the checkout."""

@@ -12,9 +12,8 @@ import time
 from pathlib import Path
 
 from tessera_conformance.cases import parse_shard
-from tessera_conformance.fuzz.findings import Finding, MalformedFinding, load, save
 from tessera_conformance.fuzz.properties import Tally
-from tessera_conformance.fuzz.run import Outcome, Plan, run, tried
+from tessera_conformance.fuzz.run import Finding, MalformedFinding, Outcome, Plan, load, run, save, tried
 from tessera_conformance.fuzz.statements import FEATURES
 from tessera_conformance.fuzz.trials import KINDS, Trial
 from tessera_conformance.observations import Fault

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tessera_conformance.fuzz import dtypes
+from tessera_conformance.fuzz import scope as dtypes
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.dtypes import is_number
-from tessera_conformance.fuzz.scope import Scope, Variable
+from tessera_conformance.fuzz.scope import Scope, Variable, is_number
 
 COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
 INT32, BOOL = t.Type("int32"), t.Type("bool")

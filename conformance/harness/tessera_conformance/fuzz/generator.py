@@ -1,8 +1,4 @@
-"""Whole programs, legal by construction, with what is known of them: what they declare, take and give.
-
-Legal means by the grammar of section 2.3 and by the interpretations as far as they are asserted. A program may still
-end in an error of execution, such as an index out of range or a division of integers by zero.
-"""
+"""Whole programs, legal by construction, and other texts of the same meaning."""
 
 from __future__ import annotations
 
@@ -10,17 +6,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from tessera_conformance.fuzz import dtypes
-from tessera_conformance.fuzz import names as words
+from tessera_conformance.fuzz import choices as words
+from tessera_conformance.fuzz import scope as dtypes
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.choices import Chooser
+from tessera_conformance.fuzz.choices import Chooser, Names, renaming
 from tessera_conformance.fuzz.expressions import BOOL
-from tessera_conformance.fuzz.names import Names
-from tessera_conformance.fuzz.rendering import Style, render
+from tessera_conformance.fuzz.rendering import Style, names_of, odd, plain, render
 from tessera_conformance.fuzz.scope import Scope, Surroundings, Variable
-from tessera_conformance.fuzz.spacing import odd, plain
 from tessera_conformance.fuzz.statements import Body
 from tessera_conformance.tensors import Tensor
+
+# Whole programs, legal by construction, with what is known of them: what they declare, take and give.
+#
+# Legal means by the grammar of section 2.3 and by the interpretations as far as they are asserted. A program may
+# still end in an error of execution, such as an index out of range or a division of integers by zero.
+
 
 OTHER_TYPES = (
     "memref<16x8xbf16>[addrspace=shared]",
@@ -274,3 +274,51 @@ class _ModuleMaker:
         if not self._profile or self.choose.chance(3):
             return ()
         return (t.Attribute("numerics_profile", t.Word(f'"{self._profile}"')),)
+
+
+# Other texts of the same meaning: no answer may depend on names, spaces, parentheses, order or spelling.
+
+
+VARIANTS = (
+    "other names",
+    "other spaces and comments",
+    "more parentheses",
+    "other order",
+    "other spelling",
+    "all of it",
+)
+
+
+def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Mapping[str, Tensor]]:
+    """What was changed, the other text, and the function and inputs by their names in it."""
+    what = chooser.pick(VARIANTS)
+    everything = what == "all of it"
+    tree = program.tree
+    if everything or what == "other order":
+        tree = reordered(tree, chooser)
+    names: dict[str, str] = {}
+    if everything or what == "other names":
+        names = renaming(names_of(tree), chooser)
+    style = Style(
+        names,
+        chooser,
+        parentheses=everything or what == "more parentheses",
+        respelled=everything or what == "other spelling",
+        keywords=everything or what == "other spelling",
+    )
+    text = render(tree, style)
+    source = odd(text, chooser) if everything or what == "other spaces and comments" else plain(text)
+    function = ".".join(names.get(part, part) for part in program.function.split("."))
+    return what, source, function, {names.get(name, name): value for name, value in program.inputs.items()}
+
+
+def reordered(program: t.Program, chooser: Chooser) -> t.Program:
+    """The same program with its functions in another order; aliases, constants and meshes stay before them."""
+    return t.Program(tuple(t.Module(each.name, _reordered(each.declarations, chooser)) for each in program.modules))
+
+
+def _reordered(declarations: tuple[t.Decl, ...], chooser: Chooser) -> tuple[t.Decl, ...]:
+    functions = [each for each in declarations if isinstance(each, t.Function)]
+    before = [each for each in declarations if not isinstance(each, t.Function)]
+    others = functions[1:] + functions[:1]
+    return (*before, *chooser.shuffled(others))

@@ -1,8 +1,4 @@
-"""Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
-
-A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
-argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a meaning.
-"""
+"""Program trees written as tokens and text, in any spelling of the same meaning (language spec, 2.3, 14.1)."""
 
 from __future__ import annotations
 
@@ -12,6 +8,13 @@ from typing import TypeVar
 
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import Chooser
+
+# Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
+#
+# A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
+# argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a
+# meaning.
+
 
 T = TypeVar("T")
 
@@ -365,3 +368,79 @@ class _Writer:
 def _separated(tokens: Sequence[str]) -> list[str]:
     """Tokens with a comma between any two."""
     return [part for token in tokens for part in (",", token)][1:]
+
+
+# Tokens written as text: laid out plainly, or with any space, newline and comment that section 14.1 allows.
+
+
+GAPS = (
+    " ",
+    "",
+    "  ",
+    "\n",
+    "\t",
+    "\r\n",
+    " /* c */ ",
+    " // c\n",
+    " /**/",
+    " /* \" ' { ; // */ ",
+    ' // /* " } \\ é\n',
+    "\n/* two\n * lines **/\n",
+)
+"""What may stand between two tokens; a comment never touches the token before it."""
+ENDINGS = ("", "\n", " // the end of the text ends a comment", "/* */")
+FUSING = frozenset({(">", "="), ("<", "="), ("=", "="), ("/", "/"), ("/", "*"), ("-", ">")})
+"""Neighbours that would become another token."""
+
+
+def plain(text: Text) -> str:
+    """One statement a line, indented by braces."""
+    lines: list[str] = []
+    line: list[str] = []
+    depth, previous, in_attributes = 0, "", False
+    for place, token in enumerate(text.tokens):
+        in_attributes = in_attributes or (token == "{" and previous == "@")
+        if token == "}" and not in_attributes:
+            _end(lines, line, depth)
+            depth -= 1
+        close = place in text.tight or previous in ("(", "[")
+        line.append(token if not line or close else f" {token}")
+        follows = text.tokens[place + 1] if place + 1 < len(text.tokens) else ""
+        if (token == ";" and follows != "layout") or (token in ("{", "}") and not in_attributes and follows != ";"):
+            _end(lines, line, depth)
+            depth += token == "{"
+        in_attributes = in_attributes and token != "}"
+        previous = token
+    _end(lines, line, depth)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def odd(text: Text, chooser: Chooser) -> str:
+    """Any gaps that keep the tokens apart, more often small ones."""
+    parts: list[str] = []
+    previous = ""
+    for token in text.tokens:
+        gap = GAPS[chooser.below(len(GAPS))] if chooser.below(4) == 3 else " "
+        if not gap and _touches(previous, token):
+            gap = " "
+        parts += (gap, token)
+        previous = token
+    return "".join(parts) + chooser.pick(ENDINGS)
+
+
+def _touches(left: str, right: str) -> bool:
+    """Whether two tokens need something between them."""
+    if not left:
+        return False
+    last, first = left[-1], right[0]
+    return (_in_word(last) and _in_word(first)) or (last, first) in FUSING
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _end(lines: list[str], line: list[str], depth: int) -> None:
+    if line:
+        lines.append("  " * depth + "".join(line))
+        line.clear()

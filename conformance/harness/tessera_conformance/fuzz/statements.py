@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera_conformance.fuzz import dtypes
+from tessera_conformance.fuzz import scope as dtypes
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.expressions import BOOL, INT32, PRODUCTIONS, Expressions, indexed
-from tessera_conformance.fuzz.layers import LAYERS
-from tessera_conformance.fuzz.movement import MOVEMENT
-from tessera_conformance.fuzz.operations import OPERATIONS
+from tessera_conformance.fuzz.operations import LAYERS, MOVEMENT, OPERATIONS
 from tessera_conformance.fuzz.scope import Scope, Variable
 
 LABELS = ("", '"done"', '"two\nlines"', '"a \\"b\\" \\\\ \\n\\t\\r"', '""', '"// no comment /*"')

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from tessera_conformance.fuzz.choices import Chooser, SeededChooser
-from tessera_conformance.fuzz.generator import GeneratedProgram, Output, generate
-from tessera_conformance.fuzz.illegal import break_program
-from tessera_conformance.fuzz.mutator import mutate
-from tessera_conformance.fuzz.variants import vary
+from tessera_conformance.fuzz.generator import GeneratedProgram, Output, generate, vary
+from tessera_conformance.fuzz.mutations import break_program, mutate
 from tessera_conformance.tensors import Tensor, from_wire, to_wire
 
 Kind = Literal["legal", "variant", "illegal", "mutant"]

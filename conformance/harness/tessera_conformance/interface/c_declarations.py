@@ -16,8 +16,6 @@ from typing import Literal
 from tessera_conformance.interface.declarations import Interface, Method, interface
 from tessera_conformance.interface.types import Builtin, Constant, Enumeration, Field, Named, Type, Union
 
-__all__ = ["ABSENT", "SESSION", "CFunction", "Input", "Output", "Position", "c_functions", "c_name", "declarations"]
-
 Form = Literal[
     "handle", "pointer", "integer", "bool", "number", "text", "data", "memory", "integers", "structure", "json"
 ]

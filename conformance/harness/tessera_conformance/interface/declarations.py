@@ -26,8 +26,6 @@ from tessera_conformance.interface.types import (
 )
 from tessera_conformance.locations import rooms
 
-__all__ = ["Area", "Interface", "InterfaceError", "Method", "NamedType", "feature_of", "interface", "read_files"]
-
 SESSION = Path(__file__).parent / "session.toml"
 
 

@@ -20,8 +20,6 @@ from tessera_conformance.interface.types import (
     Union,
 )
 
-__all__ = ["schema_of", "schema_text"]
-
 WIDTH = 120
 TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
 """The builtin types that JSON Schema calls otherwise."""

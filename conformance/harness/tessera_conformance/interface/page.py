@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tessera_conformance.interface.declarations import Area, Interface, Method
 from tessera_conformance.interface.types import Record, fields_notation, notation
 
-__all__ = ["page_with_tables"]
-
 MARKED = re.compile(r"(<!-- interface: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

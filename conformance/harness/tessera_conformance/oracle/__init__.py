@@ -17,22 +17,22 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tessera_conformance.oracle import (
-    activations,
-    casts,
     collectives,
     compositions,
-    elementary,
     elementwise,
-    fourier,
     movement,
-    normalization,
-    optimizers,
     parameter_buffers,
     products,
-    quantization,
-    randomness,
     reductions,
 )
+from tessera_conformance.oracle import collectives as quantization
+from tessera_conformance.oracle import compositions as fourier
+from tessera_conformance.oracle import compositions as normalization
+from tessera_conformance.oracle import compositions as optimizers
+from tessera_conformance.oracle import compositions as randomness
+from tessera_conformance.oracle import elementwise as casts
+from tessera_conformance.oracle import elementwise as elementary
+from tessera_conformance.oracle import functions as activations
 
 OPERATION_MODULES: tuple[ModuleType, ...] = (
     activations,

@@ -1,23 +1,44 @@
-"""Short programs of several operators, each operator rounding for itself, and attention as one operation.
-
-A literal factor comes as the text of the program and is rounded once from its decimal value (AMB-LANG-54). Attention as
-one operation computes everything in the accumulator type and rounds once at the end (AMB-LANG-75).
-"""
+"""Compositions: several operators, attention, normalization, optimizer steps, Fourier transforms, random numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from math import prod
+from math import ceil, prod
+from typing import Literal, TypeAlias
 
-from tessera_conformance.oracle.elementwise import add, multiply
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import NEGATIVE_INFINITY
-from tessera_conformance.oracle.formats import ACCUMULATORS, accumulator_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import evaluate
+from tessera_conformance.oracle import exact, functions
+from tessera_conformance.oracle.elementwise import add, complex_operand, multiply
+from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, ZERO, BadArgument, Value
+from tessera_conformance.oracle.fields import (
+    Complex,
+    ComplexField,
+    RealField,
+    along,
+    channels,
+    elements_of,
+    tensor_from,
+)
+from tessera_conformance.oracle.formats import (
+    ACCUMULATORS,
+    FORMATS,
+    FloatFormat,
+    accumulator_format,
+    component_format,
+    float_format,
+    tensor_of,
+    values_of,
+)
+from tessera_conformance.oracle.functions import evaluate, turn
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.reductions import softmax
+from tessera_conformance.oracle.reductions import Node, grown, pairwise_sum, reduced, softmax
 from tessera_conformance.tensors import Tensor
+
+# Short programs of several operators, each operator rounding for itself, and attention as one operation.
+#
+# A literal factor comes as the text of the program and is rounded once from its decimal value (AMB-LANG-54).
+# Attention as one operation computes everything in the accumulator type and rounds once at the end (AMB-LANG-75).
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Tensor:
@@ -73,3 +94,370 @@ def _masked(scores: Tensor) -> Tensor:
     values, columns = values_of(scores), scores.shape[-1]
     hidden = [NEGATIVE_INFINITY if place % columns > place // columns else each for place, each in enumerate(values)]
     return tensor_of(scores.dtype, scores.shape, hidden)
+
+
+# Normalization along an axis: every step rounded in the accumulator type, then one rounding to the dtype.
+#
+# Means follow the canonical tree and are divided by the number of elements; an `eps` is the fp64 that it is given as,
+# rounded once to the accumulator type. A batch norm has running statistics too, and several results.
+
+
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Tensor:
+    """c * rsqrt(mean(c * c) + eps) * gamma + beta, with c = x - mean(x), from left to right."""
+    format_ = accumulator_format(x.dtype)
+    field = RealField(format_)
+    values = values_of(x)
+    results: list[Value] = [ZERO] * x.size
+    for line in along(x.shape, axis).places:
+        row = [values[place] for place in line]
+        found = normalized(centred(row, mean(row, format_), format_), None, eps, format_)
+        for place, unit, factor, addend in zip(line, found, values_of(gamma), values_of(beta), strict=True):
+            results[place] = field.total([field.multiply(unit, factor), addend])
+    return tensor_of(x.dtype, x.shape, results)
+
+
+def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Tensor:
+    """x * rsqrt(mean(x * x) + eps) * gamma, from left to right."""
+    format_ = accumulator_format(x.dtype)
+    values = values_of(x)
+    results: list[Value] = [ZERO] * x.size
+    for line in along(x.shape, axis).places:
+        found = normalized([values[place] for place in line], None, eps, format_)
+        for place, unit, factor in zip(line, found, values_of(gamma), strict=True):
+            results[place] = RealField(format_).multiply(unit, factor)
+    return tensor_of(x.dtype, x.shape, results)
+
+
+def batch_norm(
+    x: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    running_mean: Tensor,
+    running_variance: Tensor,
+    *,
+    axis: int = 1,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    training: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Every channel normalized, and the running statistics: r * (1 - momentum) + s * momentum of each.
+
+    A channel is a position along the axis, its elements in row-major order. Without `training` the running statistics
+    are used, and stay.
+    """
+    format_ = accumulator_format(x.dtype)
+    field = RealField(format_)
+    values = values_of(x)
+    results: list[Value] = [ZERO] * x.size
+    means, variances = values_of(running_mean), values_of(running_variance)
+    moved_means, moved_variances = list(means), list(variances)
+    for channel, places in enumerate(channels(x.shape, axis)):
+        row = [values[place] for place in places]
+        middle = mean(row, format_) if training else means[channel]
+        differences = centred(row, middle, format_)
+        spread = mean_square(differences, format_) if training else variances[channel]
+        found = normalized(differences, spread, eps, format_)
+        factor, addend = values_of(gamma)[channel], values_of(beta)[channel]
+        for place, unit in zip(places, found, strict=True):
+            results[place] = field.total([field.multiply(unit, factor), addend])
+        if training:
+            moved_means[channel] = moved(means[channel], middle, momentum, format_)
+            moved_variances[channel] = moved(variances[channel], spread, momentum, format_)
+    return (
+        tensor_of(x.dtype, x.shape, results),
+        tensor_of(running_mean.dtype, running_mean.shape, moved_means),
+        tensor_of(running_variance.dtype, running_variance.shape, moved_variances),
+    )
+
+
+def mean(row: Sequence[Value], format_: FloatFormat) -> Value:
+    """The sum along the canonical tree, divided by the count."""
+    return RealField(format_).divide(pairwise_sum(list(row), format_), format_.round(Fraction(len(row))))
+
+
+def mean_square(row: Sequence[Value], format_: FloatFormat) -> Value:
+    """The mean of the squares, each rounded."""
+    return mean([RealField(format_).multiply(value, value) for value in row], format_)
+
+
+def centred(row: Sequence[Value], middle: Value, format_: FloatFormat) -> list[Value]:
+    """Each value less their mean."""
+    return [RealField(format_).total([value, exact.negate(middle)]) for value in row]
+
+
+def normalized(row: Sequence[Value], spread: Value | None, eps: float, format_: FloatFormat) -> list[Value]:
+    """Each value times rsqrt(spread + eps), the spread by default their mean square."""
+    field = RealField(format_)
+    if not eps >= 0:
+        raise BadArgument("eps", eps, "a number of at least 0")
+    known = mean_square(row, format_) if spread is None else spread
+    root = evaluate("rsqrt", format_, field.total([known, format_.round(Fraction(eps))]))
+    return [field.multiply(value, root) for value in row]
+
+
+def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Value:
+    """old * (1 - momentum) + new * momentum, the two factors rounded once each."""
+    field, share = RealField(format_), Fraction(momentum)
+    kept, taken = field.multiply(old, format_.round(1 - share)), field.multiply(new, format_.round(share))
+    return field.total([kept, taken])
+
+
+# Steps of optimizers: element by element, every step rounded in the accumulator type; each result rounded once.
+#
+# A setting such as a learning rate is given in fp64 and rounded once to the accumulator type; so is 1 less a setting.
+
+
+def sgd(
+    parameter: Tensor, gradient: Tensor, velocity: Tensor, *, rate: float, momentum: float = 0.9
+) -> tuple[Tensor, Tensor]:
+    """velocity = velocity * momentum + gradient; parameter = parameter - velocity * rate."""
+    format_ = accumulator_format(parameter.dtype)
+    field, stepped, velocities = RealField(format_), [], []
+    for p, g, v in zip(values_of(parameter), values_of(gradient), values_of(velocity), strict=True):
+        moving = field.total([field.multiply(v, format_.round(Fraction(momentum))), g])
+        velocities.append(moving)
+        stepped.append(less(p, field.multiply(moving, format_.round(Fraction(rate))), field))
+    return _replaced(parameter, stepped), _replaced(velocity, velocities)
+
+
+def adamw(
+    parameter: Tensor,
+    gradient: Tensor,
+    m: Tensor,
+    v: Tensor,
+    step: Tensor,
+    *,
+    rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    decay: float = 0.01,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step of AdamW: the moving averages m and v are each divided by 1 - pow(beta, step) before they are used."""
+    format_ = accumulator_format(parameter.dtype)
+    field = RealField(format_)
+    (count,) = values_of(step)
+    if not isinstance(count, Fraction) or count < 1:
+        raise BadArgument("step", count, "a number of at least 1")
+    parts = [lacking(beta, format_.round(count), format_) for beta in (beta1, beta2)]
+    stepped, means, squares = [], [], []
+    for p, g, old_mean, old_square in zip(*map(values_of, (parameter, gradient, m, v)), strict=True):
+        means.append(moved(g, old_mean, beta1, format_))
+        squares.append(moved(field.multiply(g, g), old_square, beta2, format_))
+        mean, square = (field.divide(x[-1], part) for x, part in zip((means, squares), parts, strict=True))
+        root = field.total([evaluate("sqrt", format_, square), format_.round(Fraction(eps))])
+        change = field.total([field.divide(mean, root), field.multiply(p, format_.round(Fraction(decay)))])
+        stepped.append(less(p, field.multiply(change, format_.round(Fraction(rate))), field))
+    return _replaced(parameter, stepped), _replaced(m, means), _replaced(v, squares)
+
+
+def lacking(beta: float, count: Value, format_: FloatFormat) -> Value:
+    """1 - pow(beta, count)."""
+    power = evaluate("pow", format_, format_.round(Fraction(beta)), count)
+    return less(Fraction(1), power, RealField(format_))
+
+
+def less(x: Value, y: Value, field: RealField) -> Value:
+    """x - y, rounded."""
+    return field.total([x, exact.negate(y)])
+
+
+def _replaced(old: Tensor, values: list[Value]) -> Tensor:
+    """Other values in the place of a tensor's, rounded once to its dtype."""
+    assert old.dtype in FORMATS
+    return tensor_of(old.dtype, old.shape, values)
+
+
+# The discrete Fourier transform over the last axis, as the canon composes it.
+#
+# For each k the canonical tree over j of x[j] * w[jk mod n], where w[m] = exp(-2 pi i m / n), for the inverse its
+# conjugate, has both parts correctly rounded; complex products are (ac - bd, ad + bc), every step rounded; the scale
+# comes last, one multiplication of both parts by the correctly rounded factor. A float is a complex number whose
+# imaginary part is +0: of fp64 a complex128, of any narrower one a complex64.
+
+
+Norm: TypeAlias = Literal["ortho", "backward", "forward"]
+
+
+def fft(x: Tensor, *, norm: Norm = "ortho") -> Tensor:
+    """The transform; `norm` says which direction is scaled: each by 1/sqrt(n), the inverse by 1/n, or this by 1/n."""
+    return _transform(x, norm, inverse=False)
+
+
+def ifft(x: Tensor, *, norm: Norm = "ortho") -> Tensor:
+    """The inverse transform."""
+    return _transform(x, norm, inverse=True)
+
+
+def root(m: int, n: int, inverse: bool, format_: FloatFormat) -> Complex:
+    """exp(-2 pi i m / n), or its conjugate, both parts correctly rounded; zeros are +0."""
+    return turn(m if inverse else -m, n, format_)
+
+
+def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Value | None:
+    """What a transform of length n multiplies by last; None where it does not.
+
+    Raises:
+        BadArgument: there is no such norm.
+    """
+    if norm not in ("ortho", "backward", "forward"):
+        raise BadArgument("norm", norm, "ortho, backward or forward")
+    if norm == "ortho":
+        return evaluate("rsqrt", format_, Fraction(n))
+    return format_.round(Fraction(1, n)) if (norm == "backward") == inverse else None
+
+
+def rows_of(x: Tensor) -> list[list[int]]:
+    """The places of the rows to transform.
+
+    Raises:
+        BadArgument: the last axis is empty or missing.
+    """
+    if not x.shape or not x.shape[-1]:
+        raise BadArgument("shape", list(x.shape), "a last axis of at least one element")
+    return along(x.shape, -1).places
+
+
+def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
+    x = complex_operand(x)
+    rows, n = rows_of(x), x.shape[-1]
+    format_ = component_format(x.dtype)
+    field = ComplexField(format_)
+    factor = scale_factor(n, norm, inverse, format_)
+    roots = [root(m, n, inverse, format_) for m in range(n)]
+    node = grown("pairwise", n, start=False)
+    elements = elements_of(x)
+    results: list[Complex] = []
+    for places in rows:
+        row = [elements[place] for place in places]
+        sums = [_frequency(row, roots, k, node, field) for k in range(n)]
+        results.extend(sums if factor is None else [_scaled(value, factor, format_) for value in sums])
+    return tensor_from(x.dtype, x.shape, results)
+
+
+def _frequency(row: list[Complex], roots: list[Complex], k: int, node: Node, field: ComplexField) -> Complex:
+    n = len(row)
+    found: Complex = reduced(node, lambda j: field.multiply(row[j], roots[j * k % n]), (ZERO, ZERO), field.total)
+    return found
+
+
+def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:
+    real, imaginary = (format_.round(exact.multiply(part, factor)) for part in element)
+    return real, imaginary
+
+
+# Philox4x32-10, the counter-based generator of the canon, and the random operations on it.
+#
+# Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The key is the seed and the
+# counter holds a block number, low word first, then the stream; word i of a stream is output i mod 4 of block i // 4.
+# The index of an element is its row-major one in the whole tensor, of which these functions give the part from
+# `offset` on.
+
+
+WORD = (1 << 32) - 1
+LONG = (1 << 64) - 1
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+DOUBLE = float_format("fp64")
+
+
+def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Ten rounds over a counter of four 32-bit words."""
+    a, b, c, d = counter
+    low, high = key
+    for _ in range(ROUNDS):
+        first, second = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c
+        a, b, c, d = (second >> 32) ^ b ^ low, second & WORD, (first >> 32) ^ d ^ high, first & WORD
+        low, high = (low + WEYL[0]) & WORD, (high + WEYL[1]) & WORD
+    return a, b, c, d
+
+
+def word(seed: int, stream: int, index: int) -> int:
+    """Word `index` of a stream of the generator of a seed, both of 64 bits."""
+    block, place = divmod(index, 4)
+    counter = (block & WORD, block >> 32, stream & WORD, stream >> 32)
+    return philox4x32(counter, (seed & WORD, seed >> 32))[place]
+
+
+def philox(*, seed: int, stream: int = 0, shape: tuple[int, ...] | list[int], offset: int = 0) -> Tensor:
+    """The words themselves, as the bits of int32."""
+    _check(seed, stream, offset)
+    words = [word(seed, stream, offset + place) for place in range(prod(shape))]
+    return Tensor.from_words("int32", shape, words)
+
+
+def uniform(
+    *, seed: int, stream: int = 0, shape: tuple[int, ...] | list[int], dtype: str = "fp32", offset: int = 0
+) -> Tensor:
+    """In [0, 1), multiples of 2**-p with p the significand's bits; the upper bits of a word, of two for fp64."""
+    _check(seed, stream, offset)
+    format_ = float_format(dtype)
+    numbers = [_uniform(seed, stream, offset + place, format_.fraction_bits + 1) for place in range(prod(shape))]
+    return tensor_of(dtype, tuple(shape), numbers)
+
+
+def normal(
+    *, seed: int, stream: int = 0, shape: tuple[int, ...] | list[int], dtype: str = "fp32", offset: int = 0
+) -> Tensor:
+    """Box and Muller's sqrt(-2 log u1) cos(2 pi u2), each step correctly rounded in fp64, then once to the dtype."""
+    _check(seed, stream, offset)
+    float_format(dtype)
+    numbers = [_normal(*normal_sources(seed, stream, offset + place)) for place in range(prod(shape))]
+    return tensor_of(dtype, tuple(shape), numbers)
+
+
+def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Tensor:
+    """+0 where a word falls below rate * 2**32, elsewhere x / (1 - rate), rounded in the accumulator and once more."""
+    _check(seed, stream, offset)
+    format_ = accumulator_format(x.dtype)
+    kept = format_.round(1 - exact_rate(rate))
+    results: list[Value] = [
+        format_.round(exact.divide(value, kept)) if keep else ZERO
+        for value, keep in zip(values_of(x), keeps(rate, seed, stream, offset, x.size), strict=True)
+    ]
+    return tensor_of(x.dtype, x.shape, results)
+
+
+def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[bool]:
+    """Which elements dropout keeps."""
+    threshold = ceil(exact_rate(rate) * (1 << 32))
+    return [word(seed, stream, offset + place) >= threshold for place in range(count)]
+
+
+def exact_rate(rate: float) -> Fraction:
+    """The number that a rate is.
+
+    Raises:
+        BadArgument: it is not in [0, 1).
+    """
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
+        raise BadArgument("rate", rate, "a number of at least 0 and below 1")
+    return Fraction(rate)
+
+
+def normal_sources(seed: int, stream: int, index: int) -> tuple[Fraction, Fraction]:
+    """The two uniform numbers behind an element, the first in (0, 1] and the second in [0, 1)."""
+    first, second = word(seed, stream, 2 * index), word(seed, stream, 2 * index + 1)
+    return Fraction(first + 1, 1 << 32), Fraction(second, 1 << 32)
+
+
+def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:
+    if bits <= 32:
+        return Fraction(word(seed, stream, index) >> (32 - bits), 1 << bits)
+    high, low = word(seed, stream, 2 * index) >> 5, word(seed, stream, 2 * index + 1) >> 6
+    return Fraction((high << 26) + low, 1 << 53)
+
+
+def _normal(first: Fraction, second: Fraction) -> Value:
+    doubled = DOUBLE.round(exact.multiply(Fraction(-2), functions.evaluate("log", DOUBLE, first)))
+    angle = DOUBLE.round(exact.multiply(functions.two_pi(DOUBLE), second))
+    return DOUBLE.round(
+        exact.multiply(functions.evaluate("sqrt", DOUBLE, doubled), functions.evaluate("cos", DOUBLE, angle))
+    )
+
+
+def _check(seed: int, stream: int, offset: int) -> None:
+    for name, given in (("seed", seed), ("stream", stream), ("offset", offset)):
+        if type(given) is not int or not 0 <= given <= LONG:
+            raise BadArgument(name, given, "an integer of 64 bits that is not negative")

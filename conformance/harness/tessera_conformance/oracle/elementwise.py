@@ -1,31 +1,35 @@
-"""Binary operators, negation and comparisons, element by element.
-
-Language spec 2.3 (operators), AMB-LANG-55: NumPy broadcasting; each operator rounds once, from the exact result, to the
-result type; integers wrap and integer division truncates toward zero; comparisons are IEEE and yield bool. tf32
-is fp32 here: only matmul rounds its operands.
-"""
+"""Elementwise operators, elementary functions and casts of tensors; floats where complex numbers are computed with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import Value
+from tessera_conformance.oracle.exact import NAN, ZERO, BadArgument, Value, finite, is_infinite, is_negative, is_zero
 from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
 from tessera_conformance.oracle.formats import (
     COMPONENTS,
     FORMATS,
+    FloatFormat,
     IntegerFormat,
     component_format,
+    float_format,
     tensor_of,
     values_of,
 )
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.oracle.functions import OPERATIONS, Number, code_of_number, evaluate, number
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+# Binary operators, negation and comparisons, element by element.
+#
+# Language spec 2.3 (operators), AMB-LANG-55: NumPy broadcasting; each operator rounds once, from the exact result, to
+# the result type; integers wrap and integer division truncates toward zero; comparisons are IEEE and yield bool. tf32
+# is fp32 here: only matmul rounds its operands.
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
@@ -126,3 +130,115 @@ def _truncated(x: Value, y: Value) -> Value:
     if exact.is_zero(y):
         raise ValueError("an integer divided by zero has no value")
     return Fraction(int(exact.finite(x) / exact.finite(y)))
+
+
+# Elementary functions of tensors: correctly rounded, once, in the dtype itself.
+#
+# Canon of arithmetic (LANG-10-11, AMB-LANG-45): not through the accumulator type; tf32 is fp32 here. A result too
+# large for fp8 becomes the largest finite value of its sign, an infinite one too, unless `overflow="nonfinite"`.
+
+
+Overflow: TypeAlias = Literal["saturate", "nonfinite"]
+
+
+def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
+    """x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN."""
+    target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
+    shape, pairs = paired(x, y)
+    known = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
+    return tensor_of(x.dtype, shape, [known[pair] for pair in pairs], nonfinite=nonfinite)
+
+
+def is_nonfinite(overflow: str) -> bool:
+    """Whether overflow to fp8 gives an infinity or NaN.
+
+    Raises:
+        BadArgument: `overflow` is neither of its two values.
+    """
+    if overflow not in ("saturate", "nonfinite"):
+        raise BadArgument("overflow", overflow, "saturate or nonfinite")
+    return overflow == "nonfinite"
+
+
+def _unary(name: str, x: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
+    target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
+    operand = _remembered if x.format.word_bytes <= 2 else _operand
+    words = x.words().tolist()
+    known = {word: code_of_number(name, target, operand(x.dtype, word), nonfinite=nonfinite) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])
+
+
+def _operand(dtype: str, word: int) -> Number:
+    return number(float_format(dtype).decode(word))
+
+
+_remembered = cache(_operand)
+"""Narrow types have few codes, which recur from function to function."""
+
+UNARY: Mapping[str, Callable[..., Tensor]] = {name: partial(_unary, name) for name in OPERATIONS if name != "pow"}
+"""The functions of one operand, each of which takes a tensor and `overflow`."""
+
+# Conversions between all dtypes.
+#
+# Language spec usage, "op.cast": one rounding; a float becomes an integer by truncation toward zero, and an integer
+# another by wrapping. What a number out of an integer's range gives is not asserted: here it is the nearest end, and
+# NaN gives 0. Infinities and overflow become the largest finite value of fp8, unless `overflow="nonfinite"`. A bool
+# is 0 or 1, and true is whatever is not zero. A complex number cannot become a real one; a real number gets the
+# imaginary part +0.
+
+
+def cast(x: Tensor, *, dtype: str, overflow: Overflow = "saturate") -> Tensor:
+    """The elements as another dtype."""
+    if dtype not in ELEMENT_FORMATS:
+        raise BadArgument("dtype", dtype, f"one of {', '.join(ELEMENT_FORMATS)}")
+    nonfinite = is_nonfinite(overflow)
+    values = values_of(x)
+    if x.dtype in COMPONENTS or dtype in COMPONENTS:
+        return tensor_of(dtype, x.shape, _complex_cast(values, x.dtype, dtype), nonfinite=nonfinite)
+    if dtype == "bool":
+        return Tensor.from_words("bool", x.shape, [int(not is_zero(value)) for value in values])
+    target, source = FORMATS[dtype], FORMATS[x.dtype]
+    if isinstance(target, IntegerFormat) and isinstance(source, FloatFormat):
+        values = [_truncated_code(value, target) for value in values]
+    return tensor_of(dtype, x.shape, values, nonfinite=nonfinite)
+
+
+def _complex_cast(values: list[Value], source: str, target: str) -> list[Value]:
+    """The parts of complex numbers, the imaginary one +0 where the source is real."""
+    if target not in COMPONENTS:
+        raise BadArgument("dtype", target, f"a complex dtype for elements of {source}")
+    if source in COMPONENTS:
+        return values
+    return [part for value in values for part in (value, ZERO)]
+
+
+def _truncated_code(value: Value, target: IntegerFormat) -> Value:
+    """Toward zero, and to the nearest end of the range."""
+    least, greatest = -(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1
+    if value is NAN:
+        return ZERO
+    if is_infinite(value):
+        return Fraction(least if is_negative(value) else greatest)
+    return Fraction(min(max(int(finite(value)), least), greatest))
+
+
+# Floats where complex numbers are computed with: the imaginary part is +0 (AMB-LANG-116).
+
+
+def complex_operand(x: Tensor) -> Tensor:
+    """The operand as complex numbers.
+
+    Raises:
+        BadArgument: its elements are neither floats nor complex.
+    """
+    dtype = complex_dtype(x.dtype)
+    return x if x.dtype == dtype else cast(x, dtype=dtype)
+
+
+def complex_dtype(dtype: str) -> str:
+    """The dtype that an operand of this one is computed in. Raises `BadArgument` as `complex_operand` does."""
+    if dtype in COMPONENTS:
+        return dtype
+    if not isinstance(FORMATS.get(dtype), FloatFormat):
+        raise BadArgument("dtype", dtype, "a float or complex dtype")
+    return "complex128" if dtype == "fp64" else "complex64"

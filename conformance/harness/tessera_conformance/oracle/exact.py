@@ -1,8 +1,4 @@
-"""Exact arithmetic on the values that floating-point codes stand for.
-
-A value is a `Fraction`, or one of the four things that a Fraction cannot be: negative zero, the infinities and NaN. The
-functions here follow IEEE 754 and are exact; rounding is the business of `formats`.
-"""
+"""Exact arithmetic on the values that floating-point codes stand for, and the error for arguments without a result."""
 
 from __future__ import annotations
 
@@ -10,6 +6,23 @@ import math
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
+
+# The error for arguments that the oracle has no result for.
+
+
+class BadArgument(ValueError):
+    """An argument to which the canon gives no meaning: which one, what was given, what is allowed, and the clause."""
+
+    def __init__(self, argument: str, given: object, allowed: str, clause: str | None = None) -> None:
+        self.argument, self.given, self.allowed, self.clause = argument, given, allowed, clause
+        place = f" ({clause})" if clause else ""
+        super().__init__(f"{argument}: {given!r} is not allowed; expected {allowed}{place}")
+
+
+# Exact arithmetic on the values that floating-point codes stand for.
+#
+# A value is a `Fraction`, or one of the four things that a Fraction cannot be: negative zero, the infinities and NaN.
+# The functions here follow IEEE 754 and are exact; rounding is the business of `formats`.
 
 
 class Special(Enum):

@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from tessera_conformance.oracle.errors import BadArgument
 from tessera_conformance.oracle.exact import (
     NAN,
+    BadArgument,
     Value,
     exponent_of_ratio,
     finite,

@@ -1,20 +1,131 @@
-"""Elementary functions of one value, correctly rounded.
-
-Canon of arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45); special
-values are those of IEEE 754-2019, clause 9.2. Where MPFR and IEEE 754 differ, which is rsqrt(-0), IEEE 754 holds.
-"""
+"""Elementary functions and activations of one value, correctly rounded by MPFR with directed rounding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TypeAlias
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 import gmpy2
 
-from tessera_conformance.oracle.directed import Context, Number, correctly_rounded, number, rounded_code
-from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, Value
-from tessera_conformance.oracle.formats import FloatFormat
+from tessera_conformance.oracle import exact
+from tessera_conformance.oracle.exact import (
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    ZERO,
+    BadArgument,
+    Special,
+    Value,
+    infinity,
+    zero,
+)
+from tessera_conformance.oracle.formats import (
+    FORMATS,
+    FloatFormat,
+    accumulator_format,
+    float_format,
+    tensor_of,
+    values_of,
+)
+from tessera_conformance.tensors import Tensor
+
+# MPFR with directed rounding: numbers proved to lie below and above a real number.
+#
+# MPFR rounds every function correctly in the direction asked for, so what it gives under `RoundDown` and `RoundUp`
+# encloses the exact result. The exponent range is far wider than that of any format here, and yet small enough that
+# its extremes are ordinary fractions.
+
+
+Number: TypeAlias = Any
+"""An MPFR number."""
+Context: TypeAlias = Any
+"""The precision and direction that an operation of MPFR rounds with."""
+Enclosing: TypeAlias = Callable[[Context, Context], tuple[Number, Number]]
+"""Gives a lower and an upper end, from contexts that round down and up."""
+
+FIRST_PRECISION = 64
+"""More than a significand and its rounding bit in any format: where a result is exact or a tie, both ends are it."""
+LARGEST_EXPONENT = 20_000
+_SPECIALS = {NEGATIVE_ZERO: "-0", INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan"}
+
+
+@cache
+def contexts(precision: int) -> tuple[Context, Context]:
+    """Contexts of that many bits that round down and up."""
+    span = {"precision": precision, "emin": -LARGEST_EXPONENT, "emax": LARGEST_EXPONENT}
+    return gmpy2.context(round=gmpy2.RoundDown, **span), gmpy2.context(round=gmpy2.RoundUp, **span)
+
+
+def number(value: Value) -> Number:
+    """The MPFR number that a value is, exactly.
+
+    Raises:
+        ValueError: the value is no multiple of a power of two.
+    """
+    if isinstance(value, Special):
+        return gmpy2.mpfr(_SPECIALS[value])
+    numerator, denominator = value.numerator, value.denominator
+    if denominator & (denominator - 1):
+        raise ValueError(f"{value} is not a binary fraction")
+    trailing_zeros = max((numerator & -numerator).bit_length() - 1, 0)
+    precision = max(numerator.bit_length() - trailing_zeros, 2)
+    return gmpy2.mpfr(gmpy2.mpq(numerator, denominator), precision)
+
+
+def value(found: Number) -> Value:
+    """The value that an MPFR number is."""
+    if gmpy2.is_nan(found):
+        return NAN
+    if gmpy2.is_infinite(found):
+        return infinity(found < 0)
+    if gmpy2.is_zero(found):
+        return zero(gmpy2.is_signed(found))
+    return fraction(found)
+
+
+def fraction(found: Number) -> Fraction:
+    """The fraction that a finite MPFR number is."""
+    numerator, denominator = found.as_integer_ratio()
+    return Fraction(int(numerator), int(denominator))
+
+
+def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> Value:
+    """What a real number rounds to."""
+    return target.decode(rounded_code(enclose, target, nonfinite=nonfinite))
+
+
+def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> int:
+    """The code that a real number rounds to: its enclosure is narrowed until both ends round alike.
+
+    This ends unless the number is a tie that no precision represents, and no function here has such a result: ties have
+    one bit more than the format, so that MPFR gives them exactly.
+    """
+    precision = FIRST_PRECISION
+    while True:
+        lower, upper = enclose(*contexts(precision))
+        code = _code(lower, target, nonfinite)
+        if lower == upper or code == _code(upper, target, nonfinite):
+            return code
+        precision *= 2
+
+
+def _code(found: Number, target: FloatFormat, nonfinite: bool) -> int:
+    """The code that an MPFR number rounds to."""
+    if not gmpy2.is_finite(found) or gmpy2.is_zero(found):
+        return target.encode(value(found), nonfinite=nonfinite)
+    numerator, denominator = found.as_integer_ratio()
+    return target.encode_ratio(int(numerator), int(denominator), nonfinite=nonfinite)
+
+
+# Elementary functions of one value, correctly rounded.
+#
+# Canon of arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45);
+# special values are those of IEEE 754-2019, clause 9.2. Where MPFR and IEEE 754 differ, which is rsqrt(-0), IEEE 754
+# holds.
+
 
 Operation: TypeAlias = Callable[..., Number]
 
@@ -101,3 +212,88 @@ def _cosine(part: Fraction, target: FloatFormat) -> Value:
 
 def _two_pi(context: Context) -> Number:
     return context.mul(2, context.const_pi())
+
+
+# Activations as the canon composes them: every step rounded in the accumulator type, one final rounding to the dtype.
+#
+# AMB-LANG-75; exponential, error function and hyperbolic tangent are correctly rounded in the accumulator type.
+
+
+Approximate: TypeAlias = Literal["none", "tanh"]
+
+ONE = Fraction(1)
+HALF = Fraction(1, 2)
+TANH_FACTOR = Fraction("0.044715")
+"""The factor of the cube in the approximation of gelu, rounded once from its decimal value."""
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return _elementwise(_sigmoid, x)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x), the sigmoid kept in the accumulator type."""
+    return _elementwise(_silu, x)
+
+
+def gelu(x: Tensor, *, approximate: Approximate = "none") -> Tensor:
+    """(0.5 * x) * (1 + erf(x * sqrt(1/2))), or the approximation of it by the hyperbolic tangent."""
+    forms: dict[str, _Function] = {"none": _gelu, "tanh": _gelu_by_tanh}
+    if approximate not in forms:
+        raise BadArgument("approximate", approximate, "none or tanh")
+    return _elementwise(forms[approximate], x)
+
+
+def relu(x: Tensor) -> Tensor:
+    """The maximum of x and +0: NaN propagates, and -0 gives +0."""
+    if x.dtype not in FORMATS:
+        raise BadArgument("dtype", x.dtype, "a real dtype")
+    return tensor_of(x.dtype, x.shape, [exact.maximum(value, ZERO) for value in values_of(x)], nonfinite=True)
+
+
+_Function: TypeAlias = Callable[[Value, FloatFormat], Value]
+
+
+def _sigmoid(x: Value, format_: FloatFormat) -> Value:
+    denominator = format_.round(exact.add(ONE, evaluate("exp", format_, exact.negate(x))))
+    return format_.round(exact.divide(ONE, denominator))
+
+
+def _silu(x: Value, format_: FloatFormat) -> Value:
+    return format_.round(exact.multiply(x, _sigmoid(x, format_)))
+
+
+def _gelu(x: Value, format_: FloatFormat) -> Value:
+    scaled = format_.round(exact.multiply(x, _root_of_half(format_)))
+    return _half_of(x, evaluate("erf", format_, scaled), format_)
+
+
+def _gelu_by_tanh(x: Value, format_: FloatFormat) -> Value:
+    cube = format_.round(exact.multiply(format_.round(exact.multiply(x, x)), x))
+    inner = format_.round(exact.add(x, format_.round(exact.multiply(format_.round(TANH_FACTOR), cube))))
+    scaled = format_.round(exact.multiply(_root_of_two_over_pi(format_), inner))
+    return _half_of(x, evaluate("tanh", format_, scaled), format_)
+
+
+def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
+    """(0.5 * x) * (1 + shape)."""
+    half = format_.round(exact.multiply(HALF, x))
+    return format_.round(exact.multiply(half, format_.round(exact.add(ONE, shape))))
+
+
+@cache
+def _root_of_half(format_: FloatFormat) -> Value:
+    return evaluate("sqrt", format_, HALF)
+
+
+@cache
+def _root_of_two_over_pi(format_: FloatFormat) -> Value:
+    return sqrt_two_over_pi(format_)
+
+
+def _elementwise(function: _Function, x: Tensor) -> Tensor:
+    format_, own = accumulator_format(x.dtype), float_format(x.dtype)
+    words = x.words().tolist()
+    known = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])

@@ -14,8 +14,7 @@ from math import prod
 from typing import TypeAlias
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import Value
+from tessera_conformance.oracle.exact import BadArgument, Value
 from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FORMATS, IntegerFormat, tensor_of, values_of
 from tessera_conformance.tensors import Tensor, shape_of
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import value_of
+from tessera_conformance.oracle.exact import BadArgument, value_of
 from tessera_conformance.oracle.formats import FORMATS
 from tessera_conformance.tensors import Tensor
 

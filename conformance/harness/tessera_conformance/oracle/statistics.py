@@ -18,10 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tessera_conformance.oracle.bounds.dots import inner_products
-from tessera_conformance.oracle.bounds.sums import Terms
-from tessera_conformance.oracle.errors import BadArgument
-from tessera_conformance.oracle.exact import Value, finite, is_zero
+from tessera_conformance.oracle.bounds.intervals import Terms
+from tessera_conformance.oracle.bounds.products import inner_products
+from tessera_conformance.oracle.exact import BadArgument, Value, finite, is_zero
 from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import Tensor
 

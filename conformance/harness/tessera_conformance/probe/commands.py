@@ -14,10 +14,9 @@ from pathlib import Path
 
 from tessera_conformance.probe.algorithms import RANKS, Row, as_table, probe_algorithms
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
-from tessera_conformance.probe.rendering import as_json, as_markdown, as_text
+from tessera_conformance.probe.rendering import as_json, as_markdown, as_text, drawing
 from tessera_conformance.probe.run import Finding, probe
 from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjects
-from tessera_conformance.probe.tree_svg import drawing
 from tessera_conformance.protocol import Hello
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.reports.toml_files import write_toml

@@ -14,10 +14,9 @@ from tessera_conformance.arithmetic.model import ModelError, NodeArithmetic, can
 from tessera_conformance.arithmetic.tree import LeafCountError, Tree, TreeError
 from tessera_conformance.observations import Fault, Returned, Unsupported, describe
 from tessera_conformance.probe.calls import Box, CannotProbe
-from tessera_conformance.probe.evidence import NotATree
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.node_arithmetic import Observed, hexadecimal, inputs_json, mismatches, replays
-from tessera_conformance.probe.reveal import first_wrong_pair
+from tessera_conformance.probe.reveal import NotATree, first_wrong_pair
 
 Aspect: TypeAlias = Literal[
     "order", "fusion", "accumulator", "rounding", "alignment", "subnormals", "start", "arithmetic"

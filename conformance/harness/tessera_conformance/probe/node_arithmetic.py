@@ -13,9 +13,8 @@ from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
 from tessera_conformance.arithmetic.tree import START, Tree
 from tessera_conformance.oracle.exact import NAN, ZERO, Value, is_negative, is_zero
 from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
-from tessera_conformance.probe.calls import Box, Words, words_of
-from tessera_conformance.probe.evidence import NotATree
-from tessera_conformance.probe.samples import Sample, samples, stacked
+from tessera_conformance.probe.calls import Box, Sample, Words, samples, stacked, words_of
+from tessera_conformance.probe.reveal import NotATree
 from tessera_conformance.tensors import Tensor
 
 Start: TypeAlias = Literal["+0", "none"]

@@ -1,18 +1,45 @@
-"""From measured pairs to the tree (FPRev's refined algorithm, with random pivots).
-
-For a pivot leaf, the leaves that meet it in subtrees of the same size hang at the same node of its path to the root;
-each such group is revealed in turn. A group whose own root is the node itself gives several children of one fused node.
-"""
+"""From measured pairs to the tree (FPRev's refined algorithm, with random pivots), or why there is none."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from tessera_conformance.arithmetic.tree import Tree
-from tessera_conformance.probe.evidence import NotATree
+
+# Why an order of summation is no fixed tree, and the inputs that prove it.
+
+
+Proof: TypeAlias = Literal["masks", "runs", "replay"]
+
+
+class NotATree(Exception):
+    """Raised where no tree explains what was seen.
+
+    `proof` says how it shows: `masks` whose counts fit no tree, `runs` that differ on the same input, or a `replay`
+    that gives other bits under every arithmetic tried. `pair` are the leaves of the mask; `witness` has the inputs and
+    the outcomes.
+    """
+
+    def __init__(
+        self, proof: Proof, pair: tuple[int, int] | None, reason: str, witness: dict[str, Any] | None = None
+    ) -> None:
+        self.proof, self.pair, self.reason, self.witness = proof, pair, reason, witness or {}
+        super().__init__(f"leaves {pair[0]} and {pair[1]}: {reason}" if pair else reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the machine-readable finding."""
+        return {"proof": self.proof, "pair": self.pair and list(self.pair), "reason": self.reason, **self.witness}
+
+
+# From measured pairs to the tree (FPRev's refined algorithm, with random pivots).
+#
+# For a pivot leaf, the leaves that meet it in subtrees of the same size hang at the same node of its path to the
+# root; each such group is revealed in turn. A group whose own root is the node itself gives several children of one
+# fused node.
+
 
 Steps = list[int]
 

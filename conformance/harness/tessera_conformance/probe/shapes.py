@@ -18,9 +18,8 @@ import numpy as np
 from tessera_conformance.arithmetic import NodeArithmetic, Tree
 from tessera_conformance.locations import vectors_directory
 from tessera_conformance.probe.calls import MOST_TERMS, CannotProbe, Subject, box_for
-from tessera_conformance.probe.other_elements import alike_elements
 from tessera_conformance.probe.pattern import pattern
-from tessera_conformance.probe.run import probe
+from tessera_conformance.probe.run import alike_elements, probe
 from tessera_conformance.session import Session
 from tessera_conformance.vectors import load
 

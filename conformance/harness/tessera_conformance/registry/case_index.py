@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry.user_cache import cache_file, write_whole
+from tessera_conformance.registry.cache import cache_file, write_whole
 
 SHIPPED = "cases.json"
 """The file of a wheel, in the folder of the suite."""

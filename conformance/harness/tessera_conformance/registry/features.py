@@ -13,7 +13,7 @@ from typing import Any
 
 from tessera_conformance.interface import interface
 from tessera_conformance.operations.names import OPERATIONS
-from tessera_conformance.registry.kept_tables import table_of
+from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.model import Registry
 
 FILE = "features.toml"

@@ -1,19 +1,23 @@
-"""Reading the registry's files.
-
-`read` takes in whatever is there and keeps a list of what is wrong, for `clauses check`; `load` wants a registry it can
-rely on and raises `InvalidRegistry` otherwise.
-"""
+"""Reading the registry: its files, their published schemas, and how their rows relate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera_conformance.registry import consistency
-from tessera_conformance.registry.errors import DuplicateId, InvalidRegistry, RegistryError, UnreadableFile
-from tessera_conformance.registry.kept_tables import table_of
+from tessera_conformance.registry.cache import table_of
+from tessera_conformance.registry.errors import (
+    BadReference,
+    DuplicateId,
+    Inconsistent,
+    InvalidRegistry,
+    RegistryError,
+    SchemaViolation,
+    UnreadableFile,
+)
 from tessera_conformance.registry.model import (
     CONSTRUCTS,
     DOCUMENTS,
@@ -27,8 +31,208 @@ from tessera_conformance.registry.model import (
     NamedProfile,
     Product,
     Registry,
+    nearest,
 )
-from tessera_conformance.registry.schema import schema_violations
+
+# The registry's files judged by their published JSON Schemas, with the row and the field of everything refused.
+
+
+LOCK_SCHEMA = "lock"
+LONGEST = 200
+"""Characters of a value or a rule that an error shows."""
+
+
+def schema_of(file: str) -> str:
+    """The name of the schema a file of the registry obeys."""
+    stem = file.partition(".")[0]
+    if file.endswith(".lock"):
+        return LOCK_SCHEMA
+    return "clauses" if stem in DOCUMENTS else stem
+
+
+def schema_violations(file: str, content: Any) -> list[SchemaViolation]:
+    """Everything that the schema of a file refuses in its parsed content."""
+    from tessera_conformance.schemas import validator  # jsonschema takes 60 ms to import
+
+    errors = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
+    faults = [fault for error in errors for fault in _faults(content, error)]
+    return [SchemaViolation(file, *fault) for fault in dict.fromkeys(faults)]
+
+
+def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
+    """Row, field, what was found and what is required."""
+    row, field = _place(content, list(error.absolute_path))
+    rules, required = error.schema, _shortened(error.message)
+    if "description" in rules:
+        required = f"{rules['description']} ({required})"
+    if error.validator == "required":
+        for name in error.validator_value:
+            if name not in error.instance:
+                described = rules.get("properties", {}).get(name, rules).get("description")
+                yield row, ".".join(filter(None, [field, name])), "missing", described or f"a value for {name}"
+    elif error.validator == "additionalProperties":
+        for name in _unknown(error.instance, rules):
+            yield row, ".".join(filter(None, [field, name])), "unknown", _known(rules)
+    else:
+        yield row, field or "(the whole)", _shortened(repr(error.instance)), required
+
+
+def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
+    """The row of a path in a parsed file, and the field in that row."""
+    row, rest = "top level", list(path)
+    match path:
+        case ["document", *rest]:
+            row = "[document]"
+        case ["ids", str(name), *rest]:
+            row = f"ids, {name}"
+        case [str(table), int(index), *rest]:
+            entry = content[table][index]
+            named = isinstance(entry, dict) and isinstance(entry.get("id"), str)
+            row = entry["id"] if named else f"[[{table}]] number {index + 1}"
+    return row, ".".join(map(str, rest))
+
+
+def _unknown(entry: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
+    patterns = rules.get("patternProperties", {})
+    known = rules.get("properties", {})
+    return sorted(name for name in entry if name not in known and not any(re.search(each, name) for each in patterns))
+
+
+def _known(rules: Mapping[str, Any]) -> str:
+    patterns = [f"a name such as {pattern}" for pattern in rules.get("patternProperties", {})]
+    return f"one of {', '.join([*rules.get('properties', {}), *patterns])}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+# What relates the registry's rows to each other and to the headers of their files.
+#
+# An id starts with its document's prefix and its section; lines lie in the document; every row named exists and may
+# be named; a clause names an interpretation exactly when that interpretation says that it affects the clause.
+
+
+MISSING = "does not exist"
+
+REQUIRED = {
+    "duplicate_of": "an active clause that is no duplicate",
+    "interpretations": "an active interpretation whose affects names this clause",
+    "affects": "a clause whose interpretations name this one",
+    "clauses": "an active testable core MUST clause",
+}
+"""What each field that names another row must name."""
+
+
+def problems(registry: Registry) -> Iterator[RegistryError]:
+    """Every contradiction between rows, in the order of the rows."""
+    for key, document in registry.documents.items():
+        if document.key != key:
+            yield Inconsistent(f"{key}.toml", "[document]", "key", repr(document.key), f'"{key}", the name of its file')
+    for clause in registry.clauses.values():
+        yield from _problems_of_place(clause, registry)
+        yield from _problems_of_twin(clause, registry)
+        yield from _problems_of_citations(clause, registry)
+    for interpretation in registry.interpretations.values():
+        yield from _problems_of_interpretation(interpretation, registry)
+    for profile in registry.profiles:
+        yield from _problems_of_profile(profile, registry)
+
+
+def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
+    document = registry.documents[clause.document]
+    stem = f"{document.prefix}-{_section_in_id(clause.section)}-"
+    if not clause.id.startswith(stem):
+        yield Inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
+    first, last = clause.lines
+    if not first <= last <= document.lines:
+        required = f"first <= last <= {document.lines}, the lines of {document.file}"
+        yield Inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
+
+
+def _section_in_id(section: str) -> str:
+    """Chapters have two digits in ids, so that ids sort as the document reads: 5.2 becomes 05.2."""
+    chapter, point, rest = section.partition(".")
+    return f"{chapter.zfill(2) if chapter.isdigit() else chapter}{point}{rest}"
+
+
+def _problems_of_twin(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
+    if clause.duplicate_of is None:
+        return
+    twin = registry.clauses.get(clause.duplicate_of)
+    problem = None
+    if twin is None:
+        problem = MISSING
+    elif twin.id == clause.id:
+        problem = "is the clause itself"
+    elif clause.active and not twin.active:
+        problem = "is withdrawn"
+    elif twin.duplicate_of is not None:
+        problem = f"is itself a duplicate, of {twin.duplicate_of}"
+    yield from _bad_reference(clause, "duplicate_of", clause.duplicate_of, problem, registry.clauses)
+
+
+def _problems_of_citations(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
+    for cited in clause.interpretations:
+        interpretation = registry.interpretations.get(cited)
+        problem = None
+        if interpretation is None:
+            problem = MISSING
+        elif clause.active and not interpretation.active:
+            problem = "is withdrawn"
+        elif clause.id not in interpretation.affects:
+            problem = "does not say that it affects this clause"
+        yield from _bad_reference(clause, "interpretations", cited, problem, registry.interpretations)
+
+
+def _problems_of_interpretation(interpretation: Interpretation, registry: Registry) -> Iterator[RegistryError]:
+    document = registry.documents.get(interpretation.document)
+    if document and not interpretation.id.startswith(f"AMB-{document.prefix}-"):
+        required = f"an id that begins with AMB-{document.prefix}-"
+        yield Inconsistent(interpretation.file, interpretation.id, "id", repr(interpretation.id), required)
+    for affected in interpretation.affects:
+        clause = registry.clauses.get(affected)
+        problem = None
+        if clause is None:
+            problem = MISSING
+        elif interpretation.id not in clause.interpretations:
+            problem = "does not name this interpretation"
+        yield from _bad_reference(interpretation, "affects", affected, problem, registry.clauses)
+
+
+def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[RegistryError]:
+    others = {name for other in registry.profiles if other is not profile for name in other.features}
+    for feature in profile.features:
+        if feature not in registry.features:
+            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of the registry")
+        elif feature in others:
+            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of no other profile")
+    for name in profile.clauses:
+        clause, problem = registry.clauses.get(name), None
+        if clause is None:
+            problem = MISSING
+        elif not (clause.active and clause.testable) or (clause.level, clause.profile) != ("MUST", "core"):
+            problem = "is no testable core MUST"
+        yield from _bad_reference(profile, "clauses", name, problem, registry.clauses)
+
+
+def _bad_reference(
+    row: Clause | Interpretation | NamedProfile,
+    field: str,
+    target: str,
+    problem: str | None,
+    known: Mapping[str, object],
+) -> Iterator[BadReference]:
+    if problem is not None:
+        suggestions = nearest(target, known) if problem == MISSING else ()
+        yield BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)
+
+
+# Reading the registry's files.
+#
+# `read` takes in whatever is there and keeps a list of what is wrong, for `clauses check`; `load` wants a registry it
+# can rely on and raises `InvalidRegistry` otherwise.
+
 
 CHAPTERS = "chapters.toml"
 
@@ -51,12 +255,12 @@ def load_registry(directory: Path) -> Registry:
     """
     try:
         reading = _Reader(directory, by_schema=False).read()
-        sound = not reading.problems and not any(True for _ in consistency.problems(reading.registry))
+        sound = not reading.problems and not any(True for _ in problems(reading.registry))
     except (AttributeError, KeyError, TypeError, ValueError):  # a row that is not of its type's form
         sound = False
     if not sound:
         reading = read(directory)
-        raise InvalidRegistry(str(directory), reading.problems or tuple(consistency.problems(reading.registry)))
+        raise InvalidRegistry(str(directory), reading.problems or tuple(problems(reading.registry)))
     return reading.registry
 
 

@@ -1,8 +1,4 @@
-"""The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.
-
-The lock records of each row its status, a digest of its statement and, for a clause, the digest of its source.
-It is written by `clauses lock` and compared by `clauses check`; its diff shows a reviewer which meanings changed.
-"""
+"""The lock, in which no id is ever given a second meaning, and the whole check of a registry."""
 
 from __future__ import annotations
 
@@ -13,9 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.registry.errors import LockOutOfDate, ReusedId, UnreadableFile, VanishedId
+from tessera_conformance.registry import load
+from tessera_conformance.registry import load as consistency
+from tessera_conformance.registry.errors import LockOutOfDate, RegistryError, ReusedId, UnreadableFile, VanishedId
+from tessera_conformance.registry.load import schema_violations
 from tessera_conformance.registry.model import INTERPRETATIONS, Clause, Interpretation, Registry, Status
-from tessera_conformance.registry.schema import schema_violations
+
+# The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.
+#
+# The lock records of each row its status, a digest of its statement and, for a clause, the digest of its source. It
+# is written by `clauses lock` and compared by `clauses check`; its diff shows a reviewer which meanings changed.
+
 
 FILE = "clauses.lock"
 FORMAT = 1
@@ -119,3 +123,35 @@ def _probable_file(name: str, registry: Registry) -> str:
     prefix = name.partition("-")[0]
     keys = [document.key for document in registry.documents.values() if document.prefix == prefix]
     return f"{keys[0]}.toml" if keys else INTERPRETATIONS
+
+
+# The whole check of a registry: form, schemas, references, lock, in that order.
+#
+# Each step needs the one before it: a file that cannot be read would make every id in it look vanished.
+
+
+def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
+    """The registry of a directory, unless its files cannot be read as one, and everything that is wrong with it."""
+    reading = load.read(directory)
+    if reading.problems:
+        return None, list(reading.problems)
+    problems, locked = _form_of_the_lock(directory)
+    problems += consistency.problems(reading.registry)
+    if not problems:
+        problems += _broken_by(reading.registry, entries(locked))
+    return reading.registry, problems
+
+
+def _form_of_the_lock(directory: Path) -> tuple[list[RegistryError], Any]:
+    try:
+        locked = parsed(directory)
+    except RegistryError as error:
+        return [error], None
+    return [*schema_violations(FILE, locked)], locked
+
+
+def _broken_by(registry: Registry, entries: Lock) -> Iterator[RegistryError]:
+    broken = list(broken_promises(registry, entries))
+    yield from broken
+    named = {problem.id for problem in broken}
+    yield from (problem for problem in differences(registry, entries) if problem.id not in named)

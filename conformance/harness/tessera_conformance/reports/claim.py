@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from tessera_conformance.registry.judged import carries
+from tessera_conformance.registry.model import carries
 from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
 
 Line = Mapping[str, Any]

@@ -21,7 +21,7 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.judged import judged_by_checks
+from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.blocking import Blockers
 from tessera_conformance.reports.journal import FILE_NAME, Report
 from tessera_conformance.submissions.contents import (
@@ -213,6 +213,3 @@ def _entry(fields: Mapping[str, Any]) -> Deviation:
 def _vector(item: pytest.Function) -> Vector | None:
     vector = item.callspec.params.get("vector") if hasattr(item, "callspec") else None
     return vector if isinstance(vector, Vector) and item.stash[CASE].id.split("/golden/")[1:] else None
-
-
-__all__ = ["verify"]

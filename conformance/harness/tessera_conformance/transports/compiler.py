@@ -21,8 +21,6 @@ from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable, Transport, TransportFault
 from tessera_conformance.transports.rpc import signal_name
 
-__all__ = ["CommandCompiler", "CompilingTransport", "ImplementationCompiler"]
-
 REFERENCE = "reference"
 FEATURE = "module-compiler"
 COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"

@@ -18,8 +18,6 @@ from tessera_conformance.transports import ImplementationUnavailable, TransportF
 from tessera_conformance.transports.hostio_connection import Address, Connection, Ended, connected
 from tessera_conformance.transports.hostio_description import LEAST, BadDescription, read_description
 
-__all__ = ["HostIoTransport"]
-
 LONGEST_FRAME = 1 << 20
 """Bytes; behind a longer frame a connection ends (AMB-HIO-55)."""
 LONGEST_ID = 256

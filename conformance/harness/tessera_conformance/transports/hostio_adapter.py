@@ -8,8 +8,6 @@ from typing import Any
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.transports.hostio import HostIoTransport
 
-__all__ = ["HostIoAdapter"]
-
 DEADLINE = 30.0
 
 

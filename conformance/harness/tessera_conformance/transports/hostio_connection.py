@@ -11,8 +11,6 @@ from typing import Any
 
 from tessera_conformance.transports import TransportFault
 
-__all__ = ["Address", "Connection", "Ended", "connected"]
-
 LONGEST_ANSWER = 1 << 20
 RECONNECT = 2.0
 """Seconds in which an endpoint that ended may listen again."""

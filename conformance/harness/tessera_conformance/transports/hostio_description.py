@@ -10,8 +10,6 @@ from typing import Any
 from tessera_conformance.documents import read_json, read_toml
 from tessera_conformance.schemas import first_problem
 
-__all__ = ["LEAST", "BadDescription", "Description", "read_description"]
-
 
 class BadDescription(Exception):
     """A description that cannot be read, or says what no endpoint has; says where."""

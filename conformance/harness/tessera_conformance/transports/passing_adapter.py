@@ -11,8 +11,6 @@ from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.tensors import from_wire
 from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
-__all__ = ["PassingAdapter"]
-
 DEADLINE = 24 * 3600.0
 """Seconds; the deadline that counts is that of who asks."""
 

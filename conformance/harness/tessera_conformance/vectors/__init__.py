@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from tessera_conformance import locations
-from tessera_conformance.vectors.errors import Unanswerable
-from tessera_conformance.vectors.folder import reader
-from tessera_conformance.vectors.lines import parse, path_of
-from tessera_conformance.vectors.model import Call, Check, Provenance, Vector, VectorFile
+from tessera_conformance.vectors.files import parse, path_of, reader
+from tessera_conformance.vectors.model import Call, Check, Provenance, Unanswerable, Vector, VectorFile
 
 __all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
 

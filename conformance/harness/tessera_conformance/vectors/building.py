@@ -1,26 +1,33 @@
-"""How a source declares vectors: a topic, a function for each case, tensors written by hand.
-
-    topic = Topic(__doc__)
-
-    @topic.vector("{dtype}/k-tail", "LANG-15-15", dtype=["bf16", "fp32"])
-    def k_tail(dtype: str) -> Question:
-        \"\"\"Thirteen products an element, one more than a multiple of four.\"\"\"
-        return programs.matmul(counted(dtype, (2, 13), seed=1), counted(dtype, (13, 2), seed=2))
-
-The docstring is published as the case's comment.
-"""
+"""Declaring vectors: topics, cases, tensors by hand, by counter, and edge values of every dtype."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
+from math import inf, nan, prod
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.errors import BrokenSource
-from tessera_conformance.vectors.model import Call, Check
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+from tessera_conformance.vectors.model import BrokenSource, Call, Check
+
+# How a source declares vectors: a topic, a function for each case, tensors written by hand.
+#
+# topic = Topic(__doc__)
+#
+# @topic.vector("{dtype}/k-tail", "LANG-15-15", dtype=["bf16", "fp32"])
+# def k_tail(dtype: str) -> Question:
+# """Thirteen products an element, one more than a multiple of four."""
+# return programs.matmul(counted(dtype, (2, 13), seed=1), counted(dtype, (13, 2), seed=2))
+#
+# The docstring is published as the case's comment.
+
 
 tensor = tensor_of
 """A tensor written by hand, from nested lists of numbers."""
@@ -113,3 +120,145 @@ def require_different(results: Sequence[Tensor], why: str) -> None:
     """
     if len({result.data for result in results}) < len(results):
         raise ValueError(f"the data do not tell apart: {why}")
+
+
+# Test data of any size from a name: bits that depend only on a seed and an element's place.
+#
+# Word i of stream `seed` is output number `seed * 2**32 + i` of SplitMix64 started at zero (Steele, Lea and Flood,
+# "Fast splittable pseudorandom number generators", 2014), so it is the same in every language, version and order.
+
+
+Words: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+"""Unsigned integers of 64 bits, whose arithmetic is modulo 2**64."""
+
+_MASK = (1 << 64) - 1
+
+
+def counter_bits(seed: int, count: int) -> list[int]:
+    """The first `count` words of 64 bits of stream `seed`."""
+    words: list[int] = _splitmix64(seed << 32, count).tolist()
+    return words
+
+
+def counted(dtype: str, shape: tuple[int, ...], seed: int, exponents: tuple[int, int] = (-2, 2)) -> Tensor:
+    """A tensor of counter bits.
+
+    Integers take the low bits of their word. A float takes its sign from bit 63, its fraction from the low bits, and an
+    exponent from the given range, ends included, from bits 32 to 62; fp64, whose fraction is wider, from bits 53 to 62.
+    """
+    words = _splitmix64(seed << 32, prod(shape))
+    format_ = FORMATS[dtype]
+    if isinstance(format_, FloatFormat):
+        return Tensor.from_words(dtype, shape, _float_codes(words, format_, exponents).tolist())
+    bits = 1 if dtype == "bool" else 8 * ELEMENT_FORMATS[dtype].word_bytes
+    return Tensor.from_words(dtype, shape, (words & ((1 << bits) - 1)).tolist())
+
+
+def _float_codes(words: Words, format_: FloatFormat, exponents: tuple[int, int]) -> Words:
+    low, high = exponents
+    entropy = (words & (_MASK >> 1)) >> max(format_.fraction_bits + 1, 32)
+    fields = format_.bias + low + entropy % (high - low + 1)
+    fractions = words & ((1 << format_.fraction_bits) - 1)
+    return (words >> 63) * format_.sign_bit | fields << format_.fraction_bits | fractions
+
+
+def _splitmix64(first: int, count: int) -> Words:
+    z: Words = (np.arange(1, count + 1, dtype=np.uint64) + (first & _MASK)) * 0x9E3779B97F4A7C15
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    z ^= z >> 31
+    return z
+
+
+# Edge values of every dtype, which vectors put first.
+
+
+FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]
+INTEGERS = ["int8", "int16", "int32", "int64"]
+COMPLEX = {"complex64": "fp32", "complex128": "fp64"}
+"""The complex dtypes with the dtype of their parts."""
+
+USUAL = 310
+"""The seed of elements that edge values come before."""
+
+
+def pairs(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Two vectors in which every element of `a` meets every element of `b`."""
+    lefts, rights = a.words().tolist(), b.words().tolist()
+    shape = (len(lefts) * len(rights),)
+    return (
+        codes(a.dtype, shape, [left for left in lefts for _ in rights]),
+        codes(b.dtype, shape, [right for _ in lefts for right in rights]),
+    )
+
+
+def float_edges(dtype: str) -> Tensor:
+    """Zeros, subnormals, the neighbours of one and of the limits, infinities where the type has them, and NaN."""
+    format_ = float_format(dtype)
+    epsilon, smallest, normal, largest = format_.epsilon, format_.smallest, format_.smallest_normal, format_.largest
+    positive: list[int | Fraction] = [
+        smallest,
+        3 * smallest,
+        normal - smallest,
+        normal,
+        Fraction(1, 2),
+        1,
+        1 + epsilon,
+        3,
+        largest,
+    ]
+    infinities = [inf, -inf] if format_.has_infinity else []
+    return tensor(dtype, [0, -0.0, *positive, *(-number for number in positive[::2]), *infinities, nan])
+
+
+def integer_edges(dtype: str, *, zero: bool = True) -> Tensor:
+    """Small numbers of both signs and the ends of the range."""
+    high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
+    return tensor(dtype, [*([0] if zero else []), 1, -1, 2, -3, 7, high, high - 1, -high, -high - 1])
+
+
+def every_code(dtype: str) -> Tensor:
+    """All codes of an 8- or 16-bit dtype, in order."""
+    count = 1 << (8 * tensor(dtype, 0).format.word_bytes)
+    return codes(dtype, (count,), range(count))
+
+
+def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
+    """The numbers of `dtype` nearest to each of `numbers`, with the next one below and above."""
+    format_ = float_format(dtype)
+    found: list[int] = []
+    for number in numbers:
+        code = format_.encode(Fraction(number))
+        found += [
+            each for each in (code - 1, code, code + 1) if (each & (format_.sign_bit - 1)) <= format_.largest_code
+        ]
+    return codes(dtype, (len(found),), found)
+
+
+def joined(*tensors: Tensor) -> Tensor:
+    """Vectors of one dtype, one after another."""
+    words = [word for each in tensors for word in each.words().tolist()]
+    return codes(tensors[0].dtype, (len(words) // tensors[0].format.words,), words)
+
+
+def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tensor:
+    """Elements of any dtype to be moved about: edge values first where the seed is the usual one, then counted ones."""
+    if dtype in COMPLEX:
+        return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, each) for each in (seed, seed + 1)))
+    elements = counted(dtype, (prod(shape),), seed)
+    if seed == USUAL and dtype != "bool":
+        edges = float_edges(dtype) if dtype in FLOATS else integer_edges(dtype)
+        elements = joined(edges, elements)
+    return codes(dtype, shape, elements.words().tolist()[: prod(shape)])
+
+
+def complex_of(dtype: str, real: Tensor, imaginary: Tensor) -> Tensor:
+    """A complex tensor from its two parts, of one shape."""
+    parts = zip(real.words().tolist(), imaginary.words().tolist(), strict=True)
+    return codes(dtype, real.shape, [word for pair in parts for word in pair])
+
+
+def magnitudes(values: Tensor) -> Tensor:
+    """The same floats without their signs."""
+    sign = float_format(values.dtype).sign_bit
+    return codes(values.dtype, values.shape, [word & (sign - 1) for word in values.words().tolist()])

@@ -1,18 +1,29 @@
-"""Whether the frozen vectors are what was frozen, and whether their sources still say the same."""
+"""Checks that frozen vectors are as they were frozen and as their sources say, and differences between two sets."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tessera_conformance.differences import first_difference
-from tessera_conformance.vectors import folder as vector_folder
+from tessera_conformance.differences import Difference, first_difference
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors import files as vector_folder
 from tessera_conformance.vectors.building import SourceCase
-from tessera_conformance.vectors.errors import DamagedFile, Disagreement, OutOfStep, VectorProblem
-from tessera_conformance.vectors.folder import MANIFEST
-from tessera_conformance.vectors.lines import RESTORE, digest, parse
-from tessera_conformance.vectors.model import Vector, VectorFile
+from tessera_conformance.vectors.files import MANIFEST, RESTORE, Read, digest, parse
+from tessera_conformance.vectors.model import (
+    DamagedFile,
+    Disagreement,
+    OutOfStep,
+    Unanswerable,
+    Vector,
+    VectorFile,
+    VectorProblem,
+)
 from tessera_conformance.vectors.sources import SourceTopic
+
+# Whether the frozen vectors are what was frozen, and whether their sources still say the same.
+
 
 FILL = "run `vectors fill` and review the diff"
 
@@ -108,3 +119,115 @@ def _changed(vector: Vector, case: SourceCase) -> list[str]:
 
 def _without_source(vector: Vector) -> OutOfStep:
     return OutOfStep("this line has no source", vector.id, "restore the source, or drop the line with `vectors fill`")
+
+
+# What changed between two sets of vectors, element by element.
+
+
+def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]:
+    """Lines for people: `+` added, `-` removed, `~` changed with what changed below it."""
+    for name in dict.fromkeys((*old, *new)):
+        if name not in old:
+            yield f"+ {name}"
+        elif name not in new:
+            yield f"- {name}"
+        elif changes := list(_changes(old[name], new[name])):
+            yield f"~ {name}"
+            yield from (f"    {change}" for change in changes)
+    if (moved := _moved(old, new)) is not None:
+        yield f"order: {moved} stands elsewhere"
+
+
+def load_side(place: str, folder: Path) -> dict[str, Vector]:
+    """The vectors of a folder, of one vector file, or of `folder` as it was in a git revision, by id.
+
+    Raises:
+        Unanswerable: `place` is none of these.
+        DamagedFile: a file cannot be read as vectors; hashes and formatting are not examined.
+    """
+    path = Path(place)
+    if path.is_dir():
+        return _vectors(vector_folder.vector_paths(path), vector_folder.reader(path))
+    if path.is_file():
+        return _single(path)
+    return _revision(place, folder)
+
+
+def _single(path: Path) -> dict[str, Vector]:
+    """The vectors of one file, wherever in the folder's tree its topic says it stands."""
+    header = path.read_text(encoding="utf-8").partition("\n")[0]
+    for root in path.resolve().parents:
+        relative = path.resolve().relative_to(root).as_posix()
+        if f'"topic":"{relative.removesuffix(".jsonl")}"' in header:
+            return _vectors([relative], vector_folder.reader(root))
+    raise Unanswerable(
+        "the file does not stand where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl"
+    )
+
+
+def _revision(revision: str, folder: Path) -> dict[str, Vector]:
+    listing = _git(folder, revision, "ls-tree", "-r", "--name-only", "-z", revision, "--", ".").decode()
+    paths = [path for path in listing.split("\0") if path.endswith(".jsonl")]
+    return _vectors(paths, lambda path: _git(folder, revision, "show", f"{revision}:./{path}"))
+
+
+def _git(folder: Path, revision: str, *arguments: str) -> bytes:
+    if revision.startswith("-"):
+        raise Unanswerable("not a revision", revision, "name a folder, a vector file or a git revision")
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+    except FileNotFoundError:
+        raise Unanswerable("git is not installed", revision, "install git, or name two folders") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip() or "git failed"
+        raise Unanswerable(said, revision, "name a folder, a vector file or a git revision")
+    return done.stdout
+
+
+def _vectors(paths: Iterable[str], read: Read) -> dict[str, Vector]:
+    return {vector.id: vector for path in paths for vector in parse(path, read, strict=False).vectors}
+
+
+def _changes(old: Vector, new: Vector) -> Iterator[str]:
+    for field in ("clauses", "features", "comment", "provenance"):
+        before, after = getattr(old, field), getattr(new, field)
+        if before != after:
+            yield f"{field}: {before} -> {after}"
+    if old.call.method != new.call.method:
+        yield f"method: {old.call.method} -> {new.call.method}"
+    parameters = [{key: value for key, value in vector.call.params.items() if key != "inputs"} for vector in (old, new)]
+    for name in dict.fromkeys((*parameters[0], *parameters[1])):
+        if parameters[0].get(name) != parameters[1].get(name):
+            yield (
+                "the program differs"
+                if name == "source"
+                else f"{name}: {parameters[0].get(name)} -> {parameters[1].get(name)}"
+            )
+    yield from _tensors("input", dict(old.call.inputs), dict(new.call.inputs))
+    numbered = ({str(i): tensor for i, tensor in enumerate(vector.expected)} for vector in (old, new))
+    yield from _tensors("expected output", *numbered)
+
+
+def _tensors(kind: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> Iterator[str]:
+    for name in dict.fromkeys((*old, *new)):
+        if name not in old or name not in new:
+            yield f"{kind} {name}: {'added' if name in new else 'removed'}"
+        elif (difference := first_difference(new[name], old[name])) is not None:
+            yield f"{kind} {name}: {_sentence(difference)}"
+        elif new[name] != old[name]:
+            yield f"{kind} {name}: NaN codes differ"
+
+
+def _sentence(difference: Difference) -> str:
+    if difference.index is None:
+        return difference.reason
+    ulp = "" if difference.ulp is None else f", {difference.ulp} ULP"
+    return (
+        f"element {list(difference.index)}: {difference.expected_bits} -> {difference.actual_bits}{ulp} "
+        f"({difference.elements} of {difference.of} elements differ)"
+    )
+
+
+def _moved(old: dict[str, Vector], new: dict[str, Vector]) -> str | None:
+    common = [name for name in old if name in new]
+    return next((a for a, b in zip(common, (name for name in new if name in old), strict=True) if a != b), None)

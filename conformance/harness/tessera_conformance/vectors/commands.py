@@ -19,9 +19,9 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import check as checks
 from tessera_conformance.vectors import on_workers
-from tessera_conformance.vectors.diff import differences, load_side
-from tessera_conformance.vectors.errors import Unanswerable, VectorProblem
+from tessera_conformance.vectors.check import differences, load_side
 from tessera_conformance.vectors.fill import Filled, Freezer, open_session
+from tessera_conformance.vectors.model import Unanswerable, VectorProblem
 from tessera_conformance.vectors.sources import load_sources
 
 SOUND, PROBLEMS = 0, 1

@@ -15,12 +15,20 @@ from tessera_conformance.observations import Observation, Returned, describe
 from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import folder as vector_folder
-from tessera_conformance.vectors.answers import outputs_of
+from tessera_conformance.vectors import files as vector_folder
 from tessera_conformance.vectors.building import SourceCase
-from tessera_conformance.vectors.errors import Disagreement, OutOfStep, Unanswerable, VectorProblem
-from tessera_conformance.vectors.lines import parse, path_of, render
-from tessera_conformance.vectors.model import Call, Provenance, Vector, VectorFile
+from tessera_conformance.vectors.files import parse, path_of, render
+from tessera_conformance.vectors.judging import outputs_of
+from tessera_conformance.vectors.model import (
+    Call,
+    Disagreement,
+    OutOfStep,
+    Provenance,
+    Unanswerable,
+    Vector,
+    VectorFile,
+    VectorProblem,
+)
 from tessera_conformance.vectors.sources import SourceTopic, matches
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from tessera_conformance.executor.engine import Engine
 from tessera_conformance.executor.units import Lost, units_of
-from tessera_conformance.vectors.errors import Disagreement, Unanswerable, VectorProblem
-from tessera_conformance.vectors.lines import digest, path_of
-from tessera_conformance.vectors.model import VectorFile
+from tessera_conformance.vectors.files import digest, path_of
+from tessera_conformance.vectors.model import Disagreement, Unanswerable, VectorFile, VectorProblem
 
 MODULE = "tessera_conformance.vectors.unit_process"
 LEAST_SECONDS = 2.0

@@ -1,17 +1,20 @@
-"""The programs that vectors run, in the language of the specification, each with the oracle function that checks it."""
+"""The programs and calls that vectors ask for, each with the oracle function that checks them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.dsl import program, type_of, type_text
-from tessera_conformance.oracle.complex_operands import complex_dtype
-from tessera_conformance.oracle.elementary import UNARY
+from tessera_conformance import oracle
+from tessera_conformance.dsl import program, returning, type_of, type_text
+from tessera_conformance.oracle.elementwise import UNARY, complex_dtype
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check
+
+# The programs that vectors run, in the language of the specification, each with the oracle function that checks it.
+
 
 ACCUMULATION = {"fp16": "LANG-15-04", "bf16": "LANG-15-05", "fp8_e4m3": "LANG-15-06", "fp8_e5m2": "LANG-15-14"}
 """The clause that fixes the accumulator of each narrow type."""
@@ -208,3 +211,191 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
     source = program(*body, parameters=parameters, result=result)
     return Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
+
+
+# Programs of one compound operation: norms, attention, optimizer steps, draws; each with its oracle function.
+
+
+Setting = int | float | bool
+"""What is asked for by an attribute."""
+
+
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:
+    """`op.layer_norm(X, G, B)`."""
+    inputs = {"X": x, "G": gamma, "B": beta}
+    return applied("layer_norm", inputs, type_of(x), ACCUMULATING, ("normalization",), **settings)
+
+
+def rms_norm(x: Tensor, gamma: Tensor, **settings: Setting) -> Question:
+    """`op.rms_norm(X, G)`."""
+    return applied("rms_norm", {"X": x, "G": gamma}, type_of(x), ACCUMULATING, ("normalization",), **settings)
+
+
+def batch_norm(x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, **settings: Setting) -> Question:
+    """`op.batch_norm(X, G, B, M, V)`, all its results."""
+    inputs = {"X": x, "G": gamma, "B": beta, "M": mean, "V": variance}
+    return several(inputs, "batch_norm", settings, ACCUMULATING)
+
+
+def sgd(parameter: Tensor, gradient: Tensor, velocity: Tensor, **settings: Setting) -> Question:
+    """`op.sgd(P, G, U) @{rate=...}`, both its results."""
+    return several({"P": parameter, "G": gradient, "U": velocity}, "sgd", settings, ("LANG-02-04",))
+
+
+def adamw(parameter: Tensor, gradient: Tensor, m: Tensor, v: Tensor, step: Tensor, **settings: Setting) -> Question:
+    """`op.adamw(P, G, M, V, t) @{rate=...}`, all its results."""
+    inputs = {"P": parameter, "G": gradient, "M": m, "V": v, "t": step}
+    return several(inputs, "adamw", settings, ("LANG-02-04",))
+
+
+def drawn(distribution: str, shape: tuple[int, ...], dtype: str, **settings: Setting) -> Question:
+    """`op.uniform() @{shape=[...], dtype=...}` or `op.normal() @{...}`."""
+    attributes = {"shape": list(shape), "dtype": dtype, **settings}
+    call = call_text(distribution, (), attributes)
+    return question({}, call, type_text(dtype, shape), distribution, {"seed": 0} | attributes, ("LANG-02-04",), RANDOM)
+
+
+def dropout(x: Tensor, **settings: Setting) -> Question:
+    """`op.dropout(X) @{rate=...}`."""
+    return applied("dropout", {"X": x}, type_of(x), ("LANG-02-04",), RANDOM, **settings)
+
+
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, **settings: Setting) -> Question:
+    """`op.flash_attention(Q, K, V)`."""
+    inputs, result = {"Q": q, "K": k, "V": v}, type_text(q.dtype, (*q.shape[:-1], v.shape[-1]))
+    clauses = (*ACCUMULATING, "LANG-10-03")
+    return applied("flash_attention", inputs, result, clauses, ("fused-attention",), **settings)
+
+
+RANDOM = ("random-ops", "philox")
+
+
+def several(
+    inputs: Mapping[str, Tensor], name: str, settings: Mapping[str, Setting], clauses: tuple[str, ...]
+) -> Question:
+    """A call with several results, returned by a func without annotation."""
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
+    source = returning(call_text(name, inputs, settings), parameters)
+    call = Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})
+    return Question(call, Check(f"oracle.{name}", tuple(inputs), dict(settings)), clauses, ("stateful-ops",))
+
+
+# The programs of operations that move, choose or join elements (AMB-LANG-106, AMB-LANG-165), each one call.
+#
+# The type of the result is that of the oracle's answer: what an operation gives is said once, there.
+
+
+_ANY = ("LANG-02-04",)
+_PLACES = ("LANG-02-04", "LANG-03.2-01")
+_BROADCASTING = ("LANG-02-04", "LANG-03.2-02")
+
+CLAUSES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("select", "maximum", "minimum", "clamp", "broadcast"), _BROADCASTING),
+    **dict.fromkeys(("transpose", "reshape", "slice", "gather", "concat", "pad"), _PLACES),
+    "scatter_add": ACCUMULATING,
+    "layout_cast": ("LANG-02-04", "LANG-03.3-01"),
+    "iota": ("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"),
+    "const_tensor": ("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02"),
+}
+"""What the vectors of an operation judge, where it is more than `_ANY`."""
+
+FEATURES = {"const_tensor": (), "layout_cast": ("layout-casts",)}
+"""What is asked for: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
+
+STRETCHING = ("select", "maximum", "minimum", "clamp")
+"""Those whose operands broadcast as those of operators do: other than scalars by feature broadcasting-ops."""
+
+
+def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
+    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}` and its kin; a text among the attributes stands as it is."""
+    function = oracle.FUNCTIONS[f"oracle.{name}"]
+    answer = function(*operands, **attributes)
+    inputs = dict(zip("ABCDEFGH", operands, strict=False))
+    result = type_text(answer.dtype, answer.shape)
+    if name == "layout_cast":
+        result = f"{result.removesuffix('>')}; layout={attributes['to']}>"
+    clauses = CLAUSES.get(name, _ANY)
+    return applied(name, inputs, result, clauses, _movement_features(name, operands), **attributes)
+
+
+def _movement_features(name: str, operands: tuple[Tensor, ...]) -> tuple[str, ...]:
+    shapes = {operand.shape for operand in operands} - {()}
+    stretches = name in STRETCHING and len(shapes) > 1
+    return (*FEATURES.get(name, ("tensor-ops",)), *(["broadcasting-ops"] * stretches))
+
+
+# Vectors that ask for one operation by name, without a program (feature operation-access, AMB-RT-73).
+
+
+ACCESS = "operation-access"
+
+OVER_RANKS = {
+    "bf16": ("bf16-collectives",),
+    "fp8_e4m3": ("fp8-collectives",),
+    "fp8_e5m2": ("fp8-collectives",),
+    "tf32": ("fp8-collectives",),
+}
+"""The features of the dtypes that a library of collectives may lack."""
+
+
+def operation(
+    name: str,
+    inputs: Sequence[Tensor],
+    attributes: Mapping[str, Any],
+    *clauses: str,
+    features: Sequence[str] = (),
+) -> Question:
+    """`numerics.evaluate`; the oracle function of that name takes the same attributes."""
+    call = Call("numerics.evaluate", {"operation": name, "inputs": list(inputs), "attributes": dict(attributes)})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), dict(attributes))
+    return Question(call, check, clauses, (ACCESS, *features))
+
+
+def all_reduce(inputs: Sequence[Tensor], op: str, *clauses: str) -> Question:
+    """`collectives.all_reduce` over one tensor of each rank."""
+    call = Call("collectives.all_reduce", {"inputs": list(inputs), "op": op})
+    check = Check("oracle.all_reduce", tuple(map(str, range(len(inputs)))), {"op": op})
+    return Question(call, check, clauses, (ACCESS, *OVER_RANKS.get(inputs[0].dtype, ())))
+
+
+def collective(
+    name: str, algorithm: str, inputs: Sequence[Tensor], *clauses: str, op: str | None = None, feature: str = ""
+) -> Question:
+    """`collectives.run`: a collective by an algorithm of its own; the oracle function has its name."""
+    given = {"algorithm": algorithm} if op is None else {"op": op, "algorithm": algorithm}
+    call = Call("collectives.run", {"operation": name, "inputs": list(inputs), **given})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), given)
+    return Question(call, check, clauses, (ACCESS, "algorithm-control", *([feature] if feature else [])))
+
+
+def compress(x: Tensor, wire: str, dtype: str, *clauses: str) -> Question:
+    """`collectives.compress` to a wire of some name, which is a cast to `dtype`."""
+    call = Call("collectives.compress", {"input": x, "dtype": wire})
+    return Question(call, Check("oracle.cast", ("0",), {"dtype": dtype}), clauses, ("compression",))
+
+
+def sparsify(x: Tensor, k: int, *clauses: str) -> Question:
+    """`collectives.sparsify`: the values and indices of a top-k message."""
+    call = Call("collectives.sparsify", {"input": x, "k": k})
+    return Question(call, Check("oracle.top_k", ("0",), {"k": k}), clauses, ("topk-sparsity",))
+
+
+# Vectors of the parameter buffer: where the arguments of a kernel lie, and their bytes.
+
+
+LAYOUT_CLAUSES = ("RT-10.1-01", "RT-10.1-03", "RT-10.1-04")
+BUFFER_CLAUSES = ("RT-10.1-01", "RT-10.1-02")
+
+
+def layout(signature: str) -> Question:
+    """`abi.parameter_layout`; the outputs are the offsets, the sizes, and the ends of arguments and buffer."""
+    arguments = {"signature": signature}
+    return Question(
+        Call("abi.parameter_layout", arguments), Check("oracle.parameter_layout", (), arguments), LAYOUT_CLAUSES
+    )
+
+
+def buffer(signature: str, values: Sequence[Any]) -> Question:
+    """`abi.pack`; the output is the bytes of the buffer."""
+    arguments = {"signature": signature, "values": list(values)}
+    return Question(Call("abi.pack", arguments), Check("oracle.parameter_buffer", (), arguments), BUFFER_CLAUSES)

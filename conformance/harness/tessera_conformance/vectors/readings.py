@@ -13,9 +13,9 @@ from functools import reduce
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.oracle import casts, products, reductions
-from tessera_conformance.oracle.axes import along
+from tessera_conformance.oracle import elementwise, products, reductions
 from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, Value, minimum
+from tessera_conformance.oracle.fields import along
 from tessera_conformance.oracle.formats import values_of
 from tessera_conformance.tensors import Tensor
 
@@ -125,7 +125,7 @@ def _by_rows(rule: Callable[[Sequence[Value]], Value]) -> Alternative:
 def _overflowing(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:
     if "overflow" in arguments:
         return ()
-    return values_of(casts.cast(x, dtype=arguments["dtype"], overflow="nonfinite"))
+    return values_of(elementwise.cast(x, dtype=arguments["dtype"], overflow="nonfinite"))
 
 
 def _nearest(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:

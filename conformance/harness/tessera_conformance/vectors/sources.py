@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import SourceCase, Topic
-from tessera_conformance.vectors.errors import BrokenSource
+from tessera_conformance.vectors.model import BrokenSource
 
 
 @dataclass(frozen=True)

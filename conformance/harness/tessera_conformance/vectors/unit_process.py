@@ -10,8 +10,7 @@ from typing import Any
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
 from tessera_conformance.locations import vectors_directory
 from tessera_conformance.vectors.check import recompute
-from tessera_conformance.vectors.folder import reader
-from tessera_conformance.vectors.lines import digest, parse
+from tessera_conformance.vectors.files import digest, parse, reader
 
 
 def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.dsl import module
-from tessera_conformance.vectors.building import tensor
-from tessera_conformance.vectors.counter import counted
+from tessera_conformance.vectors.building import counted, tensor
 
 from .model import Program, composed
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tessera_conformance.locations import vectors_directory
-from tessera_conformance.vectors.folder import reader
-from tessera_conformance.vectors.lines import parse, path_of
+from tessera_conformance.vectors.files import parse, path_of, reader
 
 from .model import Program
 

@@ -15,7 +15,6 @@ What is granted at every step, and nothing else:
 from __future__ import annotations
 
 from tessera_conformance.oracle.bounds.enclosures import ENCLOSED, enclose, function, matmul
-from tessera_conformance.oracle.bounds.intervals import Enclosure
-from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS
+from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS, Enclosure
 
 __all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "function", "matmul"]

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from tessera_conformance.oracle.bounds import sums
-from tessera_conformance.oracle.bounds.dots import inner_products
+from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.elementwise import point
-from tessera_conformance.oracle.bounds.intervals import Enclosures, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import (
+    EXACT,
+    FAST,
+    Enclosures,
+    Interval,
+    Steps,
+    Unpromised,
+    accumulator_of,
+    enclosure,
+    image,
+)
+from tessera_conformance.oracle.bounds.products import inner_products
 from tessera_conformance.oracle.bounds.softmax import Row, softmax
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps, image
-from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.compositions import matrices
 from tessera_conformance.oracle.formats import TF32_OPERAND, float_format
 from tessera_conformance.oracle.movement import transpose
@@ -58,7 +66,7 @@ def _of_matrix(
 
 def _attended(
     steps: Steps,
-    terms: Sequence[sums.Terms | None],
+    terms: Sequence[intervals.Terms | None],
     factor: Interval,
     values: Sequence[Interval | None],
     columns: int,
@@ -72,7 +80,7 @@ def _attended(
     for term in terms:
         if term is None:
             raise Unpromised("an operand that is not finite")
-        error = Fraction(0) if steps is EXACT else sums.any_order(term, inner, products=True)
+        error = Fraction(0) if steps is EXACT else intervals.any_order(term, inner, products=True)
         product = steps.rounded(Interval.around(term.exact, error), score)
         scores.append(steps.rounded(product * steps.rounded(factor, score), score))
     weights = softmax(steps, inner, scores)

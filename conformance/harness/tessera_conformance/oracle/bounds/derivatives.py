@@ -20,8 +20,17 @@ from math import ceil
 from typing import TypeAlias
 
 from tessera_conformance.oracle.bounds import elementwise
-from tessera_conformance.oracle.bounds.intervals import DOWN, UP, Enclosure, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.steps import EXACT, FUNCTION_ULPS, Fast
+from tessera_conformance.oracle.bounds.intervals import (
+    DOWN,
+    EXACT,
+    FUNCTION_ULPS,
+    UP,
+    Enclosure,
+    Fast,
+    Interval,
+    Unpromised,
+    enclosure,
+)
 from tessera_conformance.oracle.exact import finite
 from tessera_conformance.oracle.formats import FloatFormat, float_format, values_of
 from tessera_conformance.tensors import Tensor

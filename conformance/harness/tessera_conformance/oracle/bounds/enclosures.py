@@ -18,7 +18,7 @@ from tessera_conformance.oracle.bounds import (
 )
 from tessera_conformance.oracle.bounds import payloads as wires
 from tessera_conformance.oracle.bounds.intervals import Enclosures
-from tessera_conformance.oracle.errors import BadArgument
+from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {

@@ -8,9 +8,8 @@ from typing import Any
 
 from tessera_conformance.oracle import functions_of, movement
 from tessera_conformance.oracle.bounds.elementwise import unchanged
-from tessera_conformance.oracle.bounds.intervals import Enclosures
+from tessera_conformance.oracle.bounds.intervals import Enclosures, accumulator_of
 from tessera_conformance.oracle.bounds.reductions import sum_of
-from tessera_conformance.oracle.bounds.sums import accumulator_of
 from tessera_conformance.oracle.formats import component_format, float_format, values_of
 from tessera_conformance.tensors import Tensor
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from tessera_conformance.oracle.bounds.elementwise import composed_along
-from tessera_conformance.oracle.bounds.intervals import INFINITE, ZERO, Enclosures, Interval
-from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, Steps
+from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS, INFINITE, ZERO, Enclosures, Interval, Steps
 from tessera_conformance.oracle.formats import FloatFormat
 from tessera_conformance.tensors import Tensor
 

@@ -6,15 +6,24 @@ from collections.abc import Callable, Mapping
 
 import gmpy2
 
-from tessera_conformance.oracle import quantization
-from tessera_conformance.oracle.axes import stacked
+from tessera_conformance.oracle import collectives
 from tessera_conformance.oracle.bounds.elementwise import ONE_ROUNDING, composed, points, rounded_once, unchanged
-from tessera_conformance.oracle.bounds.intervals import DOWN, ZERO, Enclosures, Interval, Unpromised, enclosure
+from tessera_conformance.oracle.bounds.intervals import (
+    DOWN,
+    EXACT,
+    FAST,
+    ZERO,
+    Enclosures,
+    Interval,
+    Steps,
+    Unpromised,
+    enclosure,
+)
 from tessera_conformance.oracle.bounds.reductions import sums_along
-from tessera_conformance.oracle.bounds.steps import EXACT, FAST, Steps
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.oracle.fields import stacked
 from tessera_conformance.oracle.formats import FloatFormat, component_format, float_format, values_of
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
 
 SINGLE = float_format("fp32")
@@ -41,10 +50,10 @@ def _blockwise(
     rule: str,
 ) -> Enclosures:
     """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
-    quantization.quantize(inputs[0], wire=wire, block=block)
+    collectives.quantize(inputs[0], wire=wire, block=block)
     terms = [points(x) for x in inputs]
     found: Enclosures = [None] * inputs[0].size
-    for places in quantization.blocks(inputs[0].shape, block):
+    for places in collectives.blocks(inputs[0].shape, block):
         rows = [[term[place] for place in places] for term in terms]
         try:
             ideal, actual = (_codes(steps, rows, wire, finish) for steps in (EXACT, FAST))
@@ -99,7 +108,7 @@ def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
     elements, factors = points(codes), points(scales)
     found: Enclosures = [None] * codes.size
     product = rounded_once(Interval.__mul__)
-    for scale, places in zip(factors, quantization.blocks(codes.shape, block), strict=True):
+    for scale, places in zip(factors, collectives.blocks(codes.shape, block), strict=True):
         for place in places:
             operands = [elements[place], scale]
             found[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, ONE_ROUNDING)
@@ -120,7 +129,7 @@ def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algor
 
 
 def _top_k(x: Tensor, *, k: int) -> Enclosures:
-    return unchanged(values_of(quantization.top_k(x, k=k)[0]), float_format(x.dtype))
+    return unchanged(values_of(collectives.top_k(x, k=k)[0]), float_format(x.dtype))
 
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {

@@ -1,24 +1,87 @@
-"""Enclosures of matrix products: any order of the products, or the one that was followed."""
+"""Enclosures of inner products and matrix products: any order of the terms, or the one that was followed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from itertools import product as pairs_of
+from math import prod
 from math import prod as product_of
 
-from tessera_conformance.oracle.bounds import sums
-from tessera_conformance.oracle.bounds.dots import inner_products
+from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.elementwise import point
-from tessera_conformance.oracle.bounds.intervals import Enclosure, Enclosures, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.steps import FAST
-from tessera_conformance.oracle.bounds.sums import accumulator_of
+from tessera_conformance.oracle.bounds.intervals import (
+    FAST,
+    Enclosure,
+    Enclosures,
+    Interval,
+    Terms,
+    Unpromised,
+    accumulator_of,
+    enclosure,
+    may_flush,
+)
 from tessera_conformance.oracle.elementwise import paired
-from tessera_conformance.oracle.exact import Value, finite
+from tessera_conformance.oracle.exact import Value, finite, is_zero, negate
+from tessera_conformance.oracle.fields import Complex
 from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
 from tessera_conformance.oracle.products import operands
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
+
+# Inner products of many rows and columns, exactly: as integers that stand for multiples of one power of two.
+
+
+def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
+    """The terms of each element of a product; a complex one has two, of twice as many terms. None: not all finite."""
+    *batch, rows, inner = a.shape
+    columns = b.shape[-1]
+    format_ = component_format(a.dtype)
+    lefts, rights = operands(a), operands(b)
+    found: list[Terms | None] = []
+    for which, row, column in product(range(prod(batch)), range(rows), range(columns)):
+        left = lefts[(which * rows + row) * inner :][:inner]
+        right = rights[which * inner * columns + column : (which + 1) * inner * columns : columns]
+        if a.dtype in COMPONENTS:
+            found.extend(_terms(*pair, format_) for pair in _parts(left, right))
+        else:
+            found.append(_terms(left, right, format_))
+    return found
+
+
+def _parts(left: Sequence[Complex], right: Sequence[Complex]) -> list[tuple[list[Value], list[Value]]]:
+    """The real inner products that are the two parts of a complex one."""
+    flat = [part for x in left for part in x]
+    real = [part for x in right for part in (x[0], negate(x[1]))]
+    imaginary = [part for x in right for part in (x[1], x[0])]
+    return [(flat, real), (flat, imaginary)]
+
+
+def _terms(left: Sequence[Value], right: Sequence[Value], format_: FloatFormat) -> Terms | None:
+    if not all(isinstance(value, Fraction) or is_zero(value) for value in (*left, *right)):
+        return None
+    xs, x_scale = _integers(left)
+    ys, y_scale = _integers(right)
+    products = [x * y for x, y in zip(xs, ys, strict=True)]
+    unit = x_scale * y_scale
+    flushed = Fraction(0)
+    if may_flush(format_):
+        bounds = int(format_.smallest_normal / x_scale), int(format_.smallest_normal / y_scale)
+        flushed = unit * sum(
+            abs(x * y) for x, y in zip(xs, ys, strict=True) if abs(x) < bounds[0] or abs(y) < bounds[1]
+        )
+    return Terms(unit * sum(products), unit * sum(map(abs, products)), len(products), flushed)
+
+
+def _integers(values: Sequence[Value]) -> tuple[list[int], Fraction]:
+    """The values as multiples of the largest power of two of which all are."""
+    numbers = [finite(value) for value in values]
+    denominator = max((number.denominator for number in numbers), default=1)
+    return [number.numerator * (denominator // number.denominator) for number in numbers], Fraction(1, denominator)
+
+
+# Enclosures of matrix products: any order of the products, or the one that was followed.
 
 
 def matmul(
@@ -49,19 +112,19 @@ def matmul(
 
 
 def _inner_product(
-    terms: sums.Terms | None, start: Value | None, inner: FloatFormat, result: FloatFormat
+    terms: intervals.Terms | None, start: Value | None, inner: FloatFormat, result: FloatFormat
 ) -> Enclosure | None:
     if terms is None or (start is not None and point(start) is None):
         return None
     if start is not None:
         number = finite(start)
-        terms = sums.Terms(terms.exact + number, terms.magnitude + abs(number), terms.count + 1, terms.flushed)
+        terms = intervals.Terms(terms.exact + number, terms.magnitude + abs(number), terms.count + 1, terms.flushed)
     rule = f"any order of {terms.count} products, gamma({terms.count})"
     try:
-        error = sums.any_order(terms, inner, products=True) if terms.count else Fraction(0)
+        error = intervals.any_order(terms, inner, products=True) if terms.count else Fraction(0)
     except Unpromised:
         return None
-    return sums.finished(terms, error, inner, result, rule)
+    return intervals.finished(terms, error, inner, result, rule)
 
 
 def _matmul_along(
@@ -81,9 +144,9 @@ def _matmul_along(
             found.append(None)
             continue
         products = [finite(x) * finite(y) for x, y in zip(left, right, strict=True)]
-        terms = sums.terms_of([*products, finite(start)], inner)
-        error = sums.along_tree(tree, products, inner, products=True, start=finite(start)) + terms.flushed
-        found.append(sums.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
+        terms = intervals.terms_of([*products, finite(start)], inner)
+        error = intervals.along_tree(tree, products, inner, products=True, start=finite(start)) + terms.flushed
+        found.append(intervals.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
     return found
 
 

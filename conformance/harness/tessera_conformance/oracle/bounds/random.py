@@ -6,10 +6,19 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod
 
-from tessera_conformance.oracle import randomness
+from tessera_conformance.oracle import compositions
 from tessera_conformance.oracle.bounds.elementwise import SINGLE_ONE, composed, points, unchanged
-from tessera_conformance.oracle.bounds.intervals import DOWN, INFINITE, UP, ZERO, Enclosure, Enclosures, Interval
-from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, Steps
+from tessera_conformance.oracle.bounds.intervals import (
+    DOWN,
+    FUNCTION_ULPS,
+    INFINITE,
+    UP,
+    ZERO,
+    Enclosure,
+    Enclosures,
+    Interval,
+    Steps,
+)
 from tessera_conformance.oracle.formats import ACCUMULATORS, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import Tensor
 
@@ -18,7 +27,7 @@ TWO_PI = Interval(DOWN.mul(2, DOWN.const_pi()), UP.mul(2, UP.const_pi()))
 
 
 def _uniform(**arguments: object) -> Enclosures:
-    drawn = randomness.uniform(**arguments)  # type: ignore[arg-type]
+    drawn = compositions.uniform(**arguments)  # type: ignore[arg-type]
     return unchanged(values_of(drawn), float_format(drawn.dtype))
 
 
@@ -28,7 +37,7 @@ def _normal(*, seed: int, stream: int = 0, shape: tuple[int, ...], dtype: str = 
     rule = f"normal: logarithm, root and cosine within {FUNCTION_ULPS} ulp"
     found: Enclosures = []
     for place in range(prod(shape)):
-        sources = [Interval.around(part) for part in randomness.normal_sources(seed, stream, offset + place)]
+        sources = [Interval.around(part) for part in compositions.normal_sources(seed, stream, offset + place)]
         found.append(composed(_box_muller, sources, inner, inner, result, rule))
     return found
 
@@ -44,14 +53,14 @@ def _box_muller(steps: Steps, format_: FloatFormat, first: Interval, second: Int
 def _dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Enclosures:
     """What is dropped is zero; 1 - rate may be taken from a rounded rate."""
     inner, result = float_format(ACCUMULATORS[x.dtype]), float_format(x.dtype)
-    chance = Interval.around(randomness.exact_rate(rate))
+    chance = Interval.around(compositions.exact_rate(rate))
 
     def kept(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
         remaining = steps.rounded(SINGLE_ONE - steps.rounded(chance, format_), format_)
         return steps.quotient(value, remaining, format_)
 
     rule = "dropout: a difference and a quotient"
-    keeps = randomness.keeps(rate, seed, stream, offset, x.size)
+    keeps = compositions.keeps(rate, seed, stream, offset, x.size)
     return [
         composed(kept, [value], result, inner, result, rule) if keep else Enclosure(Fraction(0), Fraction(0), "dropped")
         for value, keep in zip(points(x), keeps, strict=True)

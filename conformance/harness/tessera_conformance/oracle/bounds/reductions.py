@@ -8,18 +8,24 @@ from math import prod as product_of
 from typing import Any
 
 from tessera_conformance.oracle import reductions
-from tessera_conformance.oracle.axes import along
-from tessera_conformance.oracle.bounds import sums
+from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.elementwise import point, unchanged
-from tessera_conformance.oracle.bounds.intervals import Enclosure, Enclosures, Interval, Unpromised, enclosure
-from tessera_conformance.oracle.bounds.steps import FAST, gamma, underflow
-from tessera_conformance.oracle.bounds.sums import accumulator_of
-from tessera_conformance.oracle.directed import fraction
+from tessera_conformance.oracle.bounds.intervals import (
+    FAST,
+    Enclosure,
+    Enclosures,
+    Interval,
+    Unpromised,
+    accumulator_of,
+    enclosure,
+    gamma,
+    underflow,
+)
 from tessera_conformance.oracle.exact import Value, finite
-from tessera_conformance.oracle.exact_sum import exact_sum
-from tessera_conformance.oracle.fields import elements_of
+from tessera_conformance.oracle.fields import along, elements_of, exact_sum
 from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.functions import fraction
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
 
 MANY_TERMS = 512
@@ -57,10 +63,10 @@ def _large_sums(x: Tensor, axis: int, inner: FloatFormat, result: FloatFormat) -
         if total is None or size is None:
             found.append(None)
             continue
-        terms = sums.Terms(total, size, count, flushed)
+        terms = intervals.Terms(total, size, count, flushed)
         rule = f"any order of {count} terms, gamma({count - 1})"
         try:
-            found.append(sums.finished(terms, sums.any_order(terms, inner), inner, result, rule))
+            found.append(intervals.finished(terms, intervals.any_order(terms, inner), inner, result, rule))
         except Unpromised:
             found.append(None)
     return found
@@ -71,26 +77,26 @@ def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, order: Tre
     if any(point(value) is None for value in row):
         return None
     values = [finite(value) for value in row]
-    terms = sums.terms_of(values, inner)
+    terms = intervals.terms_of(values, inner)
     try:
         error, rule = _sum_error(values, terms, inner, order)
     except Unpromised:
         return None
-    return sums.finished(terms, error, inner, result, rule)
+    return intervals.finished(terms, error, inner, result, rule)
 
 
 def _sum_error(
-    values: list[Fraction], terms: sums.Terms, inner: FloatFormat, order: Tree | None
+    values: list[Fraction], terms: intervals.Terms, inner: FloatFormat, order: Tree | None
 ) -> tuple[Fraction, str]:
     if order is None:
-        return sums.any_order(terms, inner), f"any order of {terms.count} terms, gamma({max(terms.count - 1, 0)})"
+        return intervals.any_order(terms, inner), f"any order of {terms.count} terms, gamma({max(terms.count - 1, 0)})"
     flushed = terms.flushed + terms.count * fraction(underflow(inner))
     if order == reductions.KAHAN:
-        return sums.kahan(terms, inner) + flushed, f"Kahan's sum of {terms.count} terms, 2u + 8nu^2"
+        return intervals.kahan(terms, inner) + flushed, f"Kahan's sum of {terms.count} terms, 2u + 8nu^2"
     if order == "pairwise":
         depth = max(terms.count - 1, 0).bit_length()
-        return sums.pairwise(terms, inner) + flushed, f"pairwise over {terms.count} terms, gamma({depth})"
-    return sums.along_tree(order, values, inner) + flushed, f"a known tree of {terms.count} terms, depth-weighted"
+        return intervals.pairwise(terms, inner) + flushed, f"pairwise over {terms.count} terms, gamma({depth})"
+    return intervals.along_tree(order, values, inner) + flushed, f"a known tree of {terms.count} terms, depth-weighted"
 
 
 def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: bool = False, **order: Any) -> Enclosures:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from tessera_conformance.oracle.axes import along
 from tessera_conformance.oracle.bounds.elementwise import composed, composed_along, points
-from tessera_conformance.oracle.bounds.intervals import INFINITE, POINT_ZERO, ZERO, Enclosures, Interval
-from tessera_conformance.oracle.bounds.steps import FUNCTION_ULPS, QUOTIENT, Steps
-from tessera_conformance.oracle.bounds.sums import accumulator_of
+from tessera_conformance.oracle.bounds.intervals import (
+    FUNCTION_ULPS,
+    INFINITE,
+    POINT_ZERO,
+    QUOTIENT,
+    ZERO,
+    Enclosures,
+    Interval,
+    Steps,
+    accumulator_of,
+)
+from tessera_conformance.oracle.fields import along
 from tessera_conformance.oracle.formats import FloatFormat, float_format
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
 
 Row: TypeAlias = list[Interval]

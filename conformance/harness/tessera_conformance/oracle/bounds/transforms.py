@@ -17,6 +17,7 @@ from math import isqrt
 from tessera_conformance.oracle.bounds.elementwise import point
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
+    FAST,
     POINT_ZERO,
     UP,
     ZERO,
@@ -24,15 +25,16 @@ from tessera_conformance.oracle.bounds.intervals import (
     Interval,
     Unpromised,
     enclosure,
+    gamma_number,
     total,
+    underflow,
 )
-from tessera_conformance.oracle.bounds.steps import FAST, gamma_number, underflow
-from tessera_conformance.oracle.complex_operands import complex_operand
-from tessera_conformance.oracle.directed import Context, Number
+from tessera_conformance.oracle.compositions import rows_of, scale_factor
+from tessera_conformance.oracle.elementwise import complex_operand
 from tessera_conformance.oracle.exact import finite
 from tessera_conformance.oracle.fields import Complex, elements_of
 from tessera_conformance.oracle.formats import FloatFormat, component_format
-from tessera_conformance.oracle.fourier import rows_of, scale_factor
+from tessera_conformance.oracle.functions import Context, Number
 from tessera_conformance.tensors import Tensor
 
 LARGEST_RADIX = 13

@@ -1,23 +1,212 @@
-"""A loaded library as an adapter: its methods follow from its functions, and what it cannot say from what came with it.
-
-What stands here for itself: the Hello, the reset, host memory, the devices of a description, and the header.
-"""
+"""A loaded library as an adapter: its methods, host memory, and the objects that a case leaves behind."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tessera_conformance.adapter import MalformedAnswer
+from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
 from tessera_conformance.interface.c_declarations import c_functions
 from tessera_conformance.transports.cabi.carriers import CMethod, decoded, stopped
-from tessera_conformance.transports.cabi.clean_up import LiveObjects
-from tessera_conformance.transports.cabi.description import laid_over
-from tessera_conformance.transports.cabi.header import constants
-from tessera_conformance.transports.cabi.host_memory import HostMemory
 from tessera_conformance.transports.cabi.library import Library
+from tessera_conformance.transports.cabi.options import constants, laid_over
 
-__all__ = ["CabiAdapter"]
+# Host memory of the process that loads the library: made, read and written here, for a library has no part in it.
+#
+# Behind it lies a page that is not mapped, so that a library that goes far beyond its end is found out.
+
+
+LARGEST = 1 << 32
+ALIGNMENT = 16
+"""Bytes; so many at most lie between what was asked for and the page that is not mapped."""
+FAILED = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+class HostMemory:
+    """Ordinary host memory, and the places of what `tessHostAlloc` gave, which is read and written alike."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, tuple[int, int]] = {}
+        self._sizes: dict[int, int] = {}
+
+    def allocate(self, count: int) -> int:
+        """The address of so many bytes, zeros. Raises `Refusal`."""
+        if not 0 <= count <= LARGEST:
+            self._refuse(f"tessxHostMemory: bytes = {count}: allowed: 0 to {LARGEST}", "TESS_ERR_OUT_OF_MEMORY")
+        taken = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
+        pages = -(-taken // mmap.PAGESIZE) * mmap.PAGESIZE
+        begin = _libc.mmap(
+            None, pages + mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+        )
+        if begin is None or begin == FAILED:
+            self._refuse(f"tessxHostMemory: no memory for {count} bytes", "TESS_ERR_OUT_OF_MEMORY")
+        _libc.munmap(begin + pages, mmap.PAGESIZE)
+        address = int(begin + pages - taken)
+        self._pages[address], self._sizes[address] = (begin, pages), count
+        return address
+
+    def add(self, address: int, count: int) -> None:
+        """Memory that the library allocated."""
+        self._sizes[address] = count
+
+    def remove(self, address: int) -> None:
+        """Memory that the library has freed."""
+        if address not in self._pages:
+            self._sizes.pop(address, None)
+
+    def forget(self) -> None:
+        """Free it all."""
+        for begin, pages in self._pages.values():
+            _libc.munmap(begin, pages)
+        self._pages.clear()
+        self._sizes.clear()
+
+    def read(self, address: int, count: int) -> bytes:
+        """What memory holds. Raises `Refusal` beyond what was allocated."""
+        self._require(address, count, "tessxHostRead")
+        return ctypes.string_at(address, count)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put bytes into memory. Raises `Refusal` beyond what was allocated."""
+        self._require(address, len(data), "tessxHostWrite")
+        ctypes.memmove(address, data, len(data))
+
+    def _require(self, address: int, count: int, function: str) -> None:
+        found = any(base <= address and address + count <= base + size for base, size in self._sizes.items())
+        if count < 0 or not found:
+            allowed = "what tessxHostMemory or tessHostAlloc gave"
+            self._refuse(f"{function}: hostPtr = {address:#x}, {count} bytes: allowed: {allowed}")
+
+    @staticmethod
+    def _refuse(text: str, code: str = "TESS_ERR_INVALID_VALUE") -> None:
+        raise Refusal(code, "call", text)
+
+
+# The objects that the calls of a case made and none ended, which a library without `tessxReset` ends in a legal
+# order.
+#
+# First every stream is synchronized, so that no queued work uses what is freed. Then events, streams, memory, modules
+# and meshes end, and contexts last: so a library that refuses to end what still has parts is never asked to (AMB-
+# RT-50). Kernels end with their modules, and profilers with their contexts: to stop one would write a file.
+
+
+Method = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: the functions that make and end one, the parameter that names it, and that of its owner."""
+
+    made_by: str
+    ended_by: str
+    name: str
+    owner: str = ""
+
+
+KINDS = (
+    Kind("tessEventCreate", "tessEventDestroy", "event"),
+    Kind("tessStreamCreate", "tessStreamDestroy", "stream", "mesh"),
+    Kind("tessMalloc", "tessFree", "devPtr", "mesh"),
+    Kind("tessHostAlloc", "tessHostFree", "hostPtr"),
+    Kind("tessModuleLoad", "tessModuleUnload", "module", "context"),
+    Kind("tessMeshCreate", "tessMeshDestroy", "mesh", "context"),
+    Kind("tessInit", "tessShutdown", "context"),
+)
+"""In the order in which objects are ended."""
+
+
+class LiveObjects:
+    """The objects of a library that live, by kind, each with its owner; what has an owner ends with it."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, dict[int, int]] = {kind.name: {} for kind in KINDS}
+
+    def watched(self, methods: Mapping[str, Method]) -> dict[str, Method]:
+        """The methods among these that make or end an object, each of which notes what it did when it succeeded."""
+        notes: dict[str, Method] = {}
+        for kind in KINDS:
+            for function, note in ((kind.made_by, self._made), (kind.ended_by, self._ended)):
+                if method := methods.get(f"runtime_{function}"):
+                    notes[f"runtime_{function}"] = _noting(method, kind, note)
+        return notes
+
+    def _made(self, kind: Kind, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        if handle := result[kind.name]:
+            self._owners[kind.name][handle] = given.get(kind.owner, 0)
+
+    def _ended(self, kind: Kind, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        self._forget(kind, given[kind.name])
+
+    def _forget(self, kind: Kind, handle: int) -> None:
+        """An object ended, and with it all that it owns; events and host memory, which name no context, may have."""
+        self._owners[kind.name].pop(handle, None)
+        for part in KINDS:
+            if part.owner == kind.name:
+                parts = [each for each, owner in self._owners[part.name].items() if owner == handle]
+                for each in parts:
+                    self._forget(part, each)
+        if kind.name == "context":
+            self._owners["event"].clear()
+            self._owners["hostPtr"].clear()
+
+    def forget(self) -> None:
+        """Nothing lives any more."""
+        for owners in self._owners.values():
+            owners.clear()
+
+    def end(self, methods: Mapping[str, Method]) -> None:
+        """End everything, by these methods of the library.
+
+        Raises:
+            Refusal: something could not be ended, so that the process has to be started anew.
+        """
+        for stream in self._owners["stream"]:
+            _ask(methods, "tessStreamSynchronize", stream=stream)  # an error of its work is no matter here
+        for kind in KINDS:
+            for handle, owner in reversed(list(self._owners[kind.name].items())):
+                arguments = {"mesh": owner} if kind.ended_by == "tessFree" else {}
+                refusal = _ask(methods, kind.ended_by, **arguments, **{kind.name: handle})
+                if refusal is not None:
+                    raise Refusal(refusal.outcome.code, "call", f"{kind.ended_by}, to clean up: {refusal}")
+        self.forget()
+
+
+def _noting(method: Method, kind: Kind, note: Callable[[Kind, Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
+    def noting(**given: Any) -> Any:
+        result = method(**given)
+        note(kind, given, result)
+        return result
+
+    return noting
+
+
+def _ask(methods: Mapping[str, Method], function: str, **given: Any) -> Refusal | None:
+    """The refusal of a function; a library that lacks what ends an object refuses to."""
+    method = methods.get(f"runtime_{function}")
+    if method is None:
+        return Refusal("TESS_ERR_UNSUPPORTED", "call", "the library does not export it")
+    try:
+        method(**given)
+    except NotSupported as reason:
+        return Refusal("TESS_ERR_UNSUPPORTED", "call", str(reason))
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+# A loaded library as an adapter: its methods follow from its functions, and what it cannot say from what came with
+# it.
+#
+# What stands here for itself: the Hello, the reset, host memory, the devices of a description, and the header.
+
 
 HEADER = "c-abi"
 """The feature of a header that can be read."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from tessera_conformance.interface.c_declarations import declarations
 
-__all__ = ["FILE_NAME", "create", "loaded"]
-
 FILE_NAME = "c_types.py"
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-__all__ = ["FILE_NAME", "INSIDE", "RETURNED", "SIZE", "create", "described", "opened"]
-
 FILE_NAME = "call"
 SIZE = 64
 INSIDE, RETURNED = b"\1", b"\2"

@@ -17,8 +17,6 @@ from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports.cabi.library import Library
 
-__all__ = ["CMethod", "decoded", "stopped"]
-
 Arguments = tuple[Any, ...]
 """C values of one or two parameters; they own what they point to."""
 Carrier = Callable[[Mapping[str, Any]], Arguments]

@@ -15,8 +15,6 @@ from tessera_conformance.interface.c_declarations import SESSION, CFunction, c_f
 from tessera_conformance.transports.cabi import c_types
 from tessera_conformance.transports.cabi.call_record import INSIDE, RETURNED, SIZE
 
-__all__ = ["Library"]
-
 TABLE = "tessGetApi"
 FIRST_CAPACITY = 1 << 16
 """Bytes of a buffer, where the library says what it needs."""

@@ -1,19 +1,115 @@
-"""The transport `cabi:`: a process loads the library and speaks the line protocol; where it ended is said."""
+"""The transport `cabi:`: tries whether the library loads, then a process loads it and speaks the line protocol."""
 
 from __future__ import annotations
 
+import json
+import struct
+import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.transports import TransportFault
+from tessera_conformance.interface.c_declarations import SESSION, c_functions
+from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 from tessera_conformance.transports.cabi import c_types, call_record
-from tessera_conformance.transports.cabi.loading import exported_by
 from tessera_conformance.transports.cabi.options import read_options
-from tessera_conformance.transports.rpc import ProcessTransport
+from tessera_conformance.transports.rpc import ProcessTransport, signal_name
 
-__all__ = ["CabiTransport"]
+# Whether a library can be loaded at all, and what it exports; found out by a process of its own before the run.
+
+
+DEADLINE = 60.0
+TABLE = "tessGetApi"
+MACHINES = {
+    3: "x86 (32 bits)",
+    8: "MIPS",
+    20: "PowerPC",
+    21: "PowerPC (64 bits)",
+    22: "s390",
+    40: "ARM (32 bits)",
+    62: "x86-64",
+    183: "AArch64",
+    243: "RISC-V",
+    258: "LoongArch",
+}
+"""The numbers of machines in ELF files."""
+
+
+def exported_by(library: str, label: str) -> frozenset[str]:
+    """The functions of `tessera.h` and `tessera_ext.h` that a library exports. Raises `ImplementationUnavailable`."""
+    if find_spec("cffi") is None:
+        raise ImplementationUnavailable(label, "cffi is not installed", "pip install 'tessera-conformance[cabi]'")
+    _require_this_machine(library, label)
+    wanted = [*(each.name for each in c_functions().values()), *SESSION, TABLE]
+    exported = _exported(library, label, wanted)
+    runtime = [each.name for each in c_functions().values() if not each.extension]
+    if not exported:
+        raise ImplementationUnavailable(
+            label,
+            f"{library} exports no function of the interface: neither {TABLE} nor any of the {len(runtime)} functions "
+            f"that tessera.h declares ({', '.join(runtime[:3])}, ...), nor an extension tessx...",
+            f"export them with C linkage and default visibility; `nm -D {Path(library).name}` shows what is exported",
+        )
+    return exported
+
+
+def _exported(library: str, label: str, wanted: list[str]) -> frozenset[str]:
+    command = [sys.executable, "-I", str(Path(__file__).with_name("load_check.py")), library, *wanted]
+    remedy = f"load it by hand until it works: python3 -c \"import ctypes; ctypes.CDLL('{library}')\""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
+    except subprocess.TimeoutExpired:
+        raise ImplementationUnavailable(
+            label, f"loading {library} does not end within {DEADLINE:g} s", remedy
+        ) from None
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        how = f"exit code {done.returncode}" if done.returncode >= 0 else f"signal {signal_name(-done.returncode)}"
+        said = done.stderr.decode(errors="replace").strip()[-2000:]
+        problem = f"the process that loaded {library} ended with {how}" + (f"\n{said}" if said else "")
+        raise ImplementationUnavailable(label, problem, remedy) from None
+    if "problem" in answer:
+        raise ImplementationUnavailable(label, f"it cannot be loaded: {answer['problem']}", _what_to_link(library))
+    return frozenset(answer["exported"])
+
+
+def _what_to_link(library: str) -> str:
+    return f"`ldd -r {library}` names the symbols and libraries that are missing; link them"
+
+
+def _require_this_machine(library: str, label: str) -> None:
+    """An ELF file is for the machine that this Python runs on; another kind of file is the loader's to judge."""
+    found, own = _machine(library), _machine(sys.executable)
+    if found is not None and own is not None and found != own:
+        raise ImplementationUnavailable(
+            label,
+            f"{library} is for {_machine_name(*found)}; this machine is {_machine_name(*own)}",
+            "build the library for the machine that runs the suite",
+        )
+
+
+def _machine(path: str) -> tuple[int, int] | None:
+    """The word length and the machine of an ELF file; None of another."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(20)
+    except OSError:
+        return None
+    if len(start) < 20 or start[:4] != b"\x7fELF":
+        return None
+    (machine,) = struct.unpack(">H" if start[5] == 2 else "<H", start[18:20])
+    return 64 if start[4] == 2 else 32, machine
+
+
+def _machine_name(bits: int, machine: int) -> str:
+    return MACHINES.get(machine, f"machine {machine} of ELF, {bits} bits")
+
+
+# The transport `cabi:`: a process loads the library and speaks the line protocol; where it ended is said.
+
 
 RESET_DEADLINE = 3.0
 """Seconds for the clean-up after a case: where it takes longer, it costs less to start the process anew."""
