@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-EVERY = 118
+EVERY = 295
 """Of so many programs of the corpus one is read, at each level, for each target and with each forgery."""
 KNOWN = {("mlir_opt", "target"): "a registered dialect has other attributes: reports/implementations/mlir_opt.md"}
 

@@ -21,7 +21,7 @@ FAKES = Path(__file__).parent / "fakes"
 PRODUCTS = load_registry(clauses_directory()).products
 ENOUGH = 100
 """Cases that a product has at least: fewer prove little."""
-EVERY = 36
+EVERY = 72
 """Of so many cases of a product one is asked."""
 
 
