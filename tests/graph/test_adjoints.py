@@ -203,8 +203,7 @@ def test_every_adjoint_of_these_families_has_a_case() -> None:
     declared = {
         name.rpartition(".")[2]
         for name, declared in OPERATIONS.items()
-        if name.startswith("tessera.graph.")
-        and declared.__module__.rpartition(".")[2] in FAMILIES.split()
+        if name.startswith("tessera.graph.") and declared.__module__.rpartition(".")[2] in FAMILIES.split()
     }
     assert len(declared) > 50
     assert declared == {case.operation for case in CASES} | NO_GRADIENT | NO_OPERANDS | ELSEWHERE

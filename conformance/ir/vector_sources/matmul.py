@@ -12,7 +12,7 @@ from math import inf, nan
 
 from tessera_conformance import oracle
 from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
-from tessera_conformance.oracle.trees import Tree
+from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import programs
 from tessera_conformance.vectors.building import Question, Topic, counted, require_different, tensor

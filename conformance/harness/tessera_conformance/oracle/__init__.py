@@ -20,35 +20,21 @@ from tessera_conformance.oracle import (
     collectives,
     compositions,
     elementwise,
+    functions,
     movement,
     parameter_buffers,
     products,
     reductions,
 )
-from tessera_conformance.oracle import collectives as quantization
-from tessera_conformance.oracle import compositions as fourier
-from tessera_conformance.oracle import compositions as normalization
-from tessera_conformance.oracle import compositions as optimizers
-from tessera_conformance.oracle import compositions as randomness
-from tessera_conformance.oracle import elementwise as casts
-from tessera_conformance.oracle import elementwise as elementary
-from tessera_conformance.oracle import functions as activations
 
 OPERATION_MODULES: tuple[ModuleType, ...] = (
-    activations,
-    casts,
     collectives,
     compositions,
-    elementary,
     elementwise,
-    fourier,
+    functions,
     movement,
-    normalization,
-    optimizers,
     parameter_buffers,
     products,
-    quantization,
-    randomness,
     reductions,
 )
 
@@ -67,8 +53,8 @@ def functions_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     f"oracle.{name}": function
-    for functions in (elementary.UNARY, *map(functions_of, OPERATION_MODULES))
-    for name, function in functions.items()
+    for named in (elementwise.UNARY, *map(functions_of, OPERATION_MODULES))
+    for name, function in named.items()
 }
 """The functions that a golden vector may name as its independent check."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output, c_functions
+from tessera_conformance.reports.reproduce_template import unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"
 """What every program has in front: printing, and judging bytes and statuses."""
@@ -85,13 +86,18 @@ class _Writer:
         yield f"void* r{number}_hostPtr = calloc(1, {max(1, params['bytes'])});"
 
     def _tessxHostWrite(self, number: int, params: Mapping[str, Any]) -> Iterator[str]:  # noqa: N802
-        data = params["data"]
-        yield from self._array(f"d{number}", data)
-        size = len(data["$bytes"] if isinstance(data, Mapping) else data) // 2
-        yield f"memcpy({self._expression('void*', params['hostPtr'])}, d{number}, {size});"
+        data, source = params["data"], f"d{number}"
+        if "$from" in data:  # bytes of an earlier answer, as many as it had then
+            earlier, path = data["$from"]
+            size, source = _length(_value_at(self._outcomes[earlier]["returned"], path)), f"r{earlier}_{path[0]}"
+        else:
+            size = _length(data)
+            yield from self._array(source, data)
+        yield f"memcpy({self._expression('void*', params['hostPtr'])}, {source}, {size});"
 
     def _tessxHostRead(self, number: int, params: Mapping[str, Any]) -> Iterator[str]:  # noqa: N802
         yield f"const unsigned char* r{number}_data = {self._expression('const void*', params['hostPtr'])};"
+        yield f"(void)r{number}_data;"
         then = self._outcomes[number].get("returned", {}).get("data")
         if isinstance(then, str):
             yield from self._array(f"then{number}", then)
@@ -129,10 +135,7 @@ class _Writer:
             if self._function_of(number) is None and not self._requests[number]["method"].startswith(
                 "runtime.tessxHost"
             ):
-                found = self._outcomes[number]["returned"]
-                for key in path:
-                    found = found[key]
-                return found
+                return _value_at(self._outcomes[number]["returned"], path)
         return value
 
     def _input(self, number: int, position: Input, params: Mapping[str, Any], before: Any) -> list[str]:
@@ -210,7 +213,8 @@ class _Writer:
         function = self._function_of(number) is not None
         match check["how"]:
             case "returned" if function:
-                yield f"judge({what}, status == TESS_OK);"
+                lacking = "" if unsupported(self._outcomes[number]) else " || status == TESS_ERR_UNSUPPORTED"
+                yield f"judge({what}, status == TESS_OK{lacking});"
             case "returned":
                 pass  # the program's own host memory, or a compiler whose image is in the program
             case "answered" if function:
@@ -234,6 +238,13 @@ class _Writer:
                 yield f"judge({what}, (long long){variable} == {self._expression('', check['expected'])});"
             case _:
                 yield f"only_the_suite({what});"
+
+
+def _value_at(value: Any, path: Sequence[Any]) -> Any:
+    """Return what lies inside a nested value."""
+    for key in path:
+        value = value[key]
+    return value
 
 
 def _is_array(position: Input, value: Any) -> bool:
