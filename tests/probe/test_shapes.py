@@ -21,7 +21,7 @@ def test_every_shape_of_the_suite_is_asked() -> None:
     asked = subjects()
     assert len(asked) == len(set(asked)) > 200
     assert {subject.operation for subject in asked} == {"matmul", "sum"}
-    assert max(subject.terms for subject in asked) == 3000
+    assert max(subject.terms for subject in asked) == 4097
 
 
 def test_what_is_found_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

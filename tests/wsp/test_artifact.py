@@ -28,7 +28,7 @@ from .deadlocks import DEADLOCKS
 from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of
 from .random_programs import program, reduced
 
-RANDOM, BATCH, FEW = 1000, 50, 25
+RANDOM, BATCH, FEW = 500, 50, 15
 TIGHT_SIZES: Settings = {"resources": {"task_window": 2, "ready_queue": 1}}
 TIGHT: Settings = {"symbols": {"m": 2, "n": 7}, **TIGHT_SIZES}
 

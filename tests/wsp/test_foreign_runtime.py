@@ -23,7 +23,7 @@ class Defective(ThreadRuntime):
     defects = frozenset({"lost", "sum", "empty"})
 
 
-BLOCKS, EVERY = 40, 10
+BLOCKS, EVERY = 40, 20
 """Of so many blocks of random programs one of EVERY is put to the defects: to make smaller what fails takes long."""
 
 SHOWN = {

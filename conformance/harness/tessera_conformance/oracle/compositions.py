@@ -8,7 +8,8 @@ from math import ceil, prod
 from typing import Literal, TypeAlias
 
 from tessera_conformance.oracle import exact, functions
-from tessera_conformance.oracle.elementwise import add, complex_operand, multiply
+from tessera_conformance.oracle.complex_operands import complex_operand
+from tessera_conformance.oracle.elementwise import add, multiply
 from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, ZERO, BadArgument, Value
 from tessera_conformance.oracle.fields import (
     Complex,

@@ -1,4 +1,4 @@
-"""Elementwise operators, elementary functions and casts of tensors; floats where complex numbers are computed with."""
+"""Elementwise operators, elementary functions and casts of tensors."""
 
 from __future__ import annotations
 
@@ -220,25 +220,3 @@ def _truncated_code(value: Value, target: IntegerFormat) -> Value:
     if is_infinite(value):
         return Fraction(least if is_negative(value) else greatest)
     return Fraction(min(max(int(finite(value)), least), greatest))
-
-
-# Floats where complex numbers are computed with: the imaginary part is +0 (AMB-LANG-116).
-
-
-def complex_operand(x: Tensor) -> Tensor:
-    """The operand as complex numbers.
-
-    Raises:
-        BadArgument: its elements are neither floats nor complex.
-    """
-    dtype = complex_dtype(x.dtype)
-    return x if x.dtype == dtype else cast(x, dtype=dtype)
-
-
-def complex_dtype(dtype: str) -> str:
-    """The dtype that an operand of this one is computed in. Raises `BadArgument` as `complex_operand` does."""
-    if dtype in COMPONENTS:
-        return dtype
-    if not isinstance(FORMATS.get(dtype), FloatFormat):
-        raise BadArgument("dtype", dtype, "a float or complex dtype")
-    return "complex128" if dtype == "fp64" else "complex64"

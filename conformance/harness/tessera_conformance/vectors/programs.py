@@ -8,7 +8,8 @@ from typing import Any
 
 from tessera_conformance import oracle
 from tessera_conformance.dsl import program, returning, type_of, type_text
-from tessera_conformance.oracle.elementwise import UNARY, complex_dtype
+from tessera_conformance.oracle.complex_operands import complex_dtype
+from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question
 from tessera_conformance.vectors.model import Call, Check

@@ -22,7 +22,8 @@ from tessera_conformance.oracle.bounds.intervals import (
     underflow,
 )
 from tessera_conformance.oracle.exact import Value, finite
-from tessera_conformance.oracle.fields import along, elements_of, exact_sum
+from tessera_conformance.oracle.exact_sum import exact_sum
+from tessera_conformance.oracle.fields import along, elements_of
 from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
 from tessera_conformance.oracle.functions import fraction
 from tessera_conformance.oracle.reductions import Tree

@@ -29,8 +29,8 @@ from tessera_conformance.oracle.bounds.intervals import (
     total,
     underflow,
 )
+from tessera_conformance.oracle.complex_operands import complex_operand
 from tessera_conformance.oracle.compositions import rows_of, scale_factor
-from tessera_conformance.oracle.elementwise import complex_operand
 from tessera_conformance.oracle.exact import finite
 from tessera_conformance.oracle.fields import Complex, elements_of
 from tessera_conformance.oracle.formats import FloatFormat, component_format
