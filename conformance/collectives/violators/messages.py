@@ -35,7 +35,7 @@ def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
-    """Where a future is awaited again: the value of the future that the rank awaited last, if the shapes are one."""
+    """A second await of a future gives the value that the rank awaited last, if their shapes are equal."""
     number = int(arrival.operands[0].values)
     before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
     again, before[:] = number in before, [*before, number]

@@ -290,7 +290,7 @@ VARIANTS = (
 
 
 def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Mapping[str, Tensor]]:
-    """What was changed, the other text, and the function and inputs by their names in it."""
+    """A text of the same meaning: the change, the text, and the function and inputs by their names in it."""
     what = chooser.pick(VARIANTS)
     everything = what == "all of it"
     tree = program.tree

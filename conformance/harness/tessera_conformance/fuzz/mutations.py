@@ -23,7 +23,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encodin
 
 
 class WrongText(NamedTuple):
-    """What is wrong, the tokens separated by blanks, and the categories by which it may be refused."""
+    """A mistake as tokens separated by blanks, with the categories by which it may be refused."""
 
     what: str
     text: str
@@ -42,10 +42,10 @@ def wrong_texts(table: str) -> tuple[WrongText, ...]:
 
 _FRAGMENTS = ("numbers", "types", "statements")
 FRAGMENTS: Mapping[str, Sequence[str]] = {each: _TABLES["fragments"][each] for each in _FRAGMENTS}
-"""What a mutation puts between tokens."""
+"""Texts that a mutation puts between tokens."""
 
 BRACKETS: Sequence[tuple[str, str]] = [(before, after) for before, after in _TABLES["fragments"]["brackets"]]
-"""What a mutation puts before and after a token."""
+"""Pairs of texts that a mutation puts before and after a token."""
 
 # Places between statements: what is visible there, and the program with something put in.
 
@@ -130,7 +130,7 @@ class _Walk:
 
 
 def ends(statement: t.Stmt) -> bool:
-    """Whether nothing after a statement is reached."""
+    """True if nothing after a statement is reached."""
     if isinstance(statement, t.If):
         return statement.otherwise is not None and all(
             bool(block) and ends(block[-1]) for block in (statement.then, statement.otherwise)
