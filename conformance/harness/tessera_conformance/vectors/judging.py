@@ -14,7 +14,6 @@ from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, cano
 from tessera_conformance.arithmetic.model import ModelError
 from tessera_conformance.check import Check
 from tessera_conformance.differences import are_nan
-from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.bounds import movement
@@ -569,6 +568,8 @@ def _inputs(vector: Vector) -> Sequence[Tensor]:
 
 def golden(topic: str) -> Callable[[Any], Any]:
     """Parametrize a test over the vectors of a topic: clauses, features, levels and title come from each."""
+    from tessera_conformance.marks import clause, feature, level, title  # registered where the plugin is loaded
+
     return pytest.mark.parametrize(
         "vector",
         [
