@@ -19,6 +19,7 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, TEMPLATES, Skeleton, skeleton
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
+from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength.matrix import judge
 from tessera_conformance.suite_run import SuiteRun
@@ -102,12 +103,20 @@ def test_it_builds_answers_and_passes(
     prefix, least = PASSED[kind]
     cases = [item for item in suite.items if item.stash[CASE].id.startswith(str(prefix))]
     run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), door=door)
+    assert isinstance(run.hello, Hello) and run.hello.message["parallel"] is True
     try:
         verdicts = {item.stash[CASE].id: judge(run, item) for item in cases if "scalar" not in item.stash[CASE].id}
     finally:
         run.session.close()
     assert {judgement.verdict for judgement in verdicts.values()} == {"pass"}, verdicts
     assert len(verdicts) >= int(least)
+
+
+@pytest.mark.parametrize(("language", "kind"), EVERY)
+def test_it_says_that_several_processes_may_answer_and_when_they_may_not(language: str, kind: str) -> None:
+    texts = [template.read_text(encoding="utf-8") for template in skeleton(language, kind).files.values()]
+    (told,) = [text for text in texts if re.search(r"\bparallel\b", text, re.IGNORECASE) and "share a device" in text]
+    assert re.search("take (it|the line) away where", told, re.IGNORECASE)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,8 @@ def test_what_it_lacks_is_no_pass(
 
 def test_every_template_is_written_by_some_skeleton() -> None:
     written = {template for language, kind in EVERY for template in skeleton(language, kind).files.values()}
-    files = {path for path in TEMPLATES.rglob("*") if path.is_file() and path.suffix not in (".toml", ".pyc")}
+    table = TEMPLATES / "templates.toml"
+    files = {path for path in TEMPLATES.rglob("*") if path.is_file() and path != table and path.suffix != ".pyc"}
     assert files <= written
     assert {path.name for path in written - files} == {"tessera.h"}
 

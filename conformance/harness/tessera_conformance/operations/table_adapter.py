@@ -68,6 +68,7 @@ class TableAdapter:
             "documents": ["language_ir"],
             "capabilities": dict.fromkeys(self.features(), "enforced"),
             "arithmetic": arithmetic,
+            "parallel": bool(getattr(self.module, "PARALLEL", False)),
         }
 
     def features(self) -> Sequence[str]:

@@ -10,6 +10,7 @@ static const char HELLO[] =
     "\"implementation\":{\"name\":\"my-implementation\",\"version\":\"0.1\"},"
     "\"documents\":[\"collectives\",\"language_ir\",\"runtime_abi\"]," /* where the clauses of an all-reduce stand */
     "\"capabilities\":{\"operation-access\":\"enforced\"},"            /* claim only what works */
+    "\"parallel\":true," /* several processes may answer at once; take it away where they share a device */
     "\"arithmetic\":{\"level\":\"strict\",\"trees\":{\"all_reduce\":\"pairwise\"}}}";
 
 /* The sum over ranks by the balanced tree of neighbours; an odd one is carried on unchanged. */

@@ -12,6 +12,7 @@ static const char HELLO[] =
     "\"implementation\":{\"name\":\"my-implementation\",\"version\":\"0.1\"},"
     "\"documents\":[\"language_ir\"],"
     "\"capabilities\":{}," /* claim only what works */
+    "\"parallel\":true," /* several processes may answer at once; take it away where they share a device */
     "\"arithmetic\":{\"level\":\"strict\"}}";
 
 static const char* const DECLARATIONS[] = {"func", "kernel", "type", "let", "const", "mesh"};

@@ -10,6 +10,7 @@ static const char HELLO[] =
     "\"implementation\":{\"name\":\"my-implementation\",\"version\":\"0.1\"},"
     "\"documents\":[\"language_ir\"],"
     "\"capabilities\":{\"operation-access\":\"enforced\"}," /* claim only what works */
+    "\"parallel\":true," /* several processes may answer at once; take it away where they share a device */
     "\"arithmetic\":{\"level\":\"strict\"}}";
 
 static float add(float a, float b) { return a + b; }

@@ -12,6 +12,8 @@ const char hello[] = R"({"protocol":{"minimum":1,"maximum":1},)"
                      R"("implementation":{"name":"my-implementation","version":"0.1"},)"
                      R"("documents":["collectives","language_ir","runtime_abi"],)"
                      R"("capabilities":{"operation-access":"enforced"},)"
+                     // several processes may answer at once; take it away where they share a device
+                     R"("parallel":true,)"
                      R"("arithmetic":{"level":"strict","trees":{"all_reduce":"pairwise"}}})";
 
 void add(Tensor& a, const Tensor& b) {

@@ -13,6 +13,8 @@ const char hello[] = R"({"protocol":{"minimum":1,"maximum":1},)"
                      R"("implementation":{"name":"my-implementation","version":"0.1"},)"
                      R"("documents":["language_ir"],)"
                      R"("capabilities":{},)"
+                     // several processes may answer at once; take it away where they share a device
+                     R"("parallel":true,)"
                      R"("arithmetic":{"level":"strict"}})";
 
 const std::set<std::string> declarations = {"func", "kernel", "type", "let", "const", "mesh"};

@@ -12,6 +12,8 @@ const char hello[] = R"({"protocol":{"minimum":1,"maximum":1},)"
                      R"("implementation":{"name":"my-implementation","version":"0.1"},)"
                      R"("documents":["language_ir"],)"
                      R"("capabilities":{"operation-access":"enforced"},)"
+                     // several processes may answer at once; take it away where they share a device
+                     R"("parallel":true,)"
                      R"("arithmetic":{"level":"strict"}})";
 
 const std::map<std::string, std::function<float(float, float)>> elementwise = {

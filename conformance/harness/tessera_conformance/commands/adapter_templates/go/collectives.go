@@ -11,6 +11,7 @@ var hello = Object{
 	"documents":      []string{"collectives", "language_ir", "runtime_abi"}, // the clauses of an all-reduce stand in three
 	"capabilities":   Object{"operation-access": "enforced"},                // claim only what works
 	"arithmetic":     Object{"level": "strict", "trees": Object{"all_reduce": "pairwise"}},
+	"parallel":       true, // several processes may answer at once; take it away where they share a device
 }
 
 // allReduce sums over ranks by the balanced tree of neighbours; an odd one is carried on unchanged.

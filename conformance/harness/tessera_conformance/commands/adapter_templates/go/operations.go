@@ -14,6 +14,7 @@ var hello = Object{
 	"documents":      []string{"language_ir"},
 	"capabilities":   Object{"operation-access": "enforced"}, // claim only what works
 	"arithmetic":     Object{"level": "strict"},
+	"parallel":       true, // several processes may answer at once; take it away where they share a device
 }
 
 var elementwise = map[string]func(a, b float32) float32{

@@ -15,6 +15,7 @@ var hello = Object{
 	"documents":      []string{"runtime_abi"},
 	"capabilities":   Object{}, // claim only what works
 	"arithmetic":     Object{"level": "strict"},
+	"parallel":       true, // several processes may answer at once; take it away where they share a device
 }
 
 var (

@@ -8,6 +8,7 @@ const hello = {
   documents: ["collectives", "language_ir", "runtime_abi"], // the clauses of an all-reduce stand in three documents
   capabilities: { "operation-access": "enforced" }, // claim only what works
   arithmetic: { level: "strict", trees: { all_reduce: "pairwise" } },
+  parallel: true, // several processes may answer at once; take it away where they share a device
 };
 
 const sum = (a, b) => {

@@ -8,6 +8,7 @@ const hello = {
   documents: ["language_ir"],
   capabilities: { "operation-access": "enforced" }, // claim only what works
   arithmetic: { level: "strict" },
+  parallel: true, // several processes may answer at once; take it away where they share a device
 };
 
 const elementwise = {

@@ -9,6 +9,7 @@ const hello = {
   documents: ["runtime_abi"],
   capabilities: {}, // claim only what works
   arithmetic: { level: "strict" },
+  parallel: true, // several processes may answer at once; take it away where they share a device
 };
 
 const contexts = new Set();

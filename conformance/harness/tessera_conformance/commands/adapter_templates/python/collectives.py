@@ -29,6 +29,7 @@ class MyAdapter:
             "documents": ["collectives", "language_ir", "runtime_abi"],
             "capabilities": {"operation-access": "enforced"},
             "arithmetic": {"level": "strict", "trees": {"all_reduce": "pairwise"}},
+            "parallel": True,  # several processes may answer at once; take it away where they share a device
         }
 
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], op: str, level: str = "strict") -> dict[str, Any]:

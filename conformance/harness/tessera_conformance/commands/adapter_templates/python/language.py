@@ -33,6 +33,7 @@ class MyAdapter:
             "documents": ["language_ir"],
             "capabilities": {},
             "arithmetic": {"level": "strict"},
+            "parallel": True,  # several processes may answer at once; take it away where they share a device
         }
 
     def language_parse(self, *, source: str) -> dict[str, Any]:

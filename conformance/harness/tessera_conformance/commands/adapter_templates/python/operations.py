@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 NAME, VERSION = "my-library", "0.1"
+PARALLEL = True  # several processes may answer at once; take it away where they share a device
 # DTYPES = ["fp32", "fp64"]     the dtypes that it takes (default: all but tf32)
 # LACKS = ["zero-sizes"]        features of its operations that it does not have
 # DECLARED = "declared.toml"    its orders, written by `tessera-conformance probe --write`: level deterministic

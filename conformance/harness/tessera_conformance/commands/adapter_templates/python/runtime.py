@@ -32,6 +32,7 @@ class MyAdapter:
             "documents": ["runtime_abi"],
             "capabilities": {},
             "arithmetic": {"level": "strict"},
+            "parallel": True,  # several processes may answer at once; take it away where they share a device
         }
 
     def session_reset(self) -> dict[str, Any]:

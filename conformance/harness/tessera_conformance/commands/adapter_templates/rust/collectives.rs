@@ -6,7 +6,8 @@ mod protocol;
 use protocol::{outputs, serve, unsupported, Json, Tensor};
 
 /// Claim only what works. The clauses of an all-reduce stand in three documents.
-const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["collectives","language_ir","runtime_abi"],"capabilities":{"operation-access":"enforced"},"arithmetic":{"level":"strict","trees":{"all_reduce":"pairwise"}}}"#;
+/// `parallel`: several processes may answer at once; take it away where they share a device.
+const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["collectives","language_ir","runtime_abi"],"capabilities":{"operation-access":"enforced"},"parallel":true,"arithmetic":{"level":"strict","trees":{"all_reduce":"pairwise"}}}"#;
 
 /// The sum over ranks by the balanced tree of neighbours; an odd one is carried on unchanged.
 fn all_reduce(params: &Json) -> String {

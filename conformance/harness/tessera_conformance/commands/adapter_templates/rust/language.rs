@@ -6,7 +6,8 @@ mod protocol;
 use protocol::{quoted, rejected, returned, serve, unsupported, Json};
 
 /// Claim only what works.
-const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["language_ir"],"capabilities":{},"arithmetic":{"level":"strict"}}"#;
+/// `parallel`: several processes may answer at once; take it away where they share a device.
+const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["language_ir"],"capabilities":{},"parallel":true,"arithmetic":{"level":"strict"}}"#;
 
 const DECLARATIONS: [&str; 6] = ["func", "kernel", "type", "let", "const", "mesh"];
 

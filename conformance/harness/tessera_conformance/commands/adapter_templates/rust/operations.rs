@@ -6,7 +6,8 @@ mod protocol;
 use protocol::{outputs, serve, unsupported, Json, Tensor};
 
 /// Claim only what works.
-const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["language_ir"],"capabilities":{"operation-access":"enforced"},"arithmetic":{"level":"strict"}}"#;
+/// `parallel`: several processes may answer at once; take it away where they share a device.
+const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["language_ir"],"capabilities":{"operation-access":"enforced"},"parallel":true,"arithmetic":{"level":"strict"}}"#;
 
 fn evaluate(params: &Json) -> String {
     let operation = params.get("operation").text();

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use protocol::{rejected, returned, serve, Json};
 
 /// Claim only what works.
-const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["runtime_abi"],"capabilities":{},"arithmetic":{"level":"strict"}}"#;
+/// `parallel`: several processes may answer at once; take it away where they share a device.
+const HELLO: &str = r#"{"protocol":{"minimum":1,"maximum":1},"implementation":{"name":"my-implementation","version":"0.1"},"documents":["runtime_abi"],"capabilities":{},"parallel":true,"arithmetic":{"level":"strict"}}"#;
 
 #[derive(Default)]
 struct Runtime {
