@@ -1,18 +1,28 @@
-"""Every elementary function in every float type against MPFR: random, structured and hard; all of a narrow type."""
+"""Elementary functions against MPFR: random, structured and hard inputs, powers, Ziv's test, constants."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import subprocess
+import sys
+from fractions import Fraction
 
+import gmpy2
+import mpmath.libmp
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import ziv
-from tessera_reference.numerics.array import code_dtype, decode
-from tessera_reference.numerics.elementary import FUNCTIONS
-from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics import libmp, ziv
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.elementary import FUNCTIONS, apply, pow
+from tessera_reference.numerics.elementary.tables import BITS, LN2, PI
+from tessera_reference.numerics.errors import DTypeMismatch, InvalidArgument, ShapeMismatch, WrongCarrier
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 UNARY = [name for name in FUNCTIONS if name != "pow"]
+
+
 WIDE = ["fp32", "fp64", "tf32"]
 
 
@@ -101,6 +111,7 @@ HARD = {
     "rsqrt": "0x1.a6a9cc15abccep+0 0x1.c562b857453ddp+1 0x1.ffffffffffffep+1 0x1.f4b0482bfa34cp+0",
 }
 
+
 # Where values come within a whisker of a midpoint by their Taylor series, or of the ends of the range; and arguments
 # that lie nearest to multiples of pi/2 (Kahan; Ng, 1992).
 EDGES = {
@@ -150,3 +161,390 @@ def test_hard_inputs_which_no_pair_of_floats_decides(name, oracle, mpfr, monkeyp
 def test_published_values_of_large_arguments(name, x, expected):
     """sin(1e22) = -0.8522008497671888...; Ng (1992): the cosine nearest to 0 is -4.68716592425462761112e-19."""
     assert FUNCTIONS[name](np.array([x]), dtype("fp64"))[0] == expected
+
+
+FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+
+
+INF, NAN = math.inf, math.nan
+
+
+def check(type_name: str, x: np.ndarray, y: np.ndarray, oracle, mpfr) -> None:
+    form = dtype(type_name)
+    x, y = x.astype(form.carrier), y.astype(form.carrier)
+    oracle.same(pow(x, y, form).tolist(), mpfr.nearest("pow", type_name, x.tolist(), y.tolist()))
+
+
+@pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2"])
+def test_a_ninth_of_all_pairs_of_fp8_numbers(type_name, oracle, mpfr):
+    values = decode(np.arange(256).astype(np.uint8), dtype(type_name))[::3]
+    x, y = (each.ravel() for each in np.broadcast_arrays(values[:, None], values[None, :]))
+    check(type_name, x, y, oracle, mpfr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2"])
+def test_every_pair_of_fp8_numbers(type_name, oracle, mpfr):
+    values = decode(np.arange(256).astype(np.uint8), dtype(type_name))
+    x, y = (each.ravel() for each in np.broadcast_arrays(values[:, None], values[None, :]))
+    check(type_name, x, y, oracle, mpfr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("type_name", ["fp16", "bf16", "fp32", "tf32", "fp64"])
+def test_random_and_structured_pairs(type_name, oracle, mpfr, rng):
+    form = dtype(type_name)
+    code = code_dtype(form)
+    anything = decode(rng.integers(0, np.iinfo(code).max, (2, 500), code, endpoint=True), form)
+    anything = np.where(np.isnan(anything), form.carrier.type(NAN), anything)  # signalling ones warn when converted
+    near_one = 1 + rng.choice([-1.0, 1.0], 500) * 2.0 ** rng.uniform(-form.fraction_bits, -2, 500)
+    positive = np.abs(rng.normal(0, 10, 500)) + 2.0**-10
+    range_of_results = (form.max_exponent + 5) * rng.uniform(-1.1, 1, 500) / np.log2(positive)
+    blocks = [
+        (anything[0], anything[1]),
+        (np.abs(anything[0]), rng.uniform(-2, 2, 500)),
+        (near_one, rng.uniform(-1, 1, 500) * 2.0 ** rng.uniform(0, form.fraction_bits + 6, 500)),
+        (positive, range_of_results),
+        (-positive, np.rint(range_of_results)),
+        (rng.integers(-9, 10, 500) / 2.0, rng.integers(-16, 17, 500) / 2.0),
+    ]
+    x = np.concatenate([block[0] for block in blocks]).astype(np.float64)
+    y = np.concatenate([block[1] for block in blocks]).astype(np.float64)
+    if form.is_narrow:  # the operands are numbers of the type
+        x, y = (np.array([oracle.nearest_or_special(v, type_name) for v in each.tolist()]) for each in (x, y))
+    check(type_name, x, y, oracle, mpfr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("type_name", FLOATS)
+def test_exact_powers_and_ties(type_name, oracle):
+    """Whole powers of small integers, and of their reciprocals powers of two: many are midpoints of the type."""
+    form = dtype(type_name)
+    precision = form.storage.fraction_bits + 1
+    bases = [b for b in range(1, 200) if b.bit_length() <= precision]
+    cases = [(b, n) for b in bases for n in range(1, 40) if n.bit_length() <= precision and b**n < form.max_finite]
+    cases = cases[:: max(1, len(cases) // 1500)]
+    x, y = (np.array(each, form.carrier) for each in zip(*cases, strict=True))
+    exact = [Fraction(b) ** n for b, n in cases]
+    oracle.same(pow(x, y, form).tolist(), [oracle.nearest(each, type_name) for each in exact])
+    signed = [oracle.nearest(each * (-1) ** n, type_name) for each, (_, n) in zip(exact, cases, strict=True)]
+    oracle.same(pow(-x, y, form).tolist(), signed)
+
+
+SPECIAL = [
+    # x, y, pow(x, y)
+    (NAN, 0.0, 1.0), (NAN, -0.0, 1.0), (INF, 0.0, 1.0), (-INF, -0.0, 1.0), (0.0, 0.0, 1.0), (-0.0, 0.0, 1.0),
+    (1.0, NAN, 1.0), (1.0, INF, 1.0), (1.0, -INF, 1.0), (-1.0, INF, 1.0), (-1.0, -INF, 1.0), (-1.0, NAN, NAN),
+    (NAN, 1.0, NAN), (2.0, NAN, NAN), (0.0, NAN, NAN), (INF, NAN, NAN), (NAN, INF, NAN), (NAN, NAN, NAN),
+    (0.0, -3.0, INF), (-0.0, -3.0, -INF), (0.0, -2.0, INF), (-0.0, -2.0, INF), (-0.0, -0.5, INF), (-0.0, -INF, INF),
+    (0.0, 3.0, 0.0), (-0.0, 3.0, -0.0), (0.0, 2.0, 0.0), (-0.0, 2.0, 0.0), (-0.0, 0.5, 0.0), (-0.0, INF, 0.0),
+    (0.5, INF, 0.0), (-0.5, INF, 0.0), (2.0, INF, INF), (-2.0, INF, INF),
+    (0.5, -INF, INF), (-0.5, -INF, INF), (2.0, -INF, 0.0), (-2.0, -INF, 0.0),
+    (INF, 3.0, INF), (INF, 0.5, INF), (INF, -3.0, 0.0), (INF, INF, INF), (INF, -INF, 0.0),
+    (-INF, 3.0, -INF), (-INF, 2.0, INF), (-INF, 0.5, INF), (-INF, -3.0, -0.0), (-INF, -2.0, 0.0), (-INF, -0.5, 0.0),
+    (-INF, INF, INF), (-INF, -INF, 0.0), (-2.0, 0.5, NAN), (-2.0, -1.5, NAN), (-2.0, 3.0, -8.0), (-2.0, 2.0, 4.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("type_name", FLOATS)
+def test_special_values(type_name, oracle):
+    form = dtype(type_name)
+    x, y, expected = (np.array(each, form.carrier) for each in zip(*SPECIAL, strict=True))
+    beyond = oracle.formats[type_name].beyond
+    saturated = [math.copysign(beyond, each) if math.isinf(each) else each for each in expected.tolist()]
+    oracle.same(pow(x, y, form).tolist(), saturated)
+
+
+def test_shapes_broadcast_and_carriers_are_checked():
+    form = dtype("fp32")
+    x, y = np.array([[2.0], [3.0]], np.float32), np.array([1.0, 2.0, -1.0], np.float32)
+    assert pow(x, y, form).tolist() == [[2.0, 4.0, 0.5], [3.0, 9.0, float(np.float32(1 / 3))]]
+    assert pow(np.ones((0, 1), np.float32), y, form).shape == (0, 3)
+    assert pow(x[0, 0], y[1], form).shape == ()
+    with pytest.raises(WrongCarrier):
+        pow(x, y.astype(np.float64), form)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "name", "x", "expected"),
+    [
+        ("fp64", "exp2", -1075.0, 0.0),  # half the smallest number: a tie, to even
+        ("fp64", "exp2", -1074.0, 2.0**-1074),
+        ("fp64", "exp2", math.nextafter(-1075.0, 0), 2.0**-1074),
+        ("fp32", "exp2", -150.0, 0.0),
+        ("fp32", "exp2", -149.0, 2.0**-149),
+        ("fp16", "exp2", -25.0, 0.0),
+        ("fp8_e4m3", "exp2", -10.0, 0.0),
+        ("fp8_e5m2", "log2", 2.0**9, 8.0),  # 9 lies between 8 and 10
+        ("fp8_e5m2", "log2", 2.0**11, 12.0),
+        ("fp8_e5m2", "log2", 2.0**-13, -12.0),
+        ("fp8_e4m3", "reciprocal", 2.0**-9, 448.0),
+        ("fp16", "reciprocal", 2.0**-16, INF),
+        ("fp16", "rsqrt", 2.0**-24, 4096.0),
+        ("fp16", "cosh", 2.0**-5, 1 + 2.0**-10),  # above the midpoint by x**4/24
+        ("fp64", "cosh", 2.0**-26, 1 + 2.0**-52),
+        ("fp64", "exp", 2.0**-53, 1 + 2.0**-52),  # above the midpoint by x**2/2
+        ("fp64", "exp", -(2.0**-54), 1.0),
+        ("bf16", "exp", 2.0**-8, 1 + 2.0**-7),
+        ("fp16", "exp", 2.0**-11, 1 + 2.0**-10),
+        ("fp32", "exp", -(2.0**-25), 1.0),
+    ],
+)
+def test_results_on_or_next_to_a_midpoint(type_name, name, x, expected):
+    assert FUNCTIONS[name](np.array([x], dtype(type_name).carrier), dtype(type_name))[0] == expected
+
+
+@pytest.mark.parametrize("type_name", ["fp16", "fp8_e4m3"])
+def test_numbers_that_are_not_of_the_type_are_taken_as_they_are(type_name, oracle):
+    """So a table is never asked for what it does not hold."""
+    values = np.array([1e30, -1e30, 1.0 + 2.0**-20, INF], np.float32)
+    found = FUNCTIONS["exp"](values, dtype(type_name)).tolist()
+    beyond = oracle.formats[type_name].beyond
+    assert found == [beyond, 0.0, 2.71875 if type_name == "fp16" else 2.75, beyond]
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("type_name", ["fp16", "fp32", "fp64"])
+def test_a_result_depends_on_its_input_only(type_name, name):
+    """Neither position, nor length, nor memory order: the trap of vectorised libraries."""
+    form = dtype(type_name)
+    values = np.linspace(-90, 80, 10007).astype(np.float16).astype(form.carrier)
+    whole = FUNCTIONS[name](values, form)
+    assert np.array_equal(FUNCTIONS[name](values[::-1], form)[::-1], whole, equal_nan=True)
+    assert np.array_equal(FUNCTIONS[name](values[7:].reshape(-1, 4), form).ravel(), whole[7:], equal_nan=True)
+    assert np.array_equal(FUNCTIONS[name](values[100], form), whole[100], equal_nan=True)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("type_name", FLOATS)
+def test_shapes_and_carriers(type_name, name):
+    form = dtype(type_name)
+    for shape in [(), (0,), (2, 0), (3, 1, 2)]:
+        found = FUNCTIONS[name](np.ones(shape, form.carrier), form)
+        assert (found.shape, found.dtype) == (shape, form.carrier)
+        assert isinstance(found, np.ndarray)
+
+
+def test_the_names_of_the_canon():
+    names = "exp exp2 expm1 log log2 log1p sin cos tan tanh sinh cosh erf sqrt rsqrt reciprocal pow"
+    assert list(FUNCTIONS) == names.split()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_refused(name):
+    operands = 2 if name == "pow" else 1
+    with pytest.raises(UnsupportedDType, match=f"{name} is not defined on int32"):
+        FUNCTIONS[name](*[np.zeros(1, np.int32)] * operands, dtype("int32"))
+    with pytest.raises(WrongCarrier):
+        FUNCTIONS[name](*[np.zeros(1, np.float64)] * operands, dtype("fp32"))
+    with pytest.raises(UnsupportedDType, match=f"{name} is not defined on complex64"):
+        apply(name, *[Array(dtype("complex64"), np.zeros(1, np.complex64))] * operands)
+    with pytest.raises(InvalidArgument, match="number of operands"):
+        apply(name, *[Array(dtype("fp32"), np.zeros(1, np.float32))] * 3)
+
+
+def test_apply(oracle):
+    two = Array(dtype("fp8_e4m3"), np.array([[2.0], [NAN]], np.float32))
+    found = apply("pow", two, Array(dtype("fp8_e4m3"), np.array([0.0, 3.0, 10.0], np.float32)), overflow="nonfinite")
+    assert (found.dtype, found.shape) == (two.dtype, (2, 3))
+    oracle.same(found.values.ravel().tolist(), [1.0, 8.0, NAN, 1.0, NAN, NAN])
+    assert apply("exp2", Array(dtype("bf16"), np.array([3.0], np.float32))).values.tolist() == [8.0]
+    with pytest.raises(InvalidArgument, match="'arcsin', allowed is one of exp, exp2"):
+        apply("arcsin", two)
+    with pytest.raises(DTypeMismatch):
+        apply("pow", two, Array(dtype("fp32"), np.ones(1, np.float32)))
+    with pytest.raises(ShapeMismatch, match="do not broadcast"):
+        apply("pow", two, Array(dtype("fp8_e4m3"), np.ones((3, 1), np.float32)))
+
+
+BY_ZIV = [name for name in FUNCTIONS if name not in ("sqrt", "reciprocal")]
+
+
+POSITIVE = ("log", "log2", "rsqrt")
+
+
+def operands(name: str, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    """Numbers of all sizes at which the function is neither overflow nor underflow, close to special points too."""
+    signs = rng.choice([-1.0, 1.0], count)
+    blocks = [rng.normal(0, 2, count), rng.normal(0, 40, count), signs * 2.0 ** rng.uniform(-60, 5, count)]
+    x = np.concatenate([*blocks, 1 + signs * 2.0 ** rng.uniform(-50, -3, count)])
+    if name == "log1p":
+        x = np.where(x <= -1, -x, x)
+    if name == "pow":
+        x = np.abs(x)
+        y = rng.uniform(-1, 1, x.size) * 600 / np.maximum(np.abs(np.log2(x)), 1)
+        negative = np.arange(x.size) % 3 == 0  # to a whole power, odd or even
+        return [np.where(negative, -x, x), np.where(negative, np.rint(y), y)]
+    return [np.abs(x) if name in POSITIVE else x]
+
+
+@pytest.mark.parametrize("name", BY_ZIV)
+def test_approximations_keep_well_within_their_margins(name, mpfr, rng, monkeypatch):
+    decide, seen = ziv._decide_double, []
+    monkeypatch.setattr(ziv, "_decide_double", lambda *arguments: seen.append(arguments[:2]) or decide(*arguments))
+    values = operands(name, rng, 400)
+    FUNCTIONS[name](*values, dtype("fp64"))
+    (near, margin), worst = seen[0], Fraction(0)
+    assert 2.0**-100 < margin <= 2.0**-60
+    exponents = np.zeros(near.high.size, int) if near.exponent is None else near.exponent
+    exact = mpfr.values(name, *(each.tolist() for each in values))
+    for high, low, exponent, value in zip(near.high, near.low, exponents.tolist(), exact, strict=True):
+        if value != 0:
+            found = (Fraction(float(high)) + Fraction(float(low))) * Fraction(2) ** exponent
+            worst = max(worst, abs(found / Fraction(*map(int, value.as_integer_ratio())) - 1))
+    assert worst < Fraction(margin) * Fraction(3, 4)
+    assert (np.abs(near.low) <= np.spacing(np.abs(near.high)) / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("type_name", "name"),
+    # exp in fp32 has a quick path, with a margin of its own, before it comes here: test_fast_paths.
+    [("fp64", name) for name in BY_ZIV] + [("fp32", name) for name in BY_ZIV if name != "exp"],
+)
+def test_enclosures_alone_give_the_same_bits(type_name, name, oracle, mpfr, rng, monkeypatch):
+    """With a margin of 1/8 next to nothing is certain, and the answers come from mpmath."""
+    decide, enclose, asked = ziv._decide_double, ziv._by_enclosure, []
+    monkeypatch.setattr(ziv, "_decide_double", lambda near, _margin, *rest: decide(near, 0.125, *rest))
+    monkeypatch.setattr(ziv, "_SINGLE_MARGIN", 0.125)
+    monkeypatch.setattr(ziv, "_by_enclosure", lambda *arguments: asked.append(1) or enclose(*arguments))
+    values = [each.astype(dtype(type_name).carrier) for each in operands(name, rng, 15)]
+    found = FUNCTIONS[name](*values, dtype(type_name))
+    oracle.same(found.tolist(), mpfr.nearest(name, type_name, *(each.tolist() for each in values)))
+    assert len(asked) > 0.4 * found.size
+
+
+def test_enclosures_are_really_asked_and_rarely(rng, monkeypatch):
+    enclose, asked = ziv._by_enclosure, []
+    monkeypatch.setattr(ziv, "_by_enclosure", lambda *arguments: asked.append(1) or enclose(*arguments))
+    FUNCTIONS["tanh"](rng.normal(0, 1, 50_000), dtype("fp64"))
+    assert 1 <= len(asked) <= 100
+
+
+def test_precision_grows_until_both_ends_round_alike():
+    """The value lies 2**-400 above a midpoint; and just below, and on it, where the tie goes to even."""
+    asked = []
+
+    def enclose_near(distance: Fraction):
+        def enclose(precision: int, x: float) -> tuple[Fraction, Fraction]:
+            asked.append(precision)
+            value = Fraction(x) + Fraction(1, 1 << 53) + distance
+            slack = Fraction(1, 1 << precision) if distance else Fraction(0)
+            return value - slack, value + slack
+
+        return enclose
+
+    def approximate(x: np.ndarray) -> ziv.Approximation:
+        return ziv.Approximation(x, np.full_like(x, 2.0**-53))
+
+    one, tiny = np.array([1.0]), Fraction(1, 1 << 400)
+    results = []
+    for distance in (tiny, -tiny, Fraction(0)):
+        definition = ziv.Definition(approximate, 2.0**-60, enclose_near(distance))
+        results.append(float(ziv.correctly_rounded(definition, dtype("fp64"), "saturate", one)[0]))
+    assert results == [1 + 2.0**-52, 1.0, 1.0]
+    assert asked == [100, 200, 400, 800, 100, 200, 400, 100]
+
+
+def test_an_unknown_exact_case_does_not_go_on_forever():
+    definition = ziv.Definition(
+        lambda x: ziv.Approximation(x, np.full_like(x, 2.0**-53)),
+        2.0**-60,
+        ziv.enclosure(lambda x, precision: mpmath.libmp.mpf_add(x, mpmath.libmp.from_man_exp(1, -53))),
+    )
+    with pytest.raises(AssertionError, match="exact case"):
+        ziv.correctly_rounded(definition, dtype("fp64"), "saturate", np.array([1.0]))
+    known = dataclasses.replace(
+        definition,
+        enclose=ziv.enclosure(mpmath.libmp.mpf_exp, lambda x: Fraction(x) + Fraction(1, 1 << 53)),
+    )
+    assert ziv.correctly_rounded(known, dtype("fp64"), "saturate", np.array([1.0]))[0] == 1.0
+
+
+@pytest.mark.parametrize(("constant", "computed"), [(LN2, gmpy2.const_log2), (PI, gmpy2.const_pi)], ids=["LN2", "PI"])
+def test_it_has_the_bits_that_mpfr_computes(constant: Fraction, computed: object) -> None:
+    """To nearest, all 300 of them."""
+    assert callable(computed)
+    assert constant == Fraction(*computed(BITS).as_integer_ratio())
+
+
+def test_a_process_that_computes_no_element_does_without_mpmath() -> None:
+    code = (
+        "import sys, tessera_reference.adapter, tessera_reference.numerics as numerics\n"
+        "from tessera_reference.numerics.elementary import exponential, trigonometric\n"
+        "assert 'mpmath' not in sys.modules and 'gmpy2' not in sys.modules\n"
+        "from tessera_reference.numerics import libmp\n"
+        "assert libmp.mpf_pi(10, 'n') and 'mpmath' in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_mpmath_has_not_is_told() -> None:
+    with pytest.raises(AttributeError, match="mpf_nothing"):
+        _ = libmp.mpf_nothing
+
+
+def exact(pair: tuple[np.ndarray, np.ndarray]) -> list[Fraction]:
+    return [Fraction(float(high)) + Fraction(float(low)) for high, low in zip(*pair, strict=True)]
+
+
+@pytest.fixture
+def numbers(rng):
+    def draw(count: int) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], count) * rng.uniform(1, 2, count) * 2.0 ** rng.integers(-60, 60, count)
+
+    return draw
+
+
+@pytest.fixture
+def pairs(numbers, rng):
+    def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
+        high = numbers(count)
+        return high, high * rng.uniform(-(2.0**-54), 2.0**-54, count)
+
+    return draw
+
+
+def test_sums_and_products_are_free_of_error(numbers):
+    a, b = numbers(2000), numbers(2000)
+    sums = [Fraction(x) + Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    products = [Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert exact(ziv.two_sum(a, b)) == sums
+    assert exact(ziv.two_product(a, b)) == products
+    larger, smaller = np.where(np.abs(a) < np.abs(b), b, a), np.where(np.abs(a) < np.abs(b), a, b)
+    assert exact(ziv.fast_two_sum(larger, smaller)) == sums
+    assert ziv.two_sum(a, b)[0].tolist() == (a + b).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "bits"),
+    [
+        ("multiply", lambda x, y: x * y, 102),
+        ("divide", lambda x, y: x / y, 100),
+    ],
+)
+def test_relative_errors_of_operations_on_pairs(name, operation, bits, pairs):
+    a, b = pairs(2000), pairs(2000)
+    found = getattr(ziv, name)(a, b)
+    for z, x, y in zip(exact(found), exact(a), exact(b), strict=True):
+        assert abs(z / operation(x, y) - 1) < Fraction(1, 1 << bits)
+    assert (found[0] == found[0] + found[1]).all()
+
+
+def test_operations_with_one_float(pairs, numbers):
+    a, b = pairs(2000), numbers(2000)
+    single = [Fraction(y) for y in b.tolist()]
+    for z, x, y in zip(exact(ziv.multiply_float(a, b)), exact(a), single, strict=True):
+        assert abs(z / (x * y) - 1) < Fraction(1, 1 << 103)
+    for z, x, y in zip(exact(ziv.add_float(a, b)), exact(a), single, strict=True):
+        assert abs(z - (x + y)) <= max(abs(x), abs(x + y)) / (1 << 105)
+
+
+def test_constants():
+    third = Fraction(1, 3)
+    high, low = ziv.nearest_pair(third)
+    assert high == 1 / 3
+    assert abs(Fraction(high) + Fraction(low) - third) < third / (1 << 106)
+    assert ziv.leading_bits(Fraction(0b110111), 3) == 0b110000
+    assert ziv.leading_bits(third, 10) in (Fraction(341, 1024), Fraction(682, 2048))
+    assert ziv.power_of_two(np.array([-1022, 0, 1023])).tolist() == [2.0**-1022, 1.0, 2.0**1023]

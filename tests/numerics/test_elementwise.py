@@ -1,4 +1,4 @@
-"""Elementwise operators of `arithmetic` against exact rational arithmetic."""
+"""Elementwise operators against exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ import pytest
 
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.errors import DivisionByZero, DTypeMismatch, ShapeMismatch
+from tessera_reference.numerics.errors import DivisionByZero
 from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 OPERATORS = ["add", "subtract", "multiply", "divide"]
+
+
 COMPARISONS = ["equal", "not_equal", "less", "greater", "less_equal", "greater_equal"]
+
+
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+
+
 INTS = ["int8", "int16", "int32", "int64"]
 
 
@@ -52,7 +58,6 @@ def test_random_pairs_from_the_whole_range(name, operator, oracle, rng):
 @pytest.mark.parametrize("name", ["fp16", "bf16"])
 @pytest.mark.parametrize("operator", ["multiply", "divide"])
 def test_narrow_results_among_the_subnormals_round_once(name, operator, oracle, rng):
-    """Where the type has few bits left, and the float64 in between all of its own."""
     form = oracle.formats[name]
     significands = rng.integers(1 << (form.precision - 1), 1 << form.precision, (2, 3000)).astype(np.float64)
     a = np.ldexp(significands[0], form.min_exponent + rng.integers(-4, 2, 3000) - form.precision)
@@ -68,25 +73,6 @@ def test_narrow_results_among_the_subnormals_round_once(name, operator, oracle, 
     exact = getattr(oracle, operator)
     oracle.same(found.tolist(), [exact(x, y, name) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
     assert (np.abs(found) < dtype(name).min_normal).mean() > 0.5
-
-
-@pytest.mark.parametrize("name", FLOATS)
-def test_zero_divided_and_division_by_zero(name, oracle):
-    beyond = oracle.formats[name].beyond
-    found = arithmetic.divide(array(name, [1, -1, 1, 0.0, -0.0]), array(name, [0.0, 0.0, -0.0, 0.0, 2]))
-    oracle.same(found.values.tolist(), [beyond, -beyond, -beyond, math.nan, -0.0])
-
-
-def test_tf32_operators_are_fp32_and_not_rounded_to_ten_bits():
-    one, tiny = array("tf32", [1.0]), array("tf32", [2.0**-23])
-    assert arithmetic.add(one, tiny).values[0] == np.float32(1 + 2.0**-23)
-    assert arithmetic.add(one, tiny).dtype.name == "tf32"
-
-
-def test_a_sum_and_a_product_of_bf16_round_twice():
-    """(1 + 2**-7)**2 rounds to 1 + 2**-6, dropping 2**-14, before 1 is added."""
-    a, one = array("bf16", [1 + 2.0**-7]), array("bf16", [2.0**-8])
-    assert arithmetic.add(arithmetic.multiply(a, a), one).values[0] == 1 + 2.0**-6  # a tie; with 2**-14 it is none
 
 
 def wrap(value: int, name: str) -> int:
@@ -114,10 +100,6 @@ def test_integers_wrap_and_division_truncates(name, operator, rng):
     assert arithmetic.negate(array(name, values)).values.tolist() == [wrap(-v, name) for v in values]
 
 
-def test_scalar_integers_wrap_too():
-    assert arithmetic.add(array("int8", 127), array("int8", 1)).values[()] == -128
-
-
 def test_integer_division_by_zero_says_where():
     with pytest.raises(DivisionByZero, match=r"element \[1, 2\]") as caught:
         arithmetic.divide(array("int32", [[1], [2]]), array("int32", [[1, 1, 1], [1, 1, 0]]))
@@ -126,14 +108,6 @@ def test_integer_division_by_zero_says_where():
         arithmetic.divide(array("int8", 3), array("int8", 0))
     assert caught.value.index == ()
     assert arithmetic.divide(array("int8", []), array("int8", 0)).shape == (0,)
-
-
-@pytest.mark.parametrize("name", FLOATS)
-def test_negation_flips_every_sign(name, oracle):
-    values = [0.0, -0.0, 1.5, -2.0, math.nan, *([math.inf] if dtype(name).has_infinity else [])]
-    found = arithmetic.negate(array(name, values)).values
-    oracle.same(found.tolist(), [-v for v in values])
-    assert np.signbit(found[4])
 
 
 @pytest.mark.parametrize("operator", COMPARISONS)
@@ -153,10 +127,6 @@ def test_comparisons_are_those_of_ieee(name, operator):
     assert found.values.tolist() == [[getattr(a, f"__{python[operator]}__")(b) for b in values] for a in values]
 
 
-def test_large_integers_are_compared_exactly():
-    assert arithmetic.less(array("int64", [2**53]), array("int64", [2**53 + 1])).values.tolist() == [True]
-
-
 def test_bool_and_complex_know_equality_only():
     assert arithmetic.equal(array("bool", [True, False]), array("bool", [True, True])).values.tolist() == [True, False]
     assert arithmetic.not_equal(array("complex64", [1j]), array("complex64", [1j, 1])).values.tolist() == [False, True]
@@ -169,23 +139,6 @@ def test_bool_and_complex_know_equality_only():
             getattr(arithmetic, operator)(array("bool", [1]), array("bool", [1]))
     with pytest.raises(UnsupportedDType):
         arithmetic.negate(array("bool", [1]))
-
-
-@pytest.mark.parametrize("name", [*FLOATS, *INTS])
-def test_maximum_and_minimum_order_zeros(name, oracle):
-    values = [-2.0, -0.0, 0.0, 1.0] if name in FLOATS else [-2, 0, 1, 5]
-    index = range(len(values))
-    a, b = array(name, [[v] for v in values]), array(name, values)
-    larger, smaller = arithmetic.maximum(a, b).values, arithmetic.minimum(a, b).values
-    oracle.same(larger.ravel().tolist(), [values[max(i, j)] for i in index for j in index])
-    oracle.same(smaller.ravel().tolist(), [values[min(i, j)] for i in index for j in index])
-
-
-@pytest.mark.parametrize("operator", ["maximum", "minimum"])
-def test_maximum_and_minimum_propagate_nan_from_either_side(operator):
-    nan, number = array("fp32", [math.nan] * 2), array("fp32", [1.0, -math.inf])
-    assert np.isnan(getattr(arithmetic, operator)(nan, number).values).all()
-    assert np.isnan(getattr(arithmetic, operator)(number, nan).values).all()
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
@@ -206,36 +159,3 @@ def test_complex_numbers_round_every_step(name, oracle, rng):
     oracle.same(product.imag.tolist(), [combine(oracle.add, *t) for t in zip(a, d, b, c, strict=True)])
     oracle.same(total.real.tolist(), [oracle.subtract(p, q, part) for p, q in zip(a, c, strict=True)])
     oracle.same(total.imag.tolist(), [oracle.subtract(p, q, part) for p, q in zip(b, d, strict=True)])
-
-
-def test_complex_negation_and_products_keep_signs_of_zero(oracle):
-    found = arithmetic.negate(array("complex64", [complex(0.0, -0.0)])).values
-    oracle.same([found.real[0], found.imag[0]], [-0.0, 0.0])
-    product = arithmetic.multiply(array("complex64", [complex(-0.0, 0.0)]), array("complex64", [complex(1, 0)])).values
-    oracle.same([product.real[0], product.imag[0]], [-0.0 - 0.0, 0.0])
-
-
-def test_shapes_broadcast_as_in_numpy():
-    found = arithmetic.add(array("int32", [[1], [2]]), array("int32", [10, 20, 30]))
-    assert found.values.tolist() == [[11, 21, 31], [12, 22, 32]]
-    assert arithmetic.multiply(array("bf16", 2), array("bf16", [1, 3])).values.tolist() == [2, 6]
-    assert arithmetic.add(array("fp32", 1), array("fp32", 1)).shape == ()
-    assert arithmetic.add(array("fp32", np.zeros((0, 3))), array("fp32", [1, 2, 3])).shape == (0, 3)
-    with pytest.raises(ShapeMismatch, match=r"\[2\] and \[3\] do not broadcast"):
-        arithmetic.add(array("int32", [1, 2]), array("int32", [1, 2, 3]))
-
-
-@pytest.mark.parametrize("operator", [*OPERATORS, *COMPARISONS, "maximum", "minimum"])
-def test_operands_of_two_dtypes_are_refused(operator):
-    with pytest.raises(DTypeMismatch, match="operands are bf16 and fp16"):
-        getattr(arithmetic, operator)(array("bf16", [1]), array("fp16", [1]))
-
-
-def test_transpose_takes_a_permutation():
-    x = array("int8", np.arange(6).reshape(1, 2, 3))
-    found = arithmetic.transpose(x, [1, 0, 2])
-    assert (found.shape, found.to_bits()) == ((2, 1, 3), bytes(range(6)))
-    assert arithmetic.transpose(x, [0, 2, 1]).to_bits() == bytes([0, 3, 1, 4, 2, 5])
-    for perm in ([0, 1], [0, 0, 1], [0, 1, 3], [-1, 0, 1]):
-        with pytest.raises(ShapeMismatch, match="no permutation"):
-            arithmetic.transpose(x, perm)

@@ -1,14 +1,25 @@
-"""Shortcuts in numpy against the definitions beside which they stand: equal bits."""
+"""Shortcuts and compiled loops against the plain definitions beside them; the guard of the environment."""
 
 from __future__ import annotations
+
+import ctypes
+import importlib.util
+import platform
+import sys
 
 import numpy as np
 import pytest
 
+from tessera_reference.numerics import matmul_kernel
 from tessera_reference.numerics.arithmetic import larger, largest
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import exp
 from tessera_reference.numerics.elementary.exponential import _EXP, exp_single
-from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.environment import check_environment
+from tessera_reference.numerics.errors import UnsuitableEnvironment
+from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.matmul_kernel import left_fold_product
 from tessera_reference.numerics.trees import fold, pairwise
 from tessera_reference.numerics.ziv import correctly_rounded
 
@@ -84,3 +95,257 @@ def test_the_largest_is_what_any_tree_of_larger_gives(carrier, axis, rng):
     for values in (any_code, edges, zeros, -np.abs(any_code), edges[:1, :1, :1], any_code.T, any_code[::2, ::-1]):
         for tree in (fold, pairwise):
             same_bits(largest(values, axis), tree(values, axis, larger))
+
+
+CARRIERS = ("float32", "float64", "int32", "int64")
+
+
+SHAPES = [(1, 1, 1), (3, 0, 2), (0, 4, 3), (3, 4, 0), (1, 70, 1), (17, 33, 65), (5, 3, 129), (64, 64, 64), (1, 5, 1000)]
+
+
+BATCHES = [(), (1,), (3,), (2, 3), (0,)]
+
+
+@pytest.fixture(autouse=True)
+def not_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TESSERA_PLAIN_NUMERICS", raising=False)
+
+
+@pytest.fixture
+def at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products take the accelerated path too."""
+    if importlib.util.find_spec("numba") is None:
+        pytest.skip("numba is not installed: pip install 'tessera-conformance[kernels]'")
+    monkeypatch.setattr(matmul_kernel, "_WORTHWHILE", 0)
+
+
+accelerated = pytest.mark.usefixtures("at_every_size")
+
+
+def plain(a: np.ndarray, b: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The definition, one rounded operation of numpy at a time."""
+    total = start.copy()
+    with np.errstate(all="ignore"):
+        for k in range(a.shape[-1]):
+            total = total + a[..., :, k, None] * b[..., k, None, :]
+    return total
+
+
+def equal_bits(found: np.ndarray | None, expected: np.ndarray) -> None:
+    """Every bit, but for NaN, whose sign and payload no IEEE operation defines."""
+    assert found is not None
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    code = f"u{expected.dtype.itemsize}"
+    differ = (found.view(code) != expected.view(code)) & ~((found != found) & (expected != expected))
+    assert not differ.any(), [(found[differ][:3], expected[differ][:3])]
+
+
+def check(a: np.ndarray, b: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    if start is None:
+        start = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
+    before = start.copy()
+    expected = plain(a, b, start)
+    equal_bits(left_fold_product(a, b, start), expected)
+    equal_bits(start, before)
+    return expected
+
+
+def codes(carrier: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Random codes: all exponents, subnormals, infinities and NaN; for integers, all values."""
+    code = f"u{np.dtype(carrier).itemsize}"
+    return rng.integers(0, np.iinfo(code).max, shape, code, endpoint=True).view(carrier)
+
+
+def near_one(carrier: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return (rng.standard_normal(shape) * 100).astype(carrier)
+
+
+@accelerated
+@pytest.mark.parametrize("make", [codes, near_one])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_random_matrices(carrier, shape, make, rng):
+    m, k, n = shape
+    check(make(carrier, (m, k), rng), make(carrier, (k, n), rng))
+    check(make(carrier, (m, k), rng), make(carrier, (k, n), rng), make(carrier, (m, n), rng))
+
+
+@accelerated
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_batches(carrier, batch, rng):
+    check(near_one(carrier, (*batch, 3, 5), rng), near_one(carrier, (*batch, 5, 4), rng))
+
+
+@accelerated
+@pytest.mark.parametrize("carrier", ["float32", "float64"])
+def test_wide_exponents_cancel_and_underflow(carrier, rng):
+    limit = np.finfo(carrier).maxexp
+    for span in (10, limit // 4, limit // 2 + 12):
+
+        def make(*shape: int, span: int = span) -> np.ndarray:
+            return np.ldexp(rng.standard_normal(shape), rng.integers(-span, span, shape)).astype(carrier)
+
+        a, b = make(9, 40), make(40, 33)
+        check(np.concatenate([a, -a], axis=1), np.concatenate([b, b + np.roll(b, 1, 0)]))
+        check(np.ldexp(a, -limit // 2).astype(carrier), np.ldexp(b, -limit // 2).astype(carrier))
+
+
+EDGES = "0 -0 inf -inf nan 1 -1 smallest -smallest normal -normal subnormal largest -largest half".split()
+
+
+def edge_values(carrier: str) -> np.ndarray:
+    kind = np.finfo(carrier)
+    named = {
+        "smallest": kind.smallest_subnormal,
+        "normal": kind.smallest_normal,
+        "subnormal": kind.smallest_normal - kind.smallest_subnormal,
+        "largest": kind.max,
+        "half": 0.5,
+    }
+    signed = [(-1 if name[0] == "-" else 1, name.lstrip("-")) for name in EDGES]
+    return np.array([sign * named[name] if name in named else sign * float(name) for sign, name in signed], carrier)
+
+
+@accelerated
+@pytest.mark.parametrize("carrier", ["float32", "float64"])
+def test_edge_values_in_every_pair_and_as_start(carrier):
+    edges = edge_values(carrier)
+    size = len(edges)
+    products = check(edges[:, None], edges[None, :])
+    assert np.isnan(products).any() and np.isinf(products).any()
+    a = np.repeat(edges, size)[None, :].repeat(size, 0)
+    b = np.tile(edges, size)[:, None].repeat(size, 1)
+    start = np.broadcast_to(edges, (size, size))
+    for k in (1, 2, 3):
+        for offset in range(0, size * size - k, 7):
+            check(a[:, offset : offset + k], b[offset : offset + k], start)
+
+
+@accelerated
+@pytest.mark.parametrize("carrier", ["float32", "float64"])
+def test_signs_of_zero(carrier):
+    minus = np.full((2, 3), -0.0, carrier)
+    ones = np.ones((3, 2), carrier)
+    assert not np.signbit(check(minus, ones)).any()
+    assert np.signbit(check(minus, ones, np.full((2, 2), -0.0, carrier))).all()
+    assert np.signbit(check(minus[:, :0], ones[:0], np.full((2, 2), -0.0, carrier))).all()
+
+
+@accelerated
+@pytest.mark.parametrize(("carrier", "bits"), [("float32", 24), ("float64", 53)])
+@pytest.mark.parametrize("columns", [1, 7, 64])
+def test_products_are_rounded_on_their_own(carrier, bits, columns):
+    e = 2.0 ** -((bits + 1) // 2)
+    square = np.full((1, columns), 1 + e, carrier)
+    assert not check(square[:, :1], square, np.full((1, columns), -(1 + 2 * e), carrier)).any()
+
+
+@accelerated
+def test_integers_wrap(rng):
+    big = np.array([[2**31 - 1, 2**31 - 1]], np.int32)
+    assert check(big, big.T).tolist() == [[2]]
+
+
+@accelerated
+def test_operands_in_any_memory_order(rng):
+    a, b = near_one("float32", (40, 12), rng), near_one("float32", (31, 40), rng)
+    check(a.T, b.T)
+    check(np.asfortranarray(a.T), b.T[:, ::2])
+    check(a.T[::-1], b.T[:, ::-1], np.asfortranarray(near_one("float32", (12, 31), rng)))
+
+
+def test_it_stands_aside_for_small_products_and_complex_ones():
+    for carrier, size in (("float32", 8), ("complex64", 200)):
+        square = np.ones((size, size), carrier)
+        assert left_fold_product(square, square, square) is None
+
+
+def test_the_environment_can_forbid_it(monkeypatch):
+    monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
+    square = np.ones((200, 200), np.float32)
+    assert left_fold_product(square, square, square) is None
+
+
+def test_it_stands_aside_without_numba(monkeypatch):
+    monkeypatch.setattr(matmul_kernel, "_compiled", lambda: None)
+    square = np.ones((200, 200), np.float32)
+    assert left_fold_product(square, square, square) is None
+
+
+def test_a_fused_multiply_add_would_be_noticed():
+    def fused(left: np.ndarray, right: np.ndarray, total: np.ndarray) -> None:
+        total[...] = (left.astype(np.longdouble) * right + total).astype(total.dtype)
+
+    assert matmul_kernel._rounds_products(matmul_kernel._fold)
+    assert not matmul_kernel._rounds_products(fused)
+
+
+@accelerated
+@pytest.mark.parametrize("name", ["fp8_e4m3", "bf16", "tf32", "fp32", "fp64", "int8", "int64"])
+def test_matmul_uses_it_and_does_not_change(name, monkeypatch, rng):
+    dtype = DTYPES[name]
+    a, b = (Array(dtype, rng.integers(-8, 8, (20, 20)).astype(dtype.carrier)) for _ in range(2))
+    used: list[bool] = []
+
+    def spy(*operands: np.ndarray) -> np.ndarray | None:
+        product = left_fold_product(*operands)
+        used.append(product is not None)
+        return product
+
+    monkeypatch.setattr("tessera_reference.numerics.matmul.left_fold_product", spy)
+    found = matmul(a, b).to_bits()
+    monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
+    assert matmul(a, b).to_bits() == found
+    assert used == [True, False]
+
+
+ON_X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
+
+
+FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = 1 << 15, 1 << 6
+
+
+UPWARD, DOWNWARD, TOWARD_ZERO = 2 << 13, 1 << 13, 3 << 13
+
+
+def findings_under(control_bits: int) -> tuple[str, ...]:
+    """Run the guard with bits of the SSE control register set: the last word of glibc's fenv_t on x86-64."""
+    libm = ctypes.CDLL("libm.so.6")
+    saved, changed = (ctypes.c_uint32 * 8)(), (ctypes.c_uint32 * 8)()
+    assert libm.fegetenv(saved) == 0
+    assert libm.fegetenv(changed) == 0
+    changed[7] |= control_bits
+    libm.fesetenv(changed)
+    try:
+        check_environment()
+    except UnsuitableEnvironment as caught:
+        return caught.findings
+    finally:
+        libm.fesetenv(saved)
+    return ()
+
+
+def test_this_process_is_suitable():
+    check_environment()
+
+
+@pytest.mark.skipif(not ON_X86_LINUX, reason="needs glibc's fenv_t on x86-64")
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        (FLUSH_TO_ZERO, "subnormal results are flushed"),
+        (DENORMALS_ARE_ZERO, "subnormal operands are read as zero"),
+        (UPWARD, "does not round to nearest"),
+        (DOWNWARD, "does not round to nearest"),
+        (TOWARD_ZERO, "does not round to nearest"),
+        (UPWARD, "casts from fp64 to fp32"),
+    ],
+)
+def test_a_fault_of_the_processor_state_is_named(fault, named):
+    assert any(named in finding for finding in findings_under(fault))
+    check_environment()
+
+
+def test_the_message_names_every_finding():
+    assert str(UnsuitableEnvironment(("one", "two"))).endswith(": one; two")

@@ -1,8 +1,14 @@
+"""The formats of numbers: their table, their bytes in storage, and the classes of codes."""
+
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
+from tessera_reference.numerics.array import Array, Category, classify, decode, encode
+from tessera_reference.numerics.errors import MalformedStorage, NotRepresentable, WrongCarrier
 from tessera_reference.numerics.formats import (
     DTYPES,
     UnknownDType,
@@ -29,6 +35,8 @@ complex64   12   8      complex64   complex64
 complex128  13   16     complex128  complex128
 tf32        None 4      float32     fp32
 """
+
+
 ROWS = [row.split() for row in TABLE.strip().splitlines()[1:]]
 
 
@@ -102,3 +110,175 @@ def test_other_ids_are_refused(identifier):
 def test_tf32_goes_under_the_id_of_its_storage():
     assert dtype("tf32").abi_id is None
     assert dtype_of_abi_id(dtype("tf32").storage.abi_id) is dtype("fp32")
+
+
+NARROW = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def all_codes(name: str) -> np.ndarray:
+    bits = dtype(name).bits
+    return np.arange(1 << bits, dtype=f"<u{bits // 8}")
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_every_code_survives_the_round_trip_and_nans_become_one(name):
+    codes = all_codes(name)
+    again = encode(decode(codes, dtype(name)), dtype(name))
+    numbers = ~np.isnan(decode(codes, dtype(name)))
+    assert np.array_equal(again[numbers], codes[numbers])
+    quiet = {"fp8_e4m3": 0x7F, "fp8_e5m2": 0x7E, "fp16": 0x7E00, "bf16": 0x7FC0}[name]
+    assert set(again[~numbers].tolist()) == {quiet}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "stored"),
+    [
+        ("fp8_e4m3", [448.0, -0.0, 2.0**-9], "7e 80 01"),
+        ("fp8_e5m2", [np.inf, 57344.0, -(2.0**-16)], "7c 7b 81"),
+        ("fp16", [1.0, -np.inf, 2.0**-24], "003c 00fc 0100"),
+        ("bf16", [1.0, -2.0, 2.0**-133], "803f 00c0 0100"),
+        ("fp32", [1.0, -0.0, np.nan, 2.0**-149], "0000803f 00000080 0000c07f 01000000"),
+        ("tf32", [1.0 + 2.0**-23], "0100803f"),
+        ("fp64", [1.0, np.nan], "000000000000f03f 000000000000f87f"),
+        ("int8", [-1, 127], "ff 7f"),
+        ("int16", [-2], "feff"),
+        ("int32", [1], "01000000"),
+        ("int64", [-(2**63)], "0000000000000080"),
+        ("bool", [True, False], "01 00"),
+        ("complex64", [1 - 2j], "0000803f 000000c0"),
+        ("complex128", [complex(np.nan, -0.0)], "000000000000f87f 0000000000000080"),
+    ],
+)
+def test_stored_bytes_are_little_endian_codes(name, values, stored):
+    array = Array.checked(dtype(name), values)
+    assert array.to_bits() == bytes.fromhex(stored)
+    again = Array.from_bits(dtype(name), (len(values),), bytes.fromhex(stored))
+    assert again.to_bits() == bytes.fromhex(stored)
+
+
+def test_a_negative_nan_is_stored_as_the_positive_one():
+    negative = np.copysign(np.array([np.nan], np.float32), np.float32(-1))
+    assert Array(dtype("fp32"), negative).to_bits() == bytes.fromhex("0000c07f")
+    assert Array(dtype("bf16"), negative).to_bits() == bytes.fromhex("c07f")
+
+
+def test_any_nonzero_byte_reads_as_true():
+    assert Array.from_bits(dtype("bool"), (4,), b"\x00\x01\x02\xff").to_bits() == b"\x00\x01\x01\x01"
+
+
+def test_storage_is_row_major_whatever_the_memory_order():
+    fortran = np.asfortranarray(np.arange(6, dtype=np.int8).reshape(2, 3))
+    assert Array(dtype("int8"), fortran).to_bits() == bytes(range(6))
+    assert Array.from_bits(dtype("int8"), (2, 3), bytes(range(6))).values[1, 0] == 3
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
+def test_scalars_and_empty_shapes_round_trip(name, shape):
+    array = Array(dtype(name), np.ones(shape, dtype(name).carrier))
+    again = Array.from_bits(dtype(name), shape, array.to_bits())
+    assert (again.shape, again.rank, again.to_bits()) == (shape, len(shape), array.to_bits())
+    assert len(array.to_bits()) == array.values.size * dtype(name).storage_bytes
+
+
+def test_bytes_that_do_not_fill_the_shape_are_refused():
+    with pytest.raises(MalformedStorage, match="expected 12 bytes, found 11"):
+        Array.from_bits(dtype("fp32"), (3,), bytes(11))
+
+
+def test_a_foreign_carrier_is_refused():
+    with pytest.raises(WrongCarrier, match="bf16 is held in float32, not in float64"):
+        Array(dtype("bf16"), np.zeros(2))
+
+
+def test_values_cannot_be_changed_through_an_array_and_the_maker_keeps_the_right_to():
+    mine = np.zeros(2, np.float32)
+    array = Array(dtype("fp32"), mine)
+    with pytest.raises(ValueError, match="read-only"):
+        array.values[0] = 1
+    mine[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fp8_e4m3", 449.0), ("fp8_e4m3", np.inf), ("fp8_e4m3", 1e30), ("fp8_e5m2", 2.0**-17), ("fp16", 65505.0),
+        ("bf16", 1 + 2.0**-8), ("fp32", 2**24 + 1), ("fp64", 2**53 + 1), ("int8", 128), ("int8", 0.5), ("bool", 2),
+        ("complex64", 0.1j), ("int32", np.nan),
+    ],
+)  # fmt: skip
+def test_checked_refuses_what_the_dtype_cannot_hold(name, value):
+    with pytest.raises(NotRepresentable) as caught:
+        Array.checked(dtype(name), [0, value])
+    assert caught.value.index == (1,)
+
+
+FIELDS = {"fp8_e4m3": (4, 3), "fp8_e5m2": (5, 2), "fp16": (5, 10), "bf16": (8, 7), "tf32": (8, 23)} | {
+    "fp32": (8, 23),
+    "fp64": (11, 52),
+}
+
+
+def by_fields(code: int, name: str) -> tuple[Category, bool]:
+    """Classify a code by its exponent and fraction fields, as the formats are defined."""
+    exponent_bits, fraction_bits = FIELDS[name]
+    exponent = (code >> fraction_bits) & (2**exponent_bits - 1)
+    fraction = code & (2**fraction_bits - 1)
+    negative = bool(code >> (exponent_bits + fraction_bits))
+    if name == "fp8_e4m3":
+        special = Category.NAN if (exponent, fraction) == (15, 7) else None
+    else:
+        special = (Category.NAN if fraction else Category.INFINITE) if exponent == 2**exponent_bits - 1 else None
+    if special is None and exponent == 0:
+        special = Category.SUBNORMAL if fraction else Category.ZERO
+    return Category.NORMAL if special is None else special, negative
+
+
+def codes_of(name: str, rng: np.random.Generator) -> list[int]:
+    """Every code of 16 bits or fewer; else those at the borders of the classes, and random ones."""
+    exponent_bits, fraction_bits = FIELDS[name]
+    bits = 1 + exponent_bits + fraction_bits
+    if bits <= 16:
+        return list(range(1 << bits))
+    top = (1 << exponent_bits) - 1
+    borders = [e << fraction_bits for e in (0, 1, 2, top)]
+    borders += [(e << fraction_bits) + (1 << fraction_bits) - 1 for e in (0, 1, top - 1, top)]
+    borders += [1, (top << fraction_bits) + 1]
+    codes = borders + rng.integers(0, 1 << (bits - 1), 300).tolist()
+    return codes + [code + (1 << (bits - 1)) for code in codes]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_codes_are_classified_as_their_fields_say(name, rng):
+    codes = codes_of(name, rng)
+    stored = np.array(codes, f"<u{dtype(name).storage_bytes}").tobytes()
+    found = classify(Array.from_bits(dtype(name), (len(codes),), stored))
+    expected = [by_fields(code, name) for code in codes]
+    assert (found.categories.dtype, found.negative.dtype) == (np.uint8, np.bool_)
+    assert found.categories.tolist() == [category for category, _ in expected]
+    assert found.negative.tolist() == [negative for _, negative in expected]
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_numbers_are_classified_by_part(name):
+    smallest = 2.0 ** (-149 if name == "complex64" else -1074)
+    numbers = [[complex(-0.0, 1.5)], [complex(smallest, -math.inf)], [complex(math.nan, -smallest)]]
+    found = classify(Array(dtype(name), np.array(numbers, name)))
+    assert found.categories.tolist() == [
+        [[Category.ZERO, Category.NORMAL]],
+        [[Category.SUBNORMAL, Category.INFINITE]],
+        [[Category.NAN, Category.SUBNORMAL]],
+    ]
+    assert found.negative.tolist() == [[[True, False]], [[False, True]], [[False, True]]]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_the_shape_is_kept(shape):
+    found = classify(Array(dtype("fp16"), np.ones(shape, np.float32)))
+    assert found.categories.shape == found.negative.shape == shape
+
+
+@pytest.mark.parametrize("name", ["int8", "int64", "bool"])
+def test_integers_and_bool_have_no_classes(name):
+    with pytest.raises(UnsupportedDType, match=f"classify is not defined on {name}"):
+        classify(Array(dtype(name), np.zeros(1, dtype(name).carrier)))

@@ -1,4 +1,4 @@
-"""Matrix products against the definition, a left fold of rounded products, in exact arithmetic."""
+"""Matrix products in exact arithmetic: the left fold, other trees, a start value, other accumulators."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.errors import DTypeMismatch, ShapeMismatch
-from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
+from tessera_reference.numerics.array import Array, code_dtype, decode
+from tessera_reference.numerics.errors import LeafCount
+from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.matmul import matmul
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32
+
+
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+
+
 INTS = {"int8": 32, "int16": 32, "int32": 32, "int64": 64}
+
+
 SHAPES = [(3, 5, 2), (1, 1, 1), (4, 17, 3), (2, 0, 3), (0, 2, 2), (2, 3, 0)]
 
 
@@ -77,53 +85,6 @@ def test_integers_wrap_in_the_accumulator_and_into_the_result(name, shape, rng):
     assert wide.values.tolist() == [[wrap(x, INTS[name]) for x in row] for row in sums]
 
 
-def test_int8_products_leave_int8_only_at_the_end():
-    a, b = array("int8", [[100, 100]]), array("int8", [[100], [-99]])
-    assert matmul(a, b).values.tolist() == [[100]]
-    assert matmul(array("int8", [[127, 127]]), array("int8", [[127], [127]]), dtype("int32")).values.tolist() == [
-        [32258]
-    ]
-
-
-def test_the_accumulator_starts_from_plus_zero():
-    """+0 + -0 is +0: a product of minus zeros never shows."""
-    found = matmul(array("fp32", [[-0.0, 1.0]]), array("fp32", [[1.0], [-0.0]]))
-    assert not np.signbit(found.values).any()
-
-
-def test_bf16_accumulates_in_fp32_and_rounds_once():
-    """256 + 1 + 1 is 258 in fp32, the next bf16 after 256; accumulated in bf16, each one would be lost."""
-    a, ones = array("bf16", [[256, 1, 1]]), array("bf16", [[1], [1], [1]])
-    assert matmul(a, ones).values.tolist() == [[258]]
-    assert matmul(array("bf16", [[256, 1]]), array("bf16", [[1], [1]]), dtype("fp32")).values.tolist() == [[257]]
-
-
-def test_fp32_products_are_rounded_before_they_are_added():
-    """(1 + 2**-12)**2 - (1 + 2**-11) is 2**-24 exactly; a fused multiply-add would show it."""
-    x = 1 + 2.0**-12
-    assert matmul(array("fp32", [[-(1 + 2.0**-11), x]]), array("fp32", [[1], [x]])).values.tolist() == [[0.0]]
-
-
-def test_k_ascends():
-    big = 2.0**24
-    assert matmul(array("fp32", [[big, 1, 1]]), array("fp32", [[1], [1], [1]])).values.tolist() == [[big]]
-    assert matmul(array("fp32", [[1, 1, big]]), array("fp32", [[1], [1], [1]])).values.tolist() == [[big + 2]]
-
-
-def test_tf32_operands_are_rounded_and_its_result_is_not():
-    a = array("tf32", [[1 + 2.0**-11, 2.0**-20]])
-    found = matmul(a, array("tf32", [[1.0], [1.0]]))
-    assert found.values.tolist() == [[1 + 2.0**-20]]
-    assert found.dtype.name == "tf32"
-
-
-def test_fp8_saturates_at_the_end_only():
-    a = array("fp8_e4m3", [[448, 448, -448]])
-    assert matmul(a, array("fp8_e4m3", [[1], [1], [1]])).values.tolist() == [[448]]
-    assert matmul(a, array("fp8_e4m3", [[1], [1], [0]])).values.tolist() == [[448]]
-    assert matmul(a, array("fp8_e4m3", [[1], [1], [0]]), dtype("fp32")).values.tolist() == [[896]]
-
-
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 def test_complex_products_fold_by_component(name, oracle, rng):
     part = dtype(name).component.name
@@ -171,23 +132,135 @@ def test_operands_in_any_memory_order():
     assert found.values.tolist() == [[20, 26], [26, 35]]
 
 
+NUMBERS = [name for name, each in DTYPES.items() if each.kind != "bool"]
+
+
+def wild(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Random codes of every magnitude and kind."""
+    form = dtype(name)
+    part = form.component if form.kind == "complex" else form
+    code = code_dtype(part)
+    count = math.prod(shape) * (2 if form.kind == "complex" else 1)
+    values = decode(rng.integers(0, np.iinfo(code).max, count, code, endpoint=True), part)
+    return Array(form, values.view(form.carrier).reshape(shape))
+
+
+def tame(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Values within a few binades, so that nearly every sum is inexact."""
+    form = dtype(name)
+    if form.kind == "int":
+        return Array(form, rng.integers(form.int_min, form.int_max, shape, form.carrier, endpoint=True))
+    codes = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if form.kind == "complex" else 0)
+    if form.is_narrow:
+        codes = np.rint(codes * 2 ** (form.fraction_bits - 1)) / 2 ** (form.fraction_bits - 1)
+        codes = np.clip(codes, -1.75, 1.75)
+    return Array(form, codes.astype(form.carrier))
+
+
+def inner(name: str) -> str:
+    return "fp64" if name == "fp64" else "fp32"
+
+
+def products(a: Array, b: Array, i: int, j: int, name: str, oracle) -> list[float]:
+    rows, columns = a.values.tolist(), b.values.T.tolist()
+    operands = zip(rows[i], columns[j], strict=True)
+    if name == "tf32":
+        operands = ((oracle.nearest_or_special(x, "tf32 operand") for x in pair) for pair in operands)
+    return [oracle.multiply(x, y, inner(name)) for x, y in operands]
+
+
+ORDERS = {
+    "fold": lambda c, p, add: add(add(add(add(add(c, p[0]), p[1]), p[2]), p[3]), p[4]),
+    "pairwise": lambda c, p, add: add(add(add(add(p[0], p[1]), add(p[2], p[3])), p[4]), c),
+    "ring(3)": lambda c, p, add: add(add(add(add(add(p[3], p[4]), p[0]), p[1]), p[2]), c),
+    "((0 (c 4)) (2 (1 3)))": lambda c, p, add: add(add(p[0], add(c, p[4])), add(p[2], add(p[1], p[3]))),
+    "((0 4) (2 (1 3)))": lambda c, p, add: add(add(add(p[0], p[4]), add(p[2], add(p[1], p[3]))), c),
+}
+
+
+@pytest.mark.parametrize("values", [wild, tame])
+@pytest.mark.parametrize("with_addend", [False, True])
+@pytest.mark.parametrize("tree", ORDERS)
+@pytest.mark.parametrize("name", FLOATS)
+def test_products_and_the_start_value_are_added_in_the_order_of_the_tree(name, tree, with_addend, values, oracle, rng):
+    a, b = values(name, (3, 5), rng), values(name, (5, 4), rng)
+    c = values(name, (3, 4), rng) if with_addend else None
+    found = matmul(a, b, addend=c, tree=Tree.parse(tree))
+    assert (found.dtype, found.shape) == (dtype(name), (3, 4))
+    expected = []
+    for i in range(3):
+        for j in range(4):
+            start = 0.0 if c is None else float(c.values[i, j])
+            total = ORDERS[tree](start, products(a, b, i, j, name, oracle), lambda x, y: oracle.add(x, y, inner(name)))
+            expected.append(oracle.nearest_or_special(total, name))
+    oracle.same(found.values.ravel().tolist(), expected)
+
+
+def same_bits(a: Array, b: Array) -> None:
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.to_bits() == b.to_bits()
+
+
+@pytest.mark.parametrize("values", [wild, tame])
+@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize(
-    ("a", "b", "problem"),
-    [
-        ((2, 3), (2, 3), "inner dimensions differ: 3 and 2"),
-        ((3,), (3, 2), "ranks 1 and 2"),
-        ((), (), "ranks 0 and 0"),
-        ((2, 2, 3), (3, 3, 2), r"batch dimensions differ: \[2\] and \[3\]"),
-        ((1, 2, 3), (3, 2), r"batch dimensions differ: \[1\] and \[\]"),
-    ],
+    ("batch", "m", "k", "n"), [((), 5, 33, 7), ((2, 3), 2, 9, 3), ((), 3, 0, 2), ((), 130, 3, 140)]
 )
-def test_shapes_that_do_not_fit_are_refused(a, b, problem):
-    with pytest.raises(ShapeMismatch, match=problem):
-        matmul(array("fp32", np.zeros(a)), array("fp32", np.zeros(b)))
+def test_the_fast_fold_and_the_fold_as_a_tree_give_the_same_bits(name, batch, m, k, n, values, rng):
+    """The first is tiled and takes its own path; the second evaluates ((c 0) 1) ... node by node."""
+    a, b, c = (values(name, (*batch, *shape), rng) for shape in ((m, k), (k, n), (m, n)))
+    for addend in (None, c):
+        same_bits(matmul(a, b, addend=addend), matmul(a, b, addend=addend, tree=FOLD.over(k, start=True)))
 
 
-def test_dtypes_that_do_not_fit_are_refused():
-    with pytest.raises(DTypeMismatch):
-        matmul(array("bf16", [[1]]), array("fp32", [[1]]))
-    with pytest.raises(UnsupportedDType):
-        matmul(array("bool", [[1]]), array("bool", [[1]]))
+def test_an_addend_is_there_before_a_fold_and_after_a_pairwise_sum():
+    """2**24 + 1 + 1 loses both ones; (1 + 1) + 2**24 neither."""
+    a, b, c = array("fp32", [[1, 1]]), array("fp32", [[1], [1]]), array("fp32", [[2.0**24]])
+    assert matmul(a, b, addend=c).values.tolist() == [[2.0**24]]
+    assert matmul(a, b, addend=c, tree=PAIRWISE).values.tolist() == [[2.0**24 + 2]]
+
+
+def test_a_narrower_or_a_wider_accumulator():
+    """2048 + 1 + 1 in fp16 stays 2048; 2**24 + 1 + 1 in fp64 is exact."""
+    a, ones = array("fp16", [[2048, 1, 1]]), array("fp16", [[1], [1], [1]])
+    assert matmul(a, ones).values.tolist() == [[2050]]
+    assert matmul(a, ones, accumulator=dtype("fp16")).values.tolist() == [[2048]]
+    b, ones = array("fp32", [[2.0**24, 1, 1]]), array("fp32", [[1], [1], [1]])
+    assert matmul(b, ones).values.tolist() == [[2.0**24]]
+    assert matmul(b, ones, accumulator=dtype("fp64")).values.tolist() == [[2.0**24 + 2]]
+    one = array("fp64", [[1.0 + 2.0**-30]])
+    assert matmul(one, one, accumulator=dtype("fp32")).values.tolist() == [[1.0]]
+
+
+def test_a_complex_accumulator():
+    big = array("complex64", [[2.0**24, 1, 1j]])
+    ones = array("complex64", [[1], [1], [1]])
+    assert matmul(big, ones).values.tolist() == [[2.0**24 + 1j]]
+    wide = matmul(big, ones, dtype("complex128"), accumulator=dtype("complex128"))
+    assert wide.values.tolist() == [[2.0**24 + 1 + 1j]]
+    assert matmul(big, ones, tree=Tree.parse("(0 1 2)")).values.tolist() == [[2.0**24 + 1j]]
+
+
+def test_a_fused_node_of_many_products_rounds_once():
+    """The sum of the exact products, 2**-24, where every rounded order gives 0."""
+    x = 1 + 2.0**-12
+    a, b = array("fp32", [[x, -1, -(2.0**-11)]]), array("fp32", [[x], [1], [1]])
+    fused = NodeArithmetic(dtype("fp32"), "fused")
+    assert matmul(a, b, tree=Tree.parse("(0 1 2)")).values.tolist() == [[0.0]]
+    assert matmul(a, b, tree=Tree.parse("(c 0 1 2)"), arithmetic=fused).values.tolist() == [[2.0**-24]]
+
+
+def test_batches_of_products_over_trees(rng):
+    a = rng.integers(-5, 6, (2, 3, 4, 6))
+    b = rng.integers(-5, 6, (2, 3, 6, 5))
+    c = rng.integers(-5, 6, (2, 3, 4, 5))
+    for name in ("fp32", "int32", "complex64", "bf16"):
+        for tree in ("pairwise", "(c 0 1 (2 3 4) 5)"):
+            found = matmul(array(name, a), array(name, b), addend=array(name, c), tree=Tree.parse(tree))
+            assert found.values.tolist() == (a @ b + c).tolist()
+
+
+def test_a_tree_over_another_number_of_products_is_refused():
+    a, b = array("fp32", np.zeros((2, 3))), array("fp32", np.zeros((3, 2)))
+    with pytest.raises(LeafCount, match="3 elements are reduced, the tree has 4 leaves"):
+        matmul(a, b, tree=Tree.parse("(c (0 1) (2 3))"))

@@ -1,4 +1,4 @@
-"""Reduction trees as values: their two written forms, what they cover, and evaluation by any combination."""
+"""Reduction trees as values: their two written forms, the leaves that they cover, and their evaluation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.numerics.errors import InvalidArgument, LeafCount, MalformedTree
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, fold, pairwise
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, pairwise
 
 EXPLICIT = {
     "0": 0,
@@ -60,34 +60,6 @@ def test_adjacent_pairs_with_the_odd_tail_carried(letters, tree):
     assert pairwise(np.array(list(letters), object), 0, nest)[()] == tree
     explicit = PAIRWISE.over(len(letters))
     assert explicit.evaluate(letters.__getitem__, lambda pair: f"({''.join(pair)})", "") == tree
-
-
-def test_the_left_fold():
-    assert fold(np.array([["a"], ["b"], ["c"], ["d"]], object), 0, nest)[0] == "(((ab)c)d)"
-
-
-@pytest.mark.parametrize("reduce", [pairwise, fold])
-def test_the_sum_of_nothing_is_plus_zero_and_of_minus_zeros_minus_zero(reduce):
-    nothing = reduce(np.zeros((2, 0), np.float32))
-    assert nothing.shape == (2,)
-    assert not np.signbit(nothing).any()
-    for n in (1, 2, 3, 5):
-        assert np.signbit(reduce(np.full((n,), -0.0, np.float32)))
-
-
-def test_a_carried_tail_is_not_padded():
-    """In 2**24 + 1 + 1 the pair (2**24, 1) loses its one, then the tail is lost too; in 1 + 1 + 2**24 neither."""
-    values = np.array([2.0**24, 1, 1], np.float32)
-    assert pairwise(values) == 2.0**24
-    assert pairwise(values[::-1].copy()) == 2.0**24 + 2
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
-def test_the_axis_is_dropped_and_the_type_kept(axis):
-    values = np.arange(30, dtype=np.float32).reshape(2, 3, 5)
-    found = pairwise(values, axis)
-    assert found.dtype == np.float32
-    assert found.tolist() == values.sum(axis).tolist()  # exact: small integers
 
 
 @pytest.mark.parametrize(("text", "form"), [*EXPLICIT.items(), ("fold", "fold"), ("pairwise", "pairwise")])

@@ -1,7 +1,7 @@
 """An accelerated left fold for matmul, with the same bits as the plain one; used where numba is installed.
 
 The definition stays the plain fold in numpy (`matmul`). Numba compiles the three loops below for this machine, without
-its fast-math mode, so that every product and every sum is rounded as written; `tests/numerics/test_matmul_kernel.py`
+its fast-math mode, so that every product and every sum is rounded as written; `tests/numerics/test_fast_paths.py`
 holds the bits equal. Set TESSERA_PLAIN_NUMERICS=1 to do without it.
 """
 

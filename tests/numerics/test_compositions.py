@@ -1,20 +1,230 @@
+"""Activations, Fourier transforms and quantisation, step by step in exact arithmetic."""
+
 from __future__ import annotations
 
 import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
-from tessera_reference.numerics.array import Array
+from tessera_reference.numerics import activations
+from tessera_reference.numerics.array import Array, code_dtype, decode
 from tessera_reference.numerics.errors import InvalidArgument, NonFinite, ShapeMismatch
-from tessera_reference.numerics.formats import UnsupportedDType, dtype
+from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
+from tessera_reference.numerics.fourier import fft, ifft, twiddles
 from tessera_reference.numerics.quantization import dequantize, error_feedback, quantize, top_k
 
+FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+
+
+INF, NAN = math.inf, math.nan
+
+
+class Definitions:
+    """The compositions on one float, every step rounded to the accumulator type by the oracle."""
+
+    def __init__(self, type_name: str, oracle, mpfr) -> None:
+        self.acc = "fp64" if type_name == "fp64" else "fp32"
+        self.type_name, self.oracle, self.mpfr = type_name, oracle, mpfr
+        with mpfr.gmpy2.context(precision=300):
+            self.half_root = mpfr.rounded(1 / mpfr.gmpy2.sqrt(mpfr.gmpy2.mpfr(2)), self.acc)
+            self.factor = mpfr.rounded(mpfr.gmpy2.sqrt(2 / mpfr.gmpy2.const_pi()), self.acc)
+        self.cube_factor = oracle.nearest(Fraction(44715, 1_000_000), self.acc)
+
+    def function(self, name: str, x: float) -> float:
+        return self.mpfr.nearest(name, self.acc, [x])[0]
+
+    def add(self, a: float, b: float) -> float:
+        return self.oracle.add(a, b, self.acc)
+
+    def multiply(self, a: float, b: float) -> float:
+        return self.oracle.multiply(a, b, self.acc)
+
+    def final(self, x: float) -> float:
+        return self.oracle.nearest_or_special(x, self.type_name)
+
+    def wide_sigmoid(self, x: float) -> float:
+        return self.oracle.divide(1.0, self.add(1.0, self.function("exp", -x)), self.acc)
+
+    def sigmoid(self, x: float) -> float:
+        return self.final(self.wide_sigmoid(x))
+
+    def silu(self, x: float) -> float:
+        return self.final(self.multiply(x, self.wide_sigmoid(x)))
+
+    def gelu(self, x: float) -> float:
+        second = self.add(1.0, self.function("erf", self.multiply(x, self.half_root)))
+        return self.final(self.multiply(self.multiply(0.5, x), second))
+
+    def gelu_tanh(self, x: float) -> float:
+        cube = self.multiply(self.multiply(x, x), x)
+        inner = self.multiply(self.factor, self.add(x, self.multiply(self.cube_factor, cube)))
+        return self.final(self.multiply(self.multiply(0.5, x), self.add(1.0, self.function("tanh", inner))))
+
+
+ACTIVATIONS = {
+    "sigmoid": activations.sigmoid,
+    "silu": activations.silu,
+    "gelu": activations.gelu,
+    "gelu_tanh": lambda x: activations.gelu(x, approximate="tanh"),
+}
+
+
+def inputs(type_name: str, rng: np.random.Generator) -> np.ndarray:
+    form = dtype(type_name)
+    if form.bits == 8:
+        return decode(np.arange(256).astype(np.uint8), form)
+    codes = rng.integers(0, np.iinfo(code_dtype(form)).max, 150, code_dtype(form))
+    everyday = np.concatenate([rng.normal(0, 3, 300), rng.uniform(-110, 110, 100), [0.0, -0.0, INF, -INF, NAN]])
+    if form.bits == 16:
+        everyday = everyday.astype(np.float16).astype(np.float64)
+        everyday = np.where(np.isfinite(everyday), np.rint(everyday * 16) / 16, everyday)
+        everyday = everyday[np.abs(everyday) < 8]
+    return np.concatenate([decode(codes, form), everyday.astype(form.carrier)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("type_name", FLOATS)
+def test_against_the_definition(type_name, name, oracle, mpfr, rng):
+    values = inputs(type_name, rng)
+    found = ACTIVATIONS[name](Array(dtype(type_name), values))
+    assert (found.dtype, found.shape) == (dtype(type_name), values.shape)
+    defined = getattr(Definitions(type_name, oracle, mpfr), name)
+    oracle.same(found.values.tolist(), [defined(x) for x in values.tolist()])
+
+
+COMPLEX = ["complex64", "complex128"]
+
+
+Pair = tuple[float, float]
+
+
+def array(name: str, values: object) -> Array:
+    return Array(dtype(name), np.array(values, dtype(name).carrier))
+
+
+def rounded(value: mpmath.mpf, name: str, oracle) -> float:
+    mantissa, exponent = value.man_exp
+    magnitude = oracle.nearest(Fraction(int(mantissa)) * Fraction(2) ** int(exponent), name)
+    return -magnitude if value < 0 else magnitude
+
+
+def root_of_unity(m: int, n: int, name: str, oracle) -> Pair:
+    """exp(-2 pi i m / n) to 400 bits, its zeros known beforehand, each part rounded."""
+    m %= n
+    with mpmath.workprec(400):
+        real = 0.0 if 4 * m in (n, 3 * n) else rounded(mpmath.cospi(mpmath.mpf(2 * m) / n), name, oracle)
+        imaginary = 0.0 if 2 * m in (0, n) else rounded(-mpmath.sinpi(mpmath.mpf(2 * m) / n), name, oracle)
+    return real, imaginary
+
+
+def transform(row: list[Pair], inverse: bool, factor: float | None, name: str, oracle) -> list[float]:
+    """The definition: terms, the tree of adjacent pairs, the scale; components of all results in turn."""
+    n, results = len(row), []
+    for k in range(n):
+        terms = []
+        for j, (a, b) in enumerate(row):
+            c, d = root_of_unity(j * k, n, name, oracle)
+            d = -d if inverse and d != 0 else d
+            ac, bd, ad, bc = (oracle.multiply(p, q, name) for p, q in ((a, c), (b, d), (a, d), (b, c)))
+            terms.append((oracle.subtract(ac, bd, name), oracle.add(ad, bc, name)))
+        while len(terms) > 1:
+            tail = terms[len(terms) // 2 * 2 :]
+            pairs = zip(terms[0::2], terms[1::2], strict=False)
+            terms = [(oracle.add(p[0], q[0], name), oracle.add(p[1], q[1], name)) for p, q in pairs] + tail
+        results += [x if factor is None else oracle.multiply(x, factor, name) for x in terms[0]]
+    return results
+
+
+def factor(norm: str, inverse: bool, n: int, name: str, oracle) -> float | None:
+    if norm == ("forward" if inverse else "backward"):
+        return None
+    with mpmath.workprec(400):
+        return rounded(1 / mpmath.sqrt(n), name, oracle) if norm == "ortho" else oracle.nearest(Fraction(1, n), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["ortho", "backward", "forward"])
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_every_step_is_rounded_in_order(name, n, inverse, norm, oracle, rng):
+    part = dtype(name).component
+    values = rng.standard_normal((2, n, 2)).astype(part.carrier)
+    found = (ifft if inverse else fft)(Array(dtype(name), values.view(dtype(name).carrier)[..., 0]), norm)
+    assert (found.dtype, found.shape) == (dtype(name), (2, n))
+    scale = factor(norm, inverse, n, part.name, oracle)
+    for row, result in zip(values.tolist(), found.values, strict=True):
+        expected = transform([tuple(pair) for pair in row], inverse, scale, part.name, oracle)
+        oracle.same(result.view(part.carrier).tolist(), expected)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_infinities_nan_and_signs_of_zero_go_the_same_way(name, n, inverse, oracle, rng):
+    part = dtype(name).component
+    code = code_dtype(part)
+    wild = decode(rng.integers(0, np.iinfo(code).max, (20, n, 2), code, endpoint=True), part)
+    special = rng.choice(np.array([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0], part.carrier), (20, n, 2))
+    values = np.concatenate([wild, special])
+    found = (ifft if inverse else fft)(Array(dtype(name), values.view(dtype(name).carrier)[..., 0]), "ortho")
+    scale = factor("ortho", inverse, n, part.name, oracle)
+    for row, result in zip(values.tolist(), found.values, strict=True):
+        expected = transform([tuple(pair) for pair in row], inverse, scale, part.name, oracle)
+        oracle.same(result.view(part.carrier).tolist(), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [*range(1, 26), 97, 360, 1000, 1024])
+@pytest.mark.parametrize("name", ["fp32", "fp64"])
+def test_roots_of_unity_are_correctly_rounded(name, n, oracle):
+    real, imaginary = (part.tolist() for part in twiddles(n, dtype(name)))
+    expected = [root_of_unity(m, n, name, oracle) for m in range(n)]
+    oracle.same(real, [c for c, _ in expected])
+    oracle.same(imaginary, [d for _, d in expected])
+
+
+def test_exact_roots_of_unity(oracle):
+    real, imaginary = twiddles(12, dtype("fp64"))
+    oracle.same(real[[0, 2, 3, 4, 6, 8, 9, 10]].tolist(), [1.0, 0.5, 0.0, -0.5, -1.0, -0.5, 0.0, 0.5])
+    oracle.same(imaginary[[0, 1, 3, 5, 6, 7, 9, 11]].tolist(), [0.0, -0.5, -1.0, -0.5, 0.0, 0.5, 1.0, 0.5])
+
+
+def test_long_transforms_in_chunks_are_as_short_ones(rng):
+    """Rows and outputs are computed in blocks; a transform of small integers by a root of order 4 is exact."""
+    n, period = 1024, rng.integers(-3, 4, 4)
+    x = array("complex64", [np.tile(period, n // 4), np.tile(period[::-1], n // 4)])
+    found = fft(x, "backward").values
+    assert np.array_equal(found[0, :: n // 4], n // 4 * fft(array("complex64", period), "backward").values)
+    assert np.abs(np.delete(found[0], np.arange(0, n, n // 4))).max() < 1e-2
+    many = array("complex64", np.tile(x.values[:1, :64], (300, 1)))
+    assert (fft(many, "backward").values == fft(array("complex64", x.values[0, :64]), "backward").values).all()
+
+
+@pytest.mark.parametrize("transform", [fft, ifft])
+def test_leading_dimensions_are_batches(transform, rng):
+    values = rng.standard_normal((2, 3, 5)) + 1j * rng.standard_normal((2, 3, 5))
+    found = transform(array("complex64", values)).values
+    for i in range(2):
+        for j in range(3):
+            assert transform(array("complex64", values[i, j])).values.tolist() == found[i, j].tolist()
+    assert transform(array("complex64", np.zeros((0, 4)))).shape == (0, 4)
+
+
 WIRES = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
+
+
 LARGEST = {"fp8_e4m3": 448, "fp8_e5m2": 57344, "fp16": 65504}
+
+
 U = Fraction(1, 2**24)
+
+
 ETA = Fraction(1, 2**149)
 
 
