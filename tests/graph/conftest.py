@@ -57,7 +57,7 @@ class Programs:
 
     @classmethod
     def failed(cls, body: str, signature: str | None = None, **inputs: Tensor) -> Diagnostic:
-        """What goes wrong when a body runs."""
+        """Return the diagnostic with which a body fails when it runs."""
         with pytest.raises(Rejection) as caught:
             cls.run(body, signature, **inputs)
         (diagnostic,) = caught.value.diagnostics
@@ -79,7 +79,7 @@ class Differences:
 
     @staticmethod
     def agree(programs: type[Programs], expression: str, model: Any, weights: Any, wrt: str, **inputs: Any) -> bool:
-        """Whether the gradient of sum(expression * weights) is that of the model, as far as fp64 goes.
+        """Return True if the gradient of sum(expression * weights) is that of the model, as far as fp64 goes.
 
         A few hundred roundings lie between the two, each of 2**-53 of a number no larger than the largest derivative
         times the numbers of the model, which are near 1.

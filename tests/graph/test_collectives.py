@@ -1,14 +1,17 @@
-"""Collectives one by one: what each rank is given, what is refused, and how they are differentiated."""
+"""Collectives and the ranks that meet in them: results, messages of disagreement, and adjoints."""
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.building import counted
@@ -22,8 +25,10 @@ from tessera_reference.graph.collectives import (
     RootSum,
     resolve_axis,
 )
-from tessera_reference.graph.execution import execute_on_mesh
-from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.graph.execution import Choice, UnknownFunction, execute, execute_on_mesh
+from tessera_reference.graph.interpreter import InputMismatch
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
+from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Layout, Mesh, Numeric, Scalar, Tensor, Type
 from tessera_reference.language import compile_source
@@ -32,6 +37,8 @@ from tessera_reference.numerics.formats import dtype
 
 GRID = "mesh g = mesh<axes=[dp, tp], shape=[2, 3]>;"
 """Ranks 0 1 2 have dp = 0, ranks 3 4 5 have dp = 1."""
+
+
 LINE = "mesh g = mesh<axes=[dp], shape=[{}]>;"
 
 
@@ -53,45 +60,9 @@ def numbers(mesh: str, signature: str, expression: str, rows: Sequence[object], 
 # What each rank is given
 
 RANKS = [[10 * rank, 10 * rank + 1, 10 * rank + 2] for rank in range(6)]
+
+
 VECTOR = "X: tensor<3xint32>"
-
-
-def test_an_all_reduce_adds_over_the_group_of_its_axis() -> None:
-    along_tp = [[30, 33, 36]] * 3 + [[120, 123, 126]] * 3
-    assert numbers(GRID, VECTOR, 'dist.all_reduce(X, axis=tp, op="sum")', RANKS) == along_tp
-    along_dp = [[30, 32, 34], [50, 52, 54], [70, 72, 74]] * 2
-    assert numbers(GRID, VECTOR, 'dist.all_reduce(X, axis=dp, op="sum")', RANKS) == along_dp
-
-
-def test_extremes_are_those_of_the_group() -> None:
-    assert numbers(GRID, VECTOR, 'dist.all_reduce(X, axis=tp, op="max")', RANKS) == [RANKS[2]] * 3 + [RANKS[5]] * 3
-    assert numbers(GRID, VECTOR, 'dist.all_reduce(X, axis=dp, op="min")', RANKS) == RANKS[:3] * 2
-
-
-def test_a_reduce_scatter_gives_each_rank_its_part_of_the_sum() -> None:
-    found = numbers(GRID, VECTOR, 'dist.reduce_scatter(X, axis=tp, op="sum")', RANKS)
-    assert found == [[30], [33], [36], [120], [123], [126]]
-    rows = [[[1, 2], [3, 4]], [[10, 20], [30, 40]]]
-    along_columns = 'dist.reduce_scatter(X, axis=dp, op="max", dim=-1)'
-    found = numbers(LINE.format(2), "X: tensor<2x2xint32>", along_columns, rows)
-    assert found == [[[10], [30]], [[20], [40]]]
-
-
-def test_an_all_gather_puts_parts_together_in_order() -> None:
-    found = numbers(GRID, "X: tensor<1xint32>", "dist.all_gather(X, axis=tp)", [[rank] for rank in range(6)])
-    assert found == [[0, 1, 2]] * 3 + [[3, 4, 5]] * 3
-    rows = [[[1, 2]], [[3, 4]]]
-    assert numbers(LINE.format(2), "X: tensor<1x2xint32>", "dist.all_gather(X, axis=dp, dim=0)", rows)[0] == [
-        [1, 2],
-        [3, 4],
-    ]
-    found = numbers(LINE.format(2), "X: tensor<1x2xint32>", "dist.all_gather(X, axis=dp, dim=1)", rows)
-    assert found == [[[1, 2, 3, 4]]] * 2
-
-
-def test_a_broadcast_gives_what_the_root_brings() -> None:
-    assert numbers(GRID, VECTOR, "dist.broadcast(X, axis=tp)", RANKS) == [RANKS[0]] * 3 + [RANKS[3]] * 3
-    assert numbers(GRID, VECTOR, "dist.broadcast(X, axis=dp, root=1)", RANKS) == RANKS[3:] * 2
 
 
 def test_an_all_to_all_exchanges_parts() -> None:
@@ -104,18 +75,6 @@ def test_an_all_to_all_exchanges_parts() -> None:
     assert found == [[[1, 2, 5, 6]], [[3, 4, 7, 8]]]
     found = numbers(LINE.format(2), matrix, "dist.all_to_all(X, axis=dp, split=1, concat=0)", rows)
     assert found == [[[1], [3], [5], [7]], [[2], [4], [6], [8]]]
-
-
-@pytest.mark.parametrize(
-    "collective", ['all_reduce(X, axis=dp, op="sum")', "all_gather(X, axis=dp)", "broadcast(X, axis=dp)"]
-)
-def test_a_group_of_one_changes_nothing(collective: str) -> None:
-    assert numbers(LINE.format(1), VECTOR, f"dist.{collective}", [[7, 8, 9]]) == [[7, 8, 9]]
-
-
-def test_scalars_are_reduced_and_broadcast() -> None:
-    assert numbers(LINE.format(3), "X: int32", 'dist.all_reduce(X, axis=dp, op="sum")', [1, 2, 4]) == [7, 7, 7]
-    assert numbers(LINE.format(3), "X: int32", "dist.broadcast(X, axis=dp, root=2)", [1, 2, 4]) == [4, 4, 4]
 
 
 def test_collectives_of_nothing_give_nothing() -> None:
@@ -144,41 +103,12 @@ def test_a_sum_is_the_canonical_tree_rounded_once(name: str, ranks: int) -> None
     assert [each.to_bits() for each in found] == [each.data for each in expected]
 
 
-def test_bf16_is_rounded_at_the_end_not_at_every_rank() -> None:
-    """1 + 2**-8 lies between two bf16 and would be rounded to 1, were it rounded."""
-    parts = [Fraction(1), Fraction(1, 256), Fraction(1, 256), Fraction(0)]
-    assert sum(parts) == 1 + Fraction(1, 128)
-    found = on_mesh(
-        LINE.format(4),
-        "X: bf16",
-        'dist.all_reduce(X, axis=dp, op="sum")',
-        *[{"X": array("bf16", float(part))} for part in parts],
-    )
-    assert [float(each.values) for each in found] == [1 + 2**-7] * 4
-
-
-def test_extremes_order_zeros_and_let_nan_win() -> None:
-    rows = [[0.0, -0.0, 1.0], [-0.0, -0.0, float("nan")]]
-    inputs = [{"X": Array(dtype("fp32"), np.array(row, np.float32))} for row in rows]
-    largest = on_mesh(LINE.format(2), "X: tensor<3xfp32>", 'dist.all_reduce(X, axis=dp, op="max")', *inputs)[0]
-    smallest = on_mesh(LINE.format(2), "X: tensor<3xfp32>", 'dist.all_reduce(X, axis=dp, op="min")', *inputs)[1]
-    assert largest.to_bits().hex() == "00000000" + "00000080" + "0000c07f"
-    assert smallest.to_bits().hex() == "00000080" + "00000080" + "0000c07f"
-
-
-def test_extremes_of_bool_are_or_and_and() -> None:
-    rows = [[True, True, False], [True, False, False]]
-    for op, expected in (("max", rows[0]), ("min", rows[1])):
-        expression = f'dist.all_reduce(X, axis=dp, op="{op}")'
-        assert numbers(LINE.format(2), "X: tensor<3xbool>", expression, rows, "bool") == [expected] * 2
-
-
 # Types
 
 FP32 = dtype("fp32")
 
 
-def given(collective: type[Collective], type_: Numeric, group: int, **attributes: Any) -> Type:
+def typed(collective: type[Collective], type_: Numeric, group: int, **attributes: Any) -> Type:
     (result,) = collective(type_, "dp", group=group, **attributes).results()
     return result
 
@@ -202,9 +132,9 @@ def test_result_shapes_follow_from_the_group(
     collective: type[Collective], attributes: dict[str, Any], shape: Any, expected: Any
 ) -> None:
     layout = Layout("col_major")
-    assert given(collective, Tensor(shape, FP32, layout), 2, **attributes) == Tensor(expected, FP32, layout)
+    assert typed(collective, Tensor(shape, FP32, layout), 2, **attributes) == Tensor(expected, FP32, layout)
     alone = {name: value for name, value in attributes.items() if name != "root"}
-    assert given(collective, Tensor(shape, FP32), 1, **alone) == Tensor(shape, FP32)
+    assert typed(collective, Tensor(shape, FP32), 1, **alone) == Tensor(shape, FP32)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +158,7 @@ def test_what_a_collective_does_not_take(
     collective: type[Collective], type_: Numeric, attributes: dict[str, Any], category: str, message: str
 ) -> None:
     with pytest.raises(Refusal, match=message) as refused:
-        given(collective, type_, 2, **attributes)
+        typed(collective, type_, 2, **attributes)
     assert refused.value.category == category
 
 
@@ -236,7 +166,7 @@ def test_what_a_collective_does_not_take(
 @pytest.mark.parametrize("op", ["prod", "mean"])
 def test_what_products_and_means_are_computed_by_is_told(collective: type[Collective], op: str) -> None:
     with pytest.raises(Refusal, match=f"op is '{op}'") as refused:
-        given(collective, Tensor((4,), FP32), 2, op=op)
+        typed(collective, Tensor((4,), FP32), 2, op=op)
     assert refused.value.remedy == f"tessera.collective.{collective.name.rpartition('.')[2]} has it"
 
 
@@ -246,6 +176,8 @@ def test_an_axis_that_was_never_resolved_is_refused() -> None:
 
 
 ONE = {"g": Mesh(("dp", "tp"), (4, 2))}
+
+
 TWO = {**ONE, "h": Mesh(("pp",), (8,))}
 
 
@@ -317,14 +249,6 @@ def test_the_adjoint_of_a_linear_collective_is_its_transpose(
     assert any(g.values.any() for g in gradients)
 
 
-def test_a_gradient_comes_from_every_rank() -> None:
-    """y = (x0**2 + x1**2)**2 on both ranks, so the derivative of their sum is 8 x (x0**2 + x1**2)."""
-    body = 'let S: fp64 = dist.all_reduce(X * X, axis=dp, op="sum"); return op.grad(S * S, X);'
-    source = f"module m {{ {LINE.format(2)} func f(X: fp64) {{ {body} }} }}"
-    results = execute_on_mesh(compile_source(source).module, "f", [{"X": array("fp64", x)} for x in (1.0, 2.0)])
-    assert [float(result.values) for (result,) in results] == [40.0, 80.0]
-
-
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_the_gradient_of_an_extreme_is_shared_by_those_who_are_it(op: str) -> None:
     rows = [[1.0, 5.0, 2.0], [1.0, 3.0, 2.0], [1.0, 3.0, 2.0], [1.0, 9.0, 9.0]]
@@ -365,3 +289,315 @@ def test_gradients_across_ranks_can_be_differentiated_again() -> None:
     source = f"module m {{ {LINE.format(2)} func f(X: fp64) {{ {body} }} }}"
     results = execute_on_mesh(compile_source(source).module, "f", [{"X": array("fp64", x)} for x in (1.0, 2.0)])
     assert [[float(each.values) for each in rank] for rank in results] == [[54.0, 72.0]] * 2
+
+
+SQUARE = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
+
+
+def orders() -> dict[str, Choice]:
+    """Ways to choose who goes on next."""
+    return {"first": min, "last": max, "seed 1": random.Random(1).choice, "seed 2": random.Random(2).choice}
+
+
+def compiled(mesh: str, *lines: str) -> Module:
+    """A module whose line 1 declares meshes; the given lines follow."""
+    return compile_source("\n".join([f"module m {{ {mesh}", *lines, "}"]), "t.tsr").module
+
+
+def rows(name: str, values: Sequence[object]) -> list[dict[str, Array]]:
+    return [{"X": array(name, value)} for value in values]
+
+
+def run(module: Module, inputs: Sequence[Mapping[str, Array]]) -> list[list[object]]:
+    """The results of f, which are the same in every order of progress."""
+    results = [execute_on_mesh(module, "f", inputs, choice=choice) for choice in orders().values()]
+    bits = [[[each.to_bits() for each in rank] for rank in result] for result in results]
+    assert all(each == bits[0] for each in bits)
+    return [[each.values.tolist() for each in rank] for rank in results[0]]
+
+
+def refused(module: Module, inputs: Sequence[Mapping[str, Array]]) -> Diagnostic:
+    """The one diagnostic of f, which is the same in every order of progress."""
+    told = []
+    for choice in orders().values():
+        with pytest.raises(Rejection) as rejection:
+            execute_on_mesh(module, "f", inputs, choice=choice)
+        told.append(rejection.value.diagnostics)
+    assert all(each == told[0] for each in told)
+    (only,) = told[0]
+    assert only.phase == "execute"
+    return only
+
+
+def test_groups_make_progress_apart_from_each_other() -> None:
+    """Ranks of dp = 1 meet three times, those of dp = 0 once."""
+    body = """
+      let n: int32 = 1;
+      if (X > 10) { n = 3; }
+      let s: int32 = X;
+      for (i in 0:n) { s = dist.all_reduce(s, axis=tp, op="sum"); }
+      return s;
+    """
+    module = compiled(SQUARE, f"func f(X: int32) {{ {body} }}")
+    assert run(module, rows("int32", [1, 2, 11, 12])) == [[3], [3], [92], [92]]
+
+
+def test_meshes_of_one_size_are_two_views_of_the_same_ranks() -> None:
+    meshes = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>; mesh h = mesh<axes=[all], shape=[4]>;"
+    body = 'dist.all_reduce(X, axis=tp, op="sum", mesh=g), dist.all_reduce(X, axis=all, op="max", mesh=h)'
+    module = compiled(meshes, f"func f(X: int32) {{ return {body}; }}")
+    assert run(module, rows("int32", [1, 2, 3, 4])) == [[3, 4], [3, 4], [7, 4], [7, 4]]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_no_order_of_progress_changes_a_bit(data: st.DataObject) -> None:
+    """Programs that meet along either axis, some ranks more often than others; now and then they do not meet."""
+    collectives = ['all_reduce(s, axis={}, op="sum")', 'all_reduce(s, axis={}, op="max")', "broadcast(s, axis={})"]
+    steps = data.draw(st.lists(st.tuples(st.sampled_from(collectives), st.sampled_from(["dp", "tp"])), max_size=5))
+    bounds = data.draw(st.lists(st.integers(-1, 4), min_size=len(steps), max_size=len(steps)))
+    body = "".join(
+        f"if (X > {bound}) {{ s = dist.{collective.format(axis)}; }} "
+        for (collective, axis), bound in zip(steps, bounds, strict=True)
+    )
+    module = compiled(SQUARE, f"func f(X: int32) {{ let s: int32 = X; {body} return s; }}")
+    inputs = rows("int32", data.draw(st.permutations([0, 1, 2, 3])))
+    outcomes: list[object] = []
+    for choice in orders().values():
+        try:
+            results = execute_on_mesh(module, "f", inputs, choice=choice)
+            outcomes.append([[each.to_bits() for each in rank] for rank in results])
+        except Rejection as rejection:
+            outcomes.append(rejection.diagnostics)
+    assert all(each == outcomes[0] for each in outcomes)
+
+
+# Ranks that do not come together
+
+MISMATCHES = {
+    "shape": (
+        'return dist.all_reduce(X, axis=dp, op="sum");',
+        [[1], [1], [1, 2]],
+        "dist.all_reduce: the shape of ranks 0 and 2 differs: [1] and [2]",
+        "LANG-09-04",
+    ),
+    "op": (
+        'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
+        'else { X = dist.all_reduce(X, axis=dp, op="max"); } return X;',
+        [[1], [2], [2]],
+        "dist.all_reduce: the op of ranks 0 and 1 differs: max and sum",
+        "AMB-RT-13",
+    ),
+    "root": (
+        "if (X[0] > 1) { X = dist.broadcast(X, axis=dp, root=1); }\nelse { X = dist.broadcast(X, axis=dp); } return X;",
+        [[1], [1], [2]],
+        "dist.broadcast: the root of ranks 0 and 2 differs: 0 and 1",
+        "AMB-RT-13",
+    ),
+    "operation": (
+        'if (X[0] > 1) { X = dist.all_reduce(X, axis=dp, op="sum"); }\n'
+        "else { X = dist.broadcast(X, axis=dp); } return X;",
+        [[2], [2], [1]],
+        "dist.broadcast: the operation of ranks 0 and 2 differs: dist.all_reduce and dist.broadcast",
+        "AMB-RT-13",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "values", "message", "clause"), MISMATCHES.values(), ids=MISMATCHES)
+def test_ranks_that_come_to_different_collectives(body: str, values: list[object], message: str, clause: str) -> None:
+    module = compiled(LINE.format(3), "func f(X: tensor<?xint32>) {", body, "}")
+    told = refused(module, rows("int32", values))
+    assert (told.category, told.message, told.clause) == ("distributed", message, clause)
+    assert told.remedy
+    assert told.requirement
+
+
+def test_a_mismatch_names_both_places() -> None:
+    lines = [
+        "func f(X: int32) {",
+        "  if (X > 1) {",
+        '    X = dist.all_reduce(X, axis=dp, op="sum");',
+        "  } else {",
+        '    X = dist.all_reduce(X, axis=dp, op="min");',
+        "  }",
+        "  return X;",
+        "}",
+    ]
+    told = refused(compiled(LINE.format(4), *lines), rows("int32", [2, 2, 1, 2]))
+    assert told.span.line == 6
+    assert told.operands == (
+        "ranks 0, 1 and 3: dist.all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:4:9",
+        "rank 2: dist.all_reduce(int32, axis=dp, mesh=g, op=min) in t.tsr:6:9",
+    )
+
+
+def test_the_first_group_that_disagrees_is_told_of() -> None:
+    body = 'return dist.all_reduce(X, axis=tp, op="sum");'
+    told = refused(
+        compiled(SQUARE, f"func f(X: tensor<?xint32>) {{ {body} }}"), rows("int32", [[1], [1, 2], [1], [1, 2]])
+    )
+    assert told.message == "dist.all_reduce: the shape of ranks 0 and 1 differs: [1] and [2]"
+
+
+AXES = [
+    "func f(X: int32) {",
+    '  if (X > 0) { X = dist.all_reduce(X, axis=dp, op="sum"); }',
+    '  else { X = dist.all_reduce(X, axis=tp, op="sum"); }',
+    "  return X;",
+    "}",
+]
+
+
+def test_ranks_that_wait_along_different_axes() -> None:
+    told = refused(compiled(SQUARE, *AXES), rows("int32", [1, 0, 0, 1]))
+    circle = "rank 2, which waits along axis tp for rank 3, which waits along axis dp for rank 1, which waits"
+    assert told.message == f"dist.all_reduce: rank 0 waits along axis dp for {circle} along axis tp for rank 0"
+    assert (told.category, told.clause, told.span.line) == ("distributed", "LANG-11-11", 3)
+    assert told.operands == (
+        "ranks 0 and 3: dist.all_reduce(int32, axis=dp, mesh=g, op=sum) in t.tsr:3:20",
+        "ranks 1 and 2: dist.all_reduce(int32, axis=tp, mesh=g, op=sum) in t.tsr:4:14",
+    )
+
+
+def test_a_rank_that_waits_for_one_that_has_ended() -> None:
+    """Ranks 0 and 1 meet along tp; then rank 2 waits there for rank 3, which goes along dp first and finds nobody."""
+    told = refused(compiled(SQUARE, *AXES), rows("int32", [0, 0, 0, 1]))
+    assert told.message == "dist.all_reduce: rank 3 waits for rank 1, which has ended"
+    assert told.operands[0] == "ranks 0 and 1: ended"
+    module = compiled(
+        LINE.format(12), 'func f(X: int32) { if (X < 9) { X = dist.all_reduce(X, axis=dp, op="sum"); } return X; }'
+    )
+    told = refused(module, rows("int32", [*range(6), 9, 6, 7, 9, 8, 8]))
+    assert told.message == "dist.all_reduce: rank 0 waits for rank 6, which has ended"
+    assert [each.partition(":")[0] for each in told.operands] == ["ranks 0 to 5, 7, 8, 10 and 11", "ranks 6 and 9"]
+
+
+def test_a_long_circle_is_told_in_few_words() -> None:
+    """Six of the corners of a cube, each waiting along another edge for the next."""
+    edges = {0: "c", 1: "b", 3: "a", 7: "c", 6: "b", 4: "a", 2: "a", 5: "a"}
+    branches = [f"if (X == {rank}) {{ X = dist.broadcast(X, axis={axis}); }}" for rank, axis in edges.items()]
+    module = compiled("mesh g = mesh<axes=[a, b, c], shape=[2, 2, 2]>;", "func f(X: int32) {", *branches, "return X; }")
+    told = refused(module, rows("int32", range(8)))
+    assert told.message.startswith("dist.broadcast: rank 0 waits along axis c for rank 1, which waits along axis b for")
+    assert told.message.endswith("for rank 7, which waits along axis c for rank 6, and so on through 6 ranks")
+
+
+def test_many_places_are_told_in_few_words() -> None:
+    branches = [f"if (X == {rank}) {{ X = dist.broadcast(X, axis=dp); }}" for rank in range(11)]
+    module = compiled(LINE.format(12), "func f(X: int32) {", *branches, "return X; }")
+    told = refused(module, rows("int32", range(12)))
+    assert told.operands[7] == "rank 7: dist.broadcast(int32, axis=dp, mesh=g, root=0) in t.tsr:10:19"
+    assert told.operands[8:] == ("others at 4 more places",)
+
+
+# Errors of ranks
+
+
+def test_the_error_of_one_rank_names_it_and_those_who_wait_for_it_are_not_accused() -> None:
+    body = 'let y: int32 = 12 / X; return dist.all_reduce(y, axis=dp, op="sum");'
+    told = refused(compiled(LINE.format(4), f"func f(X: int32) {{ {body} }}"), rows("int32", [1, 0, 3, 0]))
+    assert told.message.startswith("divide: ")
+    assert told.message.endswith(", on ranks 1 and 3")
+    assert told.category == "numerics"
+
+
+def test_the_first_of_different_errors_is_told() -> None:
+    module = compiled(LINE.format(2), 'func f(X: int32) { assert(X < 1, "too large"); return 1 / X; }')
+    assert refused(module, rows("int32", [0, 3])).message.endswith("on rank 0")
+
+
+def test_what_is_too_much_for_the_machine_is_unsupported() -> None:
+    module = compiled(LINE.format(2), "func f(X: tensor<Nxint8>) { return dist.all_gather(X, axis=dp); }")
+    wide = Array(dtype("int8"), np.broadcast_to(np.int8(1), (1 << 26,)))
+    with pytest.raises(UnsupportedConstruct, match="more_memory"):
+        execute_on_mesh(module, "f", [{"X": wide}] * 2)
+
+
+# What the ranks of a run are
+
+
+def test_inputs_are_asked_for_every_rank() -> None:
+    module = compiled(SQUARE, "func f(X: int32) { return X; }")
+    with pytest.raises(
+        InputMismatch, match="ranks: expected one set of inputs for each of the 4 ranks of mesh g, given 3"
+    ):
+        execute_on_mesh(module, "f", rows("int32", [1, 2, 3]))
+    with pytest.raises(InputMismatch, match="input X of rank 2: expected int32, given fp32"):
+        execute_on_mesh(module, "f", [*rows("int32", [1, 2]), {"X": array("fp32", 1)}, *rows("int32", [4])])
+    with pytest.raises(UnknownFunction, match="no function 'g'"):
+        execute_on_mesh(module, "g", rows("int32", [1, 2, 3, 4]))
+
+
+BOTH = "mesh g = mesh<axes=[dp], shape=[2]>; mesh h = mesh<axes=[pp], shape=[3]>;"
+
+
+def test_the_mesh_of_a_run_is_the_named_one_or_that_of_the_collectives() -> None:
+    module = compiled(
+        BOTH, "func f(X: int32) { return X; }", "func k(X: int32) { return dist.broadcast(X, axis=pp, mesh=h); }"
+    )
+    assert len(execute_on_mesh(module, "f", rows("int32", [1, 2, 3]), "h")) == 3
+    assert len(execute_on_mesh(module, "k", rows("int32", [1, 2, 3]))) == 3
+
+
+@pytest.mark.parametrize(
+    ("meshes", "mesh", "message"),
+    [
+        ("", None, "@f: the module declares no mesh"),
+        ("", "g", "@f: the module has no mesh 'g'"),
+        (BOTH, "k", "@f: the module has no mesh 'k'"),
+        (BOTH, None, "@f: which mesh runs it\\? g has 2 ranks, h has 3 ranks"),
+    ],
+)
+def test_a_run_without_one_mesh_is_refused(meshes: str, mesh: str | None, message: str) -> None:
+    with pytest.raises(Rejection, match=message) as rejection:
+        execute_on_mesh(compiled(meshes, "func f(X: int32) { return X; }"), "f", rows("int32", [1]), mesh)
+    assert rejection.value.diagnostics[0].category == "distributed"
+
+
+def test_a_collective_over_a_mesh_of_another_size_is_refused() -> None:
+    body = "dist.broadcast(X, axis=dp, mesh=g) + dist.broadcast(X, axis=pp, mesh=h)"
+    module = compiled(BOTH, f"func f(X: int32) {{ return {body}; }}")
+    with pytest.raises(Rejection, match="mesh h has 3 ranks, 3 of them along pp, on every rank"):
+        execute_on_mesh(module, "f", rows("int32", [1, 2]), "g")
+
+
+def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
+    """IR that was put together by hand."""
+    module = compiled(LINE.format(2), "func f(X: int32) { return dist.broadcast(X, axis=dp); }")
+    stretched = replace(module, meshes={"g": Mesh(("dp",), (3,))})
+    with pytest.raises(Rejection, match="mesh g has 3 ranks, 3 of them along dp"):
+        execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
+
+
+def test_on_one_set_of_inputs_every_rank_has_them_and_rank_0_answers() -> None:
+    body = 'return dist.reduce_scatter(X, axis=dp, op="sum");'
+    module = compiled(LINE.format(3), f"func f(X: tensor<3xint32>) {{ {body} }}")
+    seen: list[tuple[str, object]] = []
+
+    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
+        seen.append((instruction.operation.short_name, results[0].values.tolist()))
+
+    (result,) = execute(module, "f", {"X": array("int32", [5, 6, 7])}, observe)
+    assert result.values.tolist() == [15]
+    assert seen == [("reduce_scatter", [15])]
+
+
+def test_an_observer_is_told_the_rank() -> None:
+    module = compiled(LINE.format(2), "func f(X: int32) { return X * X; }")
+    seen: dict[int, object] = {}
+
+    def observe(rank: int, instruction: Instruction, results: tuple[Array, ...]) -> None:
+        seen[rank] = results[0].values.tolist()
+
+    execute_on_mesh(module, "f", rows("int32", [2, 3]), observer=observe)
+    assert seen == {0: 4, 1: 9}
+
+
+def test_calls_nested_too_deep_are_unsupported() -> None:
+    depth = 2000
+    first = "func f0(X: int32) -> int32 { return dist.broadcast(X, axis=dp); }"
+    others = [f"func f{n}(X: int32) -> int32 {{ return f{n - 1}(X); }}" for n in range(1, depth)]
+    module = compiled(LINE.format(1), first, *others)
+    with pytest.raises(UnsupportedConstruct, match="deep_calls"):
+        execute_on_mesh(module, f"f{depth - 1}", rows("int32", [1]))

@@ -1,14 +1,17 @@
-"""The printed form of Graph IR: as the specification prints it, and back again (sections 5, 13.1; LANG-13.1-04)."""
+"""Graph IR as text, the inputs of a run, and the bound of its steps."""
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import execute
+from tessera_reference.graph.execution import UnknownFunction, execute
+from tessera_reference.graph.interpreter import InputMismatch, Interpreter
+from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Block, Instruction, Module
 from tessera_reference.ir.operation import OPERATIONS, Operation, Role
 from tessera_reference.ir.text import print_module
@@ -27,6 +30,7 @@ module demo {
 }
 """
 
+
 PRINTED = """\
 "builtin.module"() ({
   "tessera.graph.func"() ({
@@ -36,6 +40,7 @@ PRINTED = """\
   }) {sym_name = "mm", function_type = (T, T) -> (T)} : () -> ()
 }) {sym_name = "demo"} : () -> ()
 """
+
 
 MIXED = """
 module m {
@@ -47,6 +52,7 @@ module m {
   func h(Y: tensor<?x?xfp32>) { return Y; }
 }
 """
+
 
 NESTED = """
 module m {
@@ -65,6 +71,7 @@ module m {
   func never(c: bool) -> int32 { if (c) { return 1; } else { return 2; } }
 }
 """
+
 
 NESTED_PRINTED = """\
 "builtin.module"() ({
@@ -216,3 +223,147 @@ def test_every_hidden_field_follows_from_what_is_shown() -> None:
     assert [
         each.name for each in hiding if "hidden" not in {name for base in each.__mro__[:-2] for name in vars(base)}
     ] == []
+
+
+def run_program(source: str, **inputs: Array) -> tuple[Array, ...]:
+    return execute(compile_source(source, "t.tsr").module, "f", inputs)
+
+
+def array(name: str, values: object) -> Array:
+    return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
+
+
+def evaluate(signature: str, expression: str, **inputs: Array) -> Array:
+    (result,) = run_program(f"module m {{ func f({signature}) {{ return {expression}; }} }}", **inputs)
+    return result
+
+
+def test_integer_division_by_zero_names_its_place() -> None:
+    source = "module m {\n  func f(a: tensor<2xint32>, b: tensor<2xint32>) {\n    return a + a / b;\n  }\n}"
+    with pytest.raises(Rejection) as caught:
+        run_program(source, a=array("int32", [1, 2]), b=array("int32", [1, 0]))
+    (found,) = caught.value.diagnostics
+    assert (found.category, found.phase, found.filename) == ("numerics", "execute", "t.tsr")
+    assert (found.span.line, found.span.column) == (3, 16)
+    assert "[1]" in found.message
+
+
+def test_softmax_over_what_turns_out_empty_is_a_shape_error() -> None:
+    with pytest.raises(Rejection) as caught:
+        evaluate("X: tensor<?xfp32>", "op.softmax(X)", X=Array(dtype("fp32"), np.zeros(0, np.float32)))
+    assert (caught.value.diagnostics[0].category, caught.value.diagnostics[0].phase) == ("shapes", "execute")
+
+
+F32 = array("fp32", [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "name", "expected", "given", "text"),
+    [
+        ({"X": F32}, "Y", "tensor<Nx3xfp32>", "", "input Y is missing: expected tensor<Nx3xfp32>"),
+        ({"X": F32, "Z": F32}, "Z", "", "tensor<1x2xfp32>", "input Z is not a parameter; @f takes X, Y"),
+        ({"X": array("fp32", 1.0)}, "X", "tensor<Nx?xfp32>", "fp32", "input X: expected tensor<Nx?xfp32>, given fp32"),
+        (
+            {"X": array("bf16", [[1.0, 2.0]])},
+            "X",
+            "tensor<Nx?xfp32>",
+            "tensor<1x2xbf16>",
+            "input X: expected tensor<Nx?xfp32>, given tensor<1x2xbf16>",
+        ),
+        (
+            {"X": F32, "Y": F32},
+            "Y",
+            "tensor<Nx3xfp32>",
+            "tensor<1x2xfp32>",
+            "input Y: expected tensor<Nx3xfp32>, given tensor<1x2xfp32>",
+        ),
+        (
+            {"X": F32, "Y": array("fp32", [[1.0] * 3] * 2)},
+            "Y",
+            "tensor<Nx3xfp32>",
+            "tensor<2x3xfp32>",
+            "input Y: expected tensor<Nx3xfp32>, given tensor<2x3xfp32> (N is 1 in X)",
+        ),
+    ],
+)
+def test_inputs_must_fit_the_signature(
+    inputs: dict[str, Array], name: str, expected: str, given: str, text: str
+) -> None:
+    module = compile_source("module m { func f(X: tensor<Nx?xfp32>, Y: tensor<Nx3xfp32>) {} }").module
+    with pytest.raises(InputMismatch) as caught:
+        execute(module, "f", inputs)
+    assert (caught.value.name, caught.value.expected, caught.value.given) == (name, expected, given)
+    assert str(caught.value) == text
+
+
+def test_an_unknown_function_is_an_error_of_its_own() -> None:
+    with pytest.raises(UnknownFunction, match="no function 'g'; there is f"):
+        execute(compile_source("module m { func f() {} }").module, "g", {})
+
+
+THREE = Array(dtype("fp32"), np.float32(3))
+
+
+def numbers_of(functions: str, **inputs: Array) -> list[float]:
+    found = execute(compile_source(f"module m {{ {functions} }}", "t.tsr").module, "f", inputs)
+    return [each.values.item() for each in found]
+
+
+@pytest.mark.parametrize(
+    ("functions", "gradients"),
+    [
+        # one value handed over twice is two parameters
+        ("func g(a: fp32, b: fp32) { return op.grad(a * b, a, b); } func f(x: fp32) { return g(x, x); }", [3, 3]),
+        ("func g(a: fp32, b: fp32) { return op.grad(a * a * b, b); } func f(x: fp32) { return g(x, x); }", [9]),
+        # what a loop or a branch gives is another value than what it was given
+        ("func f(x: fp32) { let z: fp32 = x; for (i in 0:1) { z = z; } return op.grad(x * z, z); }", [3]),
+        ("func f(x: fp32) { let z: fp32 = x; if (x > 0.0) { z = x; } return op.grad(x * z, z); }", [3]),
+        # and depends on it
+        ("func f(x: fp32) { let z: fp32 = x; for (i in 0:1) { z = z; } return op.grad(x * z, x); }", [6]),
+        ("func h(a: fp32) -> fp32 { return a; } func f(x: fp32) { return op.grad(h(x) * x, x); }", [6]),
+        # every turn of a loop counts: x * 3 * x * 3 * x * 3
+        ("func f(x: fp32) { let z: fp32 = 1.0; for (i in 0:3) { z = z * x; } return op.grad(z, x); }", [27]),
+        ("func f(x: fp32) { let z: fp32 = x; while (z < 50.0) { z = z * z; } return op.grad(z, x); }", [108]),
+        # only the branch taken
+        ("func f(x: fp32) { let z: fp32 = x; if (x < 0.0) { z = x * 5.0; } else { z = x * 7.0; } "
+         "return op.grad(z, x); }", [7]),
+        # twice, and a derivative inside what is differentiated
+        ("func f(x: fp32) { return op.grad(op.grad(x * x * x, x), x); }", [18]),
+        ("func f(x: fp32) { let d: fp32 = op.grad(x * x, x); return op.grad(d * x, x); }", [12]),
+        # nothing, itself, and what came later
+        ("func f(x: fp32) { let z: fp32 = 2.0; return op.grad(z * z, x), op.grad(x, x); }", [0, 1]),
+        ("func f(x: fp32) { let y: fp32 = x * x; let g: fp32 = op.grad(y, x); y = y * x; return g, op.grad(y, x); }",
+         [6, 27]),
+    ],
+)  # fmt: skip
+def test_a_derivative_follows_the_values_that_were_computed(functions: str, gradients: list[float]) -> None:
+    assert numbers_of(functions, x=THREE) == gradients
+
+
+def test_one_array_given_for_two_inputs_is_two_values() -> None:
+    assert numbers_of("func f(x: fp32, z: fp32) { return op.grad(x * z, x); }", x=THREE, z=THREE) == [3]
+
+
+@pytest.mark.parametrize("loop", ["while (c) { }", "while (true) { }", "for (i in 0:2000000000) { }"])
+def test_every_turn_of_a_loop_counts_even_of_an_empty_one(loop: str) -> None:
+    module = compile_source(f"module m {{ func f(c: bool) {{\n{loop} }} }}", "t.tsr").module
+    interpreter = Interpreter(module, steps=1000)
+    with pytest.raises(Rejection) as caught:
+        next(interpreter.run(module.functions["f"], (Array.checked(dtype("bool"), True),)))
+    (found,) = caught.value.diagnostics
+    assert (found.phase, found.span.line) == ("execute", 2)
+    assert "has run its most steps" in found.message
+
+
+SCALARS = """
+let i: int32 = 0; let s: fp32 = 0.0;
+while (i >= 0) { i = i * 3 + 1; i = i - i; s = s * 2.0 - s / 3.0 + 1.0; if (s > 10.0) { s = op.sin(s); } }
+"""
+
+
+def test_an_endless_loop_on_scalars_ends_within_five_seconds() -> None:
+    module = compile_source(f"module m {{ func f(c: bool) {{ {SCALARS} }} }}", "t.tsr").module
+    began = time.process_time()
+    with pytest.raises(Rejection, match="has run its most steps"):
+        next(Interpreter(module).run(module.functions["f"], (Array.checked(dtype("bool"), True),)))
+    assert time.process_time() - began < 5
