@@ -1,4 +1,4 @@
-"""What the checks of meaning refuse, each beside a twin that they accept (language spec sections 3, 5.4, 10, 11)."""
+"""Refusals of the checks of meaning, each beside its legal twin, and the text of a diagnostic."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from tessera_reference.graph.execution import execute
+from tessera_reference.ir.diagnostics import Diagnostic as IrDiagnostic
+from tessera_reference.ir.diagnostics import Span, render
 from tessera_reference.language import CompiledModule, Diagnostic, Rejection, compile_source
 
 Rejects = Callable[[str], Diagnostic]
+
+
 Accepts = Callable[[str], CompiledModule]
+
 
 CASES = [
     # names
@@ -117,31 +123,6 @@ def parameters(signature: str, result: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("signature", "wrong", "category", "right"),
-    [
-        ("X: tensor<?xDxfp32>", "X @ X", "shapes", "X @ op.transpose(X)"),
-        ("X: tensor<LxDxfp32>, Y: tensor<MxDxfp32>", "X + Y", "shapes", "X @ op.transpose(Y)"),
-        ("X: tensor<?xfp32>, Y: tensor<?xfp32>", "X + Y", "shapes", "X + X"),
-        ("X: tensor<2x3x4xfp32>, Y: tensor<1x4x3xfp32>", "X @ Y", "shapes", "X @ op.transpose(X, perm=[0, 2, 1])"),
-        ("X: tensor<4xfp32>, Y: tensor<4x4xfp32>", "X @ Y", "shapes", "Y @ Y"),
-        ("X: tensor<0x4xfp32>", "op.softmax(X, axis=0)", "shapes", "op.softmax(X, axis=1)"),
-        ("X: tensor<4x4xint32>", "op.softmax(X)", "types", "X @ X"),
-        ("X: tensor<4x4xbool>", "X @ X", "types", "X == X"),
-        ("X: tensor<2x2xfp32; layout=col_major>", "op.softmax(X)", "layouts", "X @ X"),
-        ("X: tensor<2x2xfp32; layout=col_major>, Y: tensor<2x2xfp32>", "X + Y", "layouts", "X @ Y"),
-        ("X: tensor<2x2xcomplex64>", "X < X", "types", "X == X"),
-        ("X: tensor<2x2xcomplex64>", "op.matmul(X, X, out=fp32)", "types", "op.matmul(X, X, out=complex128)"),
-        ("X: tensor<2x2xbf16>", "op.matmul(X, X, out=f32)", "types", "op.matmul(X, X, out=fp32)"),
-    ],
-)
-def test_refused_with_other_parameters(
-    rejects: Rejects, accepts: Accepts, signature: str, wrong: str, category: str, right: str
-) -> None:
-    assert rejects(parameters(signature, wrong)).category == category
-    accepts(parameters(signature, right))
-
-
-@pytest.mark.parametrize(
     ("declarations", "category", "message"),
     [
         ("func f() -> fp32 { }", "types", "'f' does not return a value"),
@@ -191,41 +172,6 @@ def test_refused_declarations(rejects: Rejects, declarations: str, category: str
     assert message in found.message
 
 
-@pytest.mark.parametrize(
-    "declarations",
-    [
-        "func f() -> fp32 { return 1; }",
-        "func f(a: fp32) { return a, 1, true; }",
-        "func f(a: fp32) { return a; return 1.0; }",
-        "func f(a: fp32) -> fp32 { return g(a=a); } func g(a: fp32) -> fp32 { return a; }",
-        "func f() { g(1); } func g(a: int8) {}",
-        "func f(X: tensor<4x8xfp32>) -> tensor<8x4xfp32> { return t(X); }"
-        "func t(X: tensor<?xNxfp32>) { return op.transpose(X); }",
-        'func f() @{numerics_profile=fast} { g(); } func g() @{numerics_profile="strict"} {}',
-        "func f(X: tensor<NxNxfp32>) -> tensor<?xNxfp32> { return X; }",
-        "func f(X: tensor<4xfp32>) { op.softmax(X); }",
-        "func true(false: fp32) -> fp32 { return -1; }",
-    ],
-)
-def test_accepted_declarations(accepts: Accepts, declarations: str) -> None:
-    accepts(f"module m {{ {declarations} }}")
-
-
-def test_symbols_belong_to_their_module(accepts: Accepts, rejects: Rejects) -> None:
-    accepts("module a { func f() {} } module b { func f() {} }")
-    assert "unknown function 'f'" in rejects("module a { func f() {} } module b { func g() { f(); } }").message
-    assert "module 'a' is declared twice" in rejects("module a {} module a {}").message
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    "fp64 fp32 tf32 bf16 fp16 fp8_e4m3 fp8_e5m2 int64 int32 int16 int8 bool complex64 complex128".split(),
-)
-def test_every_dtype_is_accepted(accepts: Accepts, dtype: str) -> None:
-    compiled = accepts(f"module m {{ func f(x: {dtype}, X: tensor<2x?xNx{dtype}>) {{ return x, X; }} }}")
-    assert str(compiled.module.functions["f"].parameters[1].type) == f"tensor<2x?xNx{dtype}>"
-
-
 def test_several_errors_are_reported_in_source_order() -> None:
     source = "module m {\nfunc f(A: tensor<4xfp32>) {\nlet x: fp32 = B;\nlet y: fp32 = x + A;\nlet z: int8 = 300;\n}\n}"
     with pytest.raises(Rejection) as caught:
@@ -254,3 +200,146 @@ def test_loose_matmul_is_warned_about(accepts: Accepts, expression: str, reading
 @pytest.mark.parametrize("expression", ["A @ T", "(A + A) @ T", "A @ (T * 2)", "A * 2 @ T", "A + (A @ T)"])
 def test_plain_matmul_is_not(accepts: Accepts, expression: str) -> None:
     assert accepts(parameters("A: tensor<4x4xfp32>, T: tensor<4x4xfp32>", expression)).warnings == ()
+
+
+def test_a_chain_of_doubling_constants_is_computed_once() -> None:
+    doubled = " ".join(f"let a{i}: int32 = a{i - 1} + a{i - 1};" for i in range(1, 31))
+    module = compile_source(f"module m {{ let a0: int32 = 1; {doubled} func f() {{ return a30; }} }}", "t.tsr").module
+    assert len(module.functions["f"].body.instructions) == 1
+    (result,) = execute(module, "f", {})
+    assert result.values.item() == 2**30
+
+
+@pytest.mark.parametrize(
+    ("declarations", "messages"),
+    [
+        ("let K: int32 = L; let L: int32 = K; func f() { return K; }", ["the constant 'K' depends on itself"]),
+        ("let Z: int32 = 1 / 0; func f() { }", ["divide: integer division by zero at element []"]),
+        ("func f(x: T) { } type T = fp32;", ["unknown dtype 'T'"]),
+        ("func g() { return q; } func h() { return g(); } func f() { return h(); }", ["unknown name 'q'"]),
+        ("func f() { w = 1; w = w + w; }", ["unknown name 'w'"]),
+        ("func f() { let y: int32 = 1; let y: fp32 = 1.0; y = 2.0; }", ["'y' is declared twice; first in line 1"]),
+        (
+            'func g() { numerics.profile("fast"); } func f() @{numerics_profile=strict} { g(); }',
+            ["a strict function calls g, which is fast"],
+        ),
+        ("func f(x: fp32 = op.grad(1.0, 1.0)) { let y: fp32 = x; return y + z; }", ["unknown name 'z'"]),
+    ],
+)
+def test_one_mistake_is_told_once(declarations: str, messages: list[str]) -> None:
+    with pytest.raises(Rejection) as caught:
+        compile_source(f"module m {{ {declarations} }}", "t.tsr")
+    assert [found.message for found in caught.value.diagnostics] == messages
+
+
+SOURCE = """module demo {
+
+  func attention(Q: tensor<128x64xbf16>, K: tensor<32x128xbf16>) {
+
+
+    // a comment
+    let S: tensor<4x4xbf16> = op.matmul(Q, K);
+  }
+}
+"""
+
+
+def test_a_shape_error_reads_like_the_sample(rejects: Callable[[str], Diagnostic]) -> None:
+    source = SOURCE.replace("32x128", "128x64")
+    assert render(rejects(source), source) == "\n".join(
+        [
+            "error[shapes]: matmul: inner dimensions differ: 64 and 128",
+            "  --> t.tsr:7:31",
+            "   7 |     let S: tensor<4x4xbf16> = op.matmul(Q, K);",
+            "     |                               ^^^^^^^^^^^^^^^ a is tensor<128x64xbf16>, b is tensor<128x64xbf16>",
+            "   = requires a.shape[-1] == b.shape[-2]   (LANG-05.4-01)",
+            "   = did you mean op.matmul(Q, op.transpose(K))?",
+        ]
+    )
+
+
+def test_no_transpose_is_offered_that_would_not_help(rejects: Callable[[str], Diagnostic]) -> None:
+    assert rejects(SOURCE).remedy == "K is the last dimension of Q and the last but one of K"
+
+
+def test_tabs_keep_the_caret_under_its_place() -> None:
+    text = render(Diagnostic("types", "verify", "no", Span(1, 3, 1, 5)), "\t\tab")
+    assert text.splitlines()[2:4] == ["   1 | \t\tab", "     | \t\t^^"]
+
+
+def test_a_span_over_lines_is_marked_to_the_end_of_the_first() -> None:
+    text = render(Diagnostic("types", "verify", "no", Span(1, 3, 2, 2)), "abcd\r\nef")
+    assert text.splitlines()[3] == "     |   ^^"
+
+
+def test_a_place_behind_the_text_is_still_shown() -> None:
+    assert "--> <source>:9:1" in render(Diagnostic("syntax", "parse", "no", Span(9, 1, 9, 2)), "x")
+
+
+def test_the_language_hands_on_the_type() -> None:
+    assert IrDiagnostic is Diagnostic
+
+
+MISTAKES = {
+    "types in a circle": (
+        "module m { type A = B; type B = A; func f() { } }",
+        "types in a circle: A = B = A",
+        "",
+    ),
+    "a tensor as the condition of an if": (
+        "module m { func f(x: tensor<4xbool>) { if (x) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a tensor as the condition of a while": (
+        "module m { func f(x: tensor<4xfp32>) { while (x > 1.0) { } } }",
+        "the condition is tensor<4xbool>, not bool",
+        "take one element, as in x[0]",
+    ),
+    "a comment in a comment": (
+        "module m { func f() { /* a /* b */ c */ return; } }",
+        "found '*', expected",
+        "comments do not nest (LANG-14.1-10): one ends at its first */",
+    ),
+    "another K": (
+        "module m { func f(x: tensor<4x5xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 5 and 6",
+        "K is the last dimension of x and the last but one of y",
+    ),
+    "a transposed first operand": (
+        "module m { func f(x: tensor<6x4xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
+        "inner dimensions differ: 4 and 6",
+        "did you mean op.matmul(op.transpose(x), y)?",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_common_mistake_is_told_with_a_remedy(name: str) -> None:
+    source, message, remedy = MISTAKES[name]
+    with pytest.raises(Rejection) as caught:
+        compile_source(source, "t.tsr")
+    first = caught.value.diagnostics[0]
+    assert message in first.message
+    assert first.remedy == remedy
+
+
+@pytest.mark.parametrize("at", [0, 40, 500, 990])
+def test_of_a_long_line_160_columns_are_quoted(at: int) -> None:
+    line = "a" * at + "!bad!" + "a" * (995 - at)
+    text = render(Diagnostic("syntax", "lex", "no", Span(1, at + 1, 1, at + 6), "t.tsr"), line)
+    label = "   1 | "
+    (quoted,) = (each for each in text.split("\n") if each.startswith(label))
+    (carets,) = (each for each in text.split("\n") if each.startswith("     | "))
+    assert len(quoted) - len(label) == 160
+    start, stop = carets.index("^"), carets.rindex("^") + 1
+    assert quoted[start:stop] == "!bad!"
+
+
+def test_no_hidden_character_of_a_program_reaches_the_terminal() -> None:
+    """Each is shown as one sign, so that carets keep their places."""
+    acting = "\x1b[2J\x9b\u202e\u2066\u200b"
+    text = render(Diagnostic("types", "verify", f"no {acting}", Span(1, 9, 1, 12), f"{acting}.tsr"), f"{acting}!bad!")
+    assert not set("\x1b\x9b\u202e\u2066\u200b") & set(text)
+    quoted, carets = text.split("\n")[2:4]
+    assert quoted[carets.index("^") :][:3] == "!ba"

@@ -1,4 +1,4 @@
-"""How deep a program may be nested, how long its parts may be, and what happens beyond: an answer, in bounded time."""
+"""Limits on nesting and length: within them a program is read, beyond them it is refused in bounded time."""
 
 from __future__ import annotations
 
@@ -124,7 +124,6 @@ def test_a_chain_has_a_limit_too(syntax_errors: SyntaxErrors, drawn: Callable[[i
 
 
 def test_chains_inside_chains_add_up(syntax_errors: SyntaxErrors) -> None:
-    """What counts is how many operators lie inside one another: two chains side by side are no longer than one."""
     half = "a" + " + a" * 6000
     assert syntax_errors(returning(f"({half}) * ({half})")) == ()
     (found,) = syntax_errors(returning(f"({half}){' + a' * 6000}"))
@@ -209,7 +208,6 @@ def test_megabytes_of_garbage(
     message: str,
     place: tuple[int, int] | None,
 ) -> None:
-    """What is wrong first is told, ten findings at most: in half a megabyte with `--whole`, else in a quarter of it."""
     text = GARBAGE[garbage](drawn(MEGABYTES // 20))
     first, *rest = syntax_errors(text)
     assert (first.message, (first.span.line, first.span.column)) == (message, place or (1, len(text)))

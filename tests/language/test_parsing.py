@@ -1,18 +1,32 @@
-"""What parses, and as what (language spec sections 2.1, 2.3, 14)."""
+"""The grammar and its tables, places of constructs, contextual keywords, and literals (sections 2.1, 2.3, 14)."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import logging
+import math
 import re
+from fractions import Fraction
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
+import numpy as np
 import pytest
-from lark import Lark
+from lark import Lark, UnexpectedInput
 
+from tessera_conformance.locations import vectors_directory
 from tessera_reference.ir.diagnostics import Rejection, Span
-from tessera_reference.language import parse
+from tessera_reference.ir.operation import Refusal
+from tessera_reference.language import compile_source, parse
+from tessera_reference.language import grammar as lexer
+from tessera_reference.language import grammar as parse_tables
+from tessera_reference.language import grammar as tree
 from tessera_reference.language import syntax as s
 from tessera_reference.language.grammar import RESERVED, spellings
+from tessera_reference.language.values import exact, floating
+from tessera_reference.numerics.formats import dtype
 
 
 def expression(text: str) -> s.Expr:
@@ -41,119 +55,11 @@ def shape(expr: s.Expr | s.ListValue) -> str:
     return type(expr).__name__
 
 
-@pytest.mark.parametrize(
-    ("text", "reading"),
-    [
-        ("A + B * C", "(A + (B * C))"),
-        ("A - B - C", "((A - B) - C)"),
-        ("A / B * C", "((A / B) * C)"),
-        ("A + B @ C", "((A + B) @ C)"),
-        ("A @ B - C", "(A @ (B - C))"),
-        ("A @ B @ C", "((A @ B) @ C)"),
-        ("A @ B == C + D", "((A @ B) == (C + D))"),
-        ("-A * B", "((-A) * B)"),
-        ("A - -B", "(A - (-B))"),
-        ("- - A", "(-(-A))"),
-        ("-A[0]", "(-A[...])"),
-        ("-f(A)", "(-f(A))"),
-        ("(A + B) * C", "((A + B) * C)"),
-        ("A<B", "(A < B)"),
-        ("A >= -1.5e-3", "(A >= (-1.5e-3))"),
-        ("op.softmax(A, axis=1) @{axis=1} @ B", "(op.softmax(A) @ B)"),
-        ("tensor + true", "(tensor + BoolLiteral)"),
-        ("tensor<4x?xfp32>", "TensorExpr"),
-        ("op.in(A)", "op.in(A)"),
-        ("1.", "1."),
-        ("1e5", "1e5"),
-    ],
-)
-def test_operators_bind_as_tabled(text: str, reading: str) -> None:
-    assert shape(expression(text)) == reading
-
-
-@pytest.mark.parametrize("operator", ["+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="])
-def test_every_operator_is_there(operator: str) -> None:
-    binary = expression(f"A {operator} B")
-    assert isinstance(binary, s.Binary)
-    assert binary.operator == operator
-
-
-@pytest.mark.parametrize(
-    ("text", "dims", "dtype"),
-    [
-        ("tensor<128x64xbf16>", ["128", "64"], "bf16"),
-        ("tensor<?xDxfp8_e4m3>", ["?", "D"], "fp8_e4m3"),
-        ("tensor< 128 x 64 /* rows */ x bf16 >", ["128", "64"], "bf16"),
-        ("tensor<0x1xcomplex64>", ["0", "1"], "complex64"),
-        ("tensor<LxLxcomplex128; layout=col_major>", ["L", "L"], "complex128"),
-        ("tensor<axbxfp32>", ["a", "b"], "fp32"),
-        ("tensor <4xint8>", ["4"], "int8"),
-    ],
-)
-def test_shapes_are_split_at_every_x(text: str, dims: list[str], dtype: str) -> None:
-    found = expression(text)
-    assert isinstance(found, s.TensorExpr)
-    assert [dim.text for dim in found.type.shape] == dims
-    assert found.type.dtype == dtype
-
-
-def test_a_layout_keeps_its_parameters() -> None:
-    found = expression("tensor<4x4xfp32; layout=blocked(bm=128, bn=64)>")
-    assert isinstance(found, s.TensorExpr)
-    assert found.type.layout is not None
-    assert found.type.layout.parameters == (("bm", "128"), ("bn", "64"))
-
-
-@pytest.mark.parametrize(
-    "declaration",
-    [
-        "type T = tensor<4xfp32>;",
-        "let c: fp32 = 1.5;",
-        "mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;",
-        "kernel k(A: memref<4x4xfp32>[addrspace=shared], f: fn(fp32, int8) -> bool) { A = A + A; }",
-        "func f(x: fragment<16,16,16,bf16>, y: fragment<16,16,16,bf16, layout=row_major>) {}",
-        "func f(y: fragment<16,16,16,bf16; layout=row_major>, z: int8 = -1) -> fp32 @{} {}",
-        '@schedule(m=1) func f() @schedule() @{a=-1, op=[1, [x]], s="t", type=true} @schedule() {}',
-        "func f() { for (i in 0:10:2) { X[i, 1:2, :, ::2] = i; } for (i, j in a:b) {} while (true) {} }",
-        'func f() { if (a < b) { return; } else { return 1, 2; } barrier(); barrier("x"); assert(c, "no"); }',
-        'func f() { schedule.tile(A, m=1) @{k=2}; dist.all_reduce(A, axis=dp); numerics.profile("strict"); }',
-        "func axes(shape: fp32, addrspace: fp32, assert: fp32, fn: fp32, memref: fp32) { assert = shape; }",
-        "func x(x: tensor<4xfp32>, xx: fp32) { let x64: fp32 = x + xx; }",
-        "func letter(inner: fp32, opera: fp32) { format = inner; }",
-    ],
-)
-def test_the_whole_grammar_parses(declaration: str) -> None:
-    assert parse(f"module m {{ {declaration} }}").modules[0].declarations
-
-
-def test_a_program_may_be_empty() -> None:
-    assert parse("").modules == ()
-    assert parse("// nothing").modules == ()
-    assert parse("module a {} module b {}").modules[1].name == "b"
-
-
-def test_comments_end_where_they_should() -> None:
-    assert shape(expression("A // B */ C\n + /* x /* y */ D")) == "(A + D)"
-
-
-@pytest.mark.parametrize(("spelled", "value"), [(r'"a\"b"', 'a"b'), (r'"\\n\n\t\r"', "\\n\n\t\r"), ('"a\nb"', "a\nb")])
-def test_strings_know_five_escapes(spelled: str, value: str) -> None:
-    found = expression(f"f({spelled})")
-    assert isinstance(found, s.Call)
-    assert isinstance(found.arguments[0], s.StringLiteral)
-    assert found.arguments[0].value == value
-
-
 def test_positions_cover_the_construct() -> None:
     found = expression("f(A,\n  (B + C))")
     assert isinstance(found, s.Call)
     assert found.span == Span(1, 30, 2, 11)
     assert found.arguments[1].span == Span(2, 3, 2, 10)
-
-
-@pytest.mark.parametrize("word", sorted(RESERVED))
-def test_reserved_words_may_stand_in_dotted_attribute_and_keyword_names(word: str) -> None:
-    parse(f"module m {{ func f() {{ op.{word}(A, {word}=1) @{{{word}=2}}; }} }}")
 
 
 PRODUCTIONS = """
@@ -188,62 +94,6 @@ def test_every_word_of_the_grammar_is_reserved_or_a_name_elsewhere() -> None:
     """The grammar quotes eleven words beside the reserved ones, which are names elsewhere (AMB-LANG-02)."""
     others = {"tensor", "memref", "fragment", "fn", "assert", "true", "false", "axes", "shape", "addrspace", "x"}
     assert {text for text in spellings().values() if text.isidentifier()} - RESERVED == others
-
-
-@pytest.mark.parametrize("word", ["tensor", "memref", "fragment", "fn", "assert", "axes", "shape", "addrspace", "x"])
-def test_a_word_that_is_not_reserved_is_a_name(word: str) -> None:
-    module = parse(
-        f"""module {word} {{
-          type {word} = {word};
-          mesh {word} = mesh<axes=[{word}], shape=[1]>;
-          func {word}({word}: {word}) @{{{word}={word}, a=[{word}]}} {{
-            let {word}: {word} = {word}.{word}({word}, {word}={word}) + ({word}) < a[{word}:{word}];
-            {word} = {word};
-            {word}[{word}] = 1;
-            {word}.a();
-            for ({word}, {word} in {word}:{word}) {{ return {word}; }}
-          }}
-        }}"""
-    ).modules[0]
-    assert [declaration.name for declaration in module.declarations] == [word] * 3
-
-
-@pytest.mark.parametrize("word", ["true", "false"])
-def test_true_and_false_are_names_where_no_value_can_stand(word: str) -> None:
-    function = parse(
-        f"module m {{ func f() {{ let {word}: {word} = {word}; op.{word}({word}={word}) @{{{word}=1}}; }} }}"
-    )
-    let, call = function.modules[0].declarations[0].body.statements  # type: ignore[union-attr]
-    assert (let.name, let.type.name, let.value.value) == (word, word, word == "true")
-    assert (call.call.callee, call.call.keywords[0].name) == (("op", word), word)
-
-
-@pytest.mark.parametrize("text", ["memref < 4 * a", "fragment < a", "fn(a) < 4", "assert(a)", "shape < 4", "x < 4"])
-def test_words_of_types_are_names_in_expressions(text: str) -> None:
-    assert isinstance(expression(text), s.Binary | s.Call)
-
-
-@pytest.mark.parametrize("shape", ["in x fp32", "inxfp32", "4xin", "4 x in", "dtypex4xfp32"])
-def test_reserved_words_are_no_dimensions(shape: str) -> None:
-    with pytest.raises(Rejection) as stop:
-        expression(f"tensor<{shape}>")
-    assert "the reserved word" in stop.value.diagnostics[0].message
-
-
-@pytest.mark.parametrize(
-    ("text", "callee", "names"),
-    [
-        ("f", ("f",), []),
-        ("op.matmul", ("op", "matmul"), ["a", "b"]),
-        ("numerics.profile", ("numerics", "profile"), []),
-        ("dist.all_reduce", ("dist", "all_reduce"), ["in"]),
-        ("a.b.c.let", ("a", "b", "c", "let"), []),
-    ],
-)
-def test_calls_have_dotted_names_and_keywords(text: str, callee: tuple[str, ...], names: list[str]) -> None:
-    call = expression(f"{text}(1{''.join(f', {name}=2' for name in names)})")
-    assert isinstance(call, s.Call)
-    assert (call.callee, [keyword.name for keyword in call.keywords], len(call.arguments)) == (callee, names, 1)
 
 
 def test_parts_of_a_function_keep_their_order() -> None:
@@ -287,3 +137,217 @@ def test_a_type_may_end_beside_the_sign_of_a_declaration(type_: str) -> None:
     (module,) = parse(f"module m {{ func f(v: {type_}) {{ let s: {type_}=v; let b: bool=v[0]>=1; }} }}", "t").modules
     (function,) = module.declarations
     assert [type(each).__name__ for each in function.body.statements] == ["Let", "Let"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n", "/* c */", " // c\n ", "/* a */ /* < */"])
+def test_a_comment_may_stand_before_the_bracket(between):
+    assert compile_source(f"module m {{ func f(A: tensor{between}<4xfp32>) {{ return A; }} }}")
+    assert parse(f"module m {{ func f(a: int32) {{ assert{between}(a == 1); }} }}")
+
+
+def test_a_comma_before_the_layout_gets_its_own_remedy():
+    with pytest.raises(Rejection) as stop:
+        parse("module m { func f(A: tensor<2x3xfp32, layout=row_major>) { return A; } }")
+    assert "after a semicolon" in stop.value.diagnostics[0].remedy
+
+
+PROFILES = """module m {{
+  func c(x: tensor<4xfp32>) -> tensor<4xfp32> @{{numerics_profile={inner}}} {{ return x; }}
+  func b(x: tensor<4xfp32>) -> tensor<4xfp32> {{ return c(x); }}
+  func a(x: tensor<4xfp32>) -> tensor<4xfp32> @{{numerics_profile=strict}} {{ return b(x); }}
+}}"""
+
+
+def test_a_looser_profile_is_found_through_a_function_without_one():
+    """A strict function reaches a fast one through another that declares nothing (AMB-LANG-69)."""
+    assert compile_source(PROFILES.format(inner="strict"))
+    with pytest.raises(Rejection) as stop:
+        compile_source(PROFILES.format(inner="fast"))
+    assert [diagnostic.category for diagnostic in stop.value.diagnostics] == ["numerics"]
+
+
+PROGRAM = (Path(__file__).parents[2] / "examples" / "transformer.tsr").read_text(encoding="utf-8")
+
+
+def choices_on_the_way(parser: Lark, source: str) -> list[list[str]]:
+    reading = parser.parse_interactive("")
+    found = [sorted(reading.choices())]
+    for token in lexer.Lexer(source):
+        token = lexer.as_accepted(token, reading.choices())
+        reading.feed_token(token)
+        found.append(sorted(reading.choices()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def computed() -> Lark:
+    return parse_tables.new_parser(tree.TreeBuilder())
+
+
+def test_the_kept_tables_are_of_this_grammar() -> None:
+    """Whatever version of Lark is installed here."""
+    kept = Path(parse_tables.__file__).with_name(parse_tables.FILE)
+    first = gzip.decompress(kept.read_bytes()).split(b"\n")[0].decode()
+    now = parse_tables.made_from().decode().strip()
+    assert first.partition("grammar ")[2] == now.partition("grammar ")[2], "run reference/write_parse_tables.py"
+
+
+def test_kept_tables_lead_the_same_way_as_computed_ones(computed: Lark) -> None:
+    kept = parse_tables.kept_parser()
+    if kept is None:
+        pytest.skip("the tables that are kept are of another version of Lark")
+    on_the_way = choices_on_the_way(kept, PROGRAM)
+    assert on_the_way == choices_on_the_way(computed, PROGRAM)
+    assert len(on_the_way) > 100
+    assert [str(rule) for rule in kept.rules] == [str(rule) for rule in computed.rules]
+
+
+def test_what_is_written_is_read_again(computed: Lark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / parse_tables.FILE).write_bytes(parse_tables.written(computed))
+    grammar = Path(parse_tables.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    (tmp_path / "grammar.lark").write_text(grammar, encoding="utf-8")
+    monkeypatch.setattr(parse_tables, "files", lambda package: tmp_path)
+    read = parse_tables.kept_parser()
+    assert read is not None
+    assert choices_on_the_way(read, PROGRAM) == choices_on_the_way(computed, PROGRAM)
+
+
+@pytest.mark.parametrize("changed", ["the grammar", "the version of Lark"])
+def test_tables_of_something_else_are_not_used(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if changed == "the grammar":
+        monkeypatch.setattr(parse_tables, "_grammar", lambda: "start: START\nSTART: /x/")
+    else:
+        monkeypatch.setattr(parse_tables.lark, "__version__", "0.0")
+    assert parse_tables.kept_parser() is None
+
+
+GRAMMAR = Path(__file__).parent / "printed_grammar.lark"
+
+
+SIGN = re.compile(r"(?<=[=\[,(])\s*-\d|= -[A-Z]")
+"""A signed number, or a sign before an operand: section 14.2 has it, the productions of section 2.3 do not."""
+
+
+SIGNED = 111
+"""Golden programs that ask for a sign."""
+
+
+@cache
+def parser() -> Lark:
+    return Lark(GRAMMAR.read_text(encoding="utf-8"), start="program", parser="lalr", maybe_placeholders=False)
+
+
+def is_derivable(source: str) -> bool:
+    try:
+        parser().parse(source)
+    except UnexpectedInput:
+        return False
+    return True
+
+
+def programs() -> list[str]:
+    lines = [
+        json.loads(line)
+        for path in sorted((vectors_directory() / "ir").glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    return [line["call"]["params"]["source"] for line in lines if "source" in line.get("call", {}).get("params", {})]
+
+
+@pytest.mark.slow
+def test_golden_programs_use_only_the_printed_grammar():
+    others = [source for source in programs() if not is_derivable(source)]
+    assert all(SIGN.search(source) for source in others)
+    assert len(others) == SIGNED
+
+
+@pytest.mark.parametrize(
+    ("statement", "derivable"),
+    [
+        ("return op.softmax(A) @{axis=0};", True),
+        ("return op.softmax(A, axis=0);", False),
+        ("return op.softmax(A) @{axis=-1};", False),
+        ("return -A;", False),
+        ("return A[0];", False),
+        ("return A @ A + A;", True),
+        ("A[0, 1:2] = B; return A;", True),
+        ("for (i in 0:4:2) { A = A + A; } return A;", True),
+        ("if (a < 2) { return A; } else { return B; }", True),
+        ("let x: fp32 = 1.5e-3; return A;", True),
+        ("let x: fp32 = 1e5; return A;", False),
+        ('dist.all_reduce(A) @{axis=dp, op="sum"}; return A;', True),
+        ("return A", False),
+        ("return A; }", False),
+    ],
+)
+def test_the_grammar_is_the_printed_one(statement, derivable):
+    source = f"module m {{ func f(A: tensor<2x?xbf16; layout=row_major>) -> tensor<2x?xbf16> {{ {statement} }} }}"
+    assert is_derivable(source) == derivable
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.", Fraction(1)),
+        ("0.1", Fraction(1, 10)),
+        ("12.50e-1", Fraction(5, 4)),
+        ("00012", Fraction(12)),
+        ("1E+2", Fraction(100)),
+        ("0e999999999999", Fraction(0)),
+    ],
+)
+def test_the_decimal_value_is_exact(text: str, value: Fraction) -> None:
+    assert exact(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "1e-45", "7e-46", "3.4028235e38", "1e-310", "16777217", "0.3333333333333333333"]
+)
+@pytest.mark.parametrize(("name", "parsed"), [("fp32", np.float32), ("fp64", np.float64)])
+def test_ieee_formats_agree_with_the_platforms_parser(text: str, name: str, parsed: type) -> None:
+    assert np.array(floating(text, False, dtype(name)), parsed).tobytes() == parsed(text).tobytes()
+
+
+# 1 + 2**-8 is the midpoint of bf16's 1 and 1 + 2**-7; fp64 cannot tell the longer spellings from it.
+MIDPOINT = "1.00390625"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (MIDPOINT, 1.0),
+        (MIDPOINT + "0" * 30 + "1", 1.0078125),
+        (MIDPOINT + "0" * 3000 + "1", 1.0078125),
+        ("1.00390624" + "9" * 3000, 1.0),
+        ("1.01171875", 1.015625),
+    ],
+)
+def test_narrow_formats_are_not_rounded_twice(text: str, value: float) -> None:
+    assert floating(text, False, dtype("bf16")) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "largest", "fits", "beyond"),
+    [
+        ("fp16", 65504.0, "65519.99", "65520"),
+        ("fp8_e4m3", 448.0, "464", "464.001"),
+        ("fp8_e5m2", 57344.0, "61439", "61440"),
+        ("fp64", math.ldexp(2 - 2**-52, 1023), "1.7976931348623158e308", "1.7976931348623159e308"),
+    ],
+)
+def test_out_of_range_begins_where_rounding_leaves_the_format(
+    name: str, largest: float, fits: str, beyond: str
+) -> None:
+    assert floating(fits, False, dtype(name)) == largest
+    assert floating(fits, True, dtype(name)) == -largest
+    for text in (beyond, "1e400", "1e999999999999", "9" * 5000):
+        with pytest.raises(Refusal, match="does not fit") as caught:
+            floating(text, False, dtype(name))
+        assert caught.value.category == "types"
+        assert len(caught.value.message) < 100
+
+
+def test_tiny_literals_become_zeros_of_their_sign() -> None:
+    for text in ("1e-400", "0.0", "1e-999999999999"):
+        assert math.copysign(1, floating(text, False, dtype("fp32"))) == 1
+        assert math.copysign(1, floating(text, True, dtype("fp32"))) == -1
