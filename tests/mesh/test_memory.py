@@ -1,15 +1,19 @@
-"""Allocations, pointers, and what is in them (runtime spec 4.4, 9; AMB-RT-05)."""
+"""Allocations, pointers, memory of a process, and the report on a wrong pointer (runtime spec 4.4, 9; AMB-RT-05)."""
 
 from __future__ import annotations
 
 import random
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.memory import AddressSpaceMemory, Region
+from tessera_reference.mesh import memory as address_ranges
+from tessera_reference.mesh.memory import ADDRESSES, AddressSpaceMemory, Finding, Findings, Intervals, Region, Wanted
 from tessera_reference.mesh.topology import Topology, default
 
 
@@ -50,19 +54,6 @@ def test_a_pointer_is_found_with_its_offset(memory: AddressSpaceMemory) -> None:
             assert (region.allocation.address, region.offset) == (pointer, offset)
 
 
-def test_each_rank_has_its_own_copy(memory: AddressSpaceMemory) -> None:
-    region = at(memory, memory.allocate_device([3, 4, 5], 4), 4)
-    for rank in range(3):
-        memory.write(region, rank, bytes([rank] * 4))
-    assert [bytes(memory.read(region, rank, 4)) for rank in range(3)] == [b"\0" * 4, b"\1" * 4, b"\2" * 4]
-
-
-def test_the_host_has_one_copy_for_all(memory: AddressSpaceMemory) -> None:
-    region = at(memory, memory.allocate_host(4), 4)
-    memory.write(region, 5, b"abcd")
-    assert memory.read(region, 0, 4) == b"abcd"
-
-
 @pytest.mark.parametrize("rank", [-1, 2])
 def test_a_rank_that_has_no_copy_is_refused(memory: AddressSpaceMemory, rank: int) -> None:
     region = at(memory, memory.allocate_device([0, 1], 4), 4)
@@ -75,13 +66,6 @@ def test_what_is_read_cannot_be_written(memory: AddressSpaceMemory) -> None:
     memory.write(region, 0, b"abcd")
     view = memory.read(region, 0, 4)
     assert isinstance(view, memoryview) and view.readonly
-
-
-def test_overlapping_ranges_of_one_allocation_are_copied_as_if_by_way_of_another(memory: AddressSpaceMemory) -> None:
-    pointer = memory.allocate_host(8)
-    memory.write(at(memory, pointer, 8), 0, b"abcdefgh")
-    memory.write(at(memory, pointer + 2, 6), 0, memory.read(at(memory, pointer, 6), 0, 6))
-    assert memory.read(at(memory, pointer, 8), 0, 8) == b"ababcdef"
 
 
 @pytest.mark.parametrize("data", [b"\1\0\2\0", bytearray(b"\1\0\2\0"), memoryview(np.array([1, 2], "<u2"))])
@@ -101,21 +85,6 @@ def test_bytes_never_written_read_as_a5_and_are_found(memory: AddressSpaceMemory
     assert first.text.startswith("kernel axpy: 5 of 8 bytes were never written, the first at offset 0 of allocation 1")
     assert first.text.endswith("rank 1")
     assert "2 of 2 bytes were never written, the first at offset 1 of" in second.text
-
-
-def test_bytes_that_were_written_are_no_finding(memory: AddressSpaceMemory) -> None:
-    pointer = memory.allocate_device([0, 1], 8)
-    for offset, data in [(6, b"gh"), (0, b"abc"), (3, b"def")]:
-        memory.write(at(memory, pointer + offset, len(data)), 0, data)
-    assert memory.read(at(memory, pointer, 8), 0, 8) == b"abcdefgh"
-    assert list(memory.findings) == []
-
-
-def test_a_peek_is_no_finding(memory: AddressSpaceMemory) -> None:
-    pointer = memory.allocate_host(3)
-    memory.write(at(memory, pointer + 1, 1), 0, b"x")
-    assert memory.peek(at(memory, pointer, 3), 0, 3) == b"\xa5x\xa5"
-    assert list(memory.findings) == []
 
 
 def test_memory_against_a_plain_array(memory: AddressSpaceMemory) -> None:
@@ -268,3 +237,283 @@ def test_addresses_end(memory: AddressSpaceMemory) -> None:
     with pytest.raises(Failure) as caught:
         memory._host.place(2**52, "tessHostAlloc")
     assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
+
+
+PROGRAM = range(0x5000, 0x6000)
+
+
+class Process:
+    """A process with one page of the program's, and reserved addresses that are pages once they are opened."""
+
+    reserved = range(2**40, 2**41)
+
+    def __init__(self) -> None:
+        self.page = bytearray(len(PROGRAM))
+        self.opened: dict[int, bytearray] = {}
+
+    def open(self, address: int, bytes: int) -> None:
+        self.opened[address] = bytearray(bytes)
+
+    def close(self, address: int, bytes: int) -> None:
+        assert len(self.opened.pop(address)) == bytes
+
+    def holds(self, address: int, bytes: int) -> bool:
+        return address in PROGRAM and address + bytes <= PROGRAM.stop
+
+    def view(self, address: int, bytes: int) -> memoryview:
+        if address in self.reserved:
+            return memoryview(self.opened[address])[:bytes]
+        return memoryview(self.page)[address - PROGRAM.start :][:bytes]
+
+
+@pytest.fixture
+def process() -> Process:
+    return Process()
+
+
+@pytest.fixture
+def program_memory(process: Process) -> AddressSpaceMemory:
+    return AddressSpaceMemory(default(), process)
+
+
+def test_memory_of_the_program_is_used_in_place(program_memory: AddressSpaceMemory, process: Process) -> None:
+    region = program_memory.find(PROGRAM.start + 16, 4, "tessMemcpyAsync", "dst", "host")
+    program_memory.write(region, 0, b"abcd")
+    assert process.page[16:20] == b"abcd"
+    process.page[16] = ord("z")
+    assert bytes(program_memory.read(region, 0, 4)) == b"zbcd"
+    assert len(program_memory.findings) == 0
+
+
+def test_the_same_bytes_are_known_to_be_the_same(program_memory: AddressSpaceMemory) -> None:
+    """So that unordered copies from and to memory of the program are found."""
+    one, two = (program_memory.find(PROGRAM.start + at, 4, "tessMemcpyAsync", "dst", "host") for at in (0, 2))
+    assert one.allocation is two.allocation
+    assert two.offset - one.offset == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "bytes"),
+    [(PROGRAM.start - 1, 1), (PROGRAM.stop - 1, 2), (0xDEAD0000, 1), (8, 1), (2**41, 1), (ADDRESSES.stop - 1, 2)],
+)
+def test_where_the_process_has_no_memory(program_memory: AddressSpaceMemory, address: int, bytes: int) -> None:
+    with pytest.raises(Failure, match="tessMemcpyAsync: src is 0x"):
+        program_memory.find(address, bytes, "tessMemcpyAsync", "src", "host")
+
+
+def test_memory_of_the_program_is_none_of_a_device(program_memory: AddressSpaceMemory) -> None:
+    with pytest.raises(Failure, match="memory of the program where a device pointer is wanted"):
+        program_memory.find(PROGRAM.start, 4, "tessMemcpyAsync", "dst", "device")
+    assert [each.kind for each in program_memory.findings] == ["host_device_mixup"]
+    with pytest.raises(Failure):
+        program_memory.free_host(PROGRAM.start)
+    with pytest.raises(Failure):
+        program_memory.free_device(PROGRAM.start)
+
+
+def test_no_device_pointer_is_an_address_of_a_process(program_memory: AddressSpaceMemory) -> None:
+    pointer = program_memory.allocate_device([0], 1)
+    assert pointer not in ADDRESSES
+    assert pointer < 2**53
+
+
+def test_memory_that_is_allocated_is_at_its_address(program_memory: AddressSpaceMemory, process: Process) -> None:
+    pointer = program_memory.allocate_host(8)
+    assert pointer in process.reserved
+    process.opened[pointer][:4] = b"host"
+    region = program_memory.find(pointer, 8, "tessMemcpyAsync", "src", "host")
+    assert bytes(program_memory.read(region, 0, 8)) == b"host\0\0\0\0"
+    assert program_memory.capacity.host.in_use == 8
+    program_memory.free_host(pointer)
+    assert process.opened == {}
+    assert program_memory.capacity.host.in_use == 0
+
+
+def test_memory_that_was_freed_is_known(program_memory: AddressSpaceMemory) -> None:
+    pointer = program_memory.allocate_host(8)
+    with pytest.raises(Failure, match="1 past its end"):
+        program_memory.find(pointer, 9, "tessMemcpyAsync", "src", "host")
+    program_memory.free_host(pointer)
+    with pytest.raises(Failure, match="which was freed"):
+        program_memory.find(pointer, 8, "tessMemcpyAsync", "src", "host")
+    with pytest.raises(Failure, match="freed before"):
+        program_memory.free_host(pointer)
+
+
+def refused(memory: AddressSpaceMemory, pointer: object, bytes: object = 4, space: Wanted = "any") -> str:
+    """Return the text of the refusal of a pointer."""
+    with pytest.raises(Failure) as caught:
+        memory.find(pointer, bytes, "tessMemcpyAsync", "dst", space)  # type: ignore[arg-type]
+    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
+    assert caught.value.function == "tessMemcpyAsync"
+    assert caught.value.given.startswith("dst is ")
+    return caught.value.given
+
+
+def kinds(memory: AddressSpaceMemory) -> list[str]:
+    return [finding.kind for finding in memory.findings]
+
+
+@pytest.mark.parametrize("pointer", [None, "x", 1.0, True, -1, 2**64])
+def test_no_address(memory: AddressSpaceMemory, pointer: object) -> None:
+    assert refused(memory, pointer).endswith("which is no address")
+
+
+@pytest.mark.parametrize("bytes", [-1, None, 4.0])
+def test_no_size(memory: AddressSpaceMemory, bytes: object) -> None:
+    assert refused(memory, memory.allocate_host(4), bytes).endswith("bytes, which is no size")
+
+
+@pytest.mark.parametrize("pointer", [1, 4096, 2**44, 2**51, 2**52, 2**63, 2**64 - 1])
+def test_nothing_there(memory: AddressSpaceMemory, pointer: int) -> None:
+    assert refused(memory, pointer) == f"dst is {pointer:#x}, where nothing is allocated"
+    memory.allocate_device([0], 4)
+    memory.allocate_host(4)
+    assert "where nothing is allocated" in refused(memory, pointer + 2**43 if pointer in (2**44, 2**51) else pointer)
+    assert kinds(memory) == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "bytes", "past"), [(0, 101, 1), (99, 2, 1), (50, 100, 50), (100, 1, 1), (0, 10**6, 999900)]
+)
+def test_an_end_overrun(memory: AddressSpaceMemory, offset: int, bytes: int, past: int) -> None:
+    pointer = memory.allocate_device([0], 100)
+    memory.allocate_device([0], 100)
+    said = refused(memory, pointer + offset, bytes, "device")
+    assert f"allocation 1 (100 bytes at {pointer:#x} on 1 device)" in said
+    if offset < 100:
+        assert f"offset {offset} of" in said and f"go {past} past its end" in said
+    else:
+        assert "0 bytes past the end of" in said
+    assert kinds(memory) == ["overrun"]
+
+
+def test_the_nearer_neighbour_is_named_beside_allocations(memory: AddressSpaceMemory) -> None:
+    first, second = memory.allocate_host(100), memory.allocate_host(100)
+    assert "1 byte past the end of allocation 1 " in refused(memory, first + 101)
+    assert "1 byte before allocation 2 " in refused(memory, second - 1)
+    assert "1000 bytes before allocation 2 " in refused(memory, second - 1000)
+    assert "8 bytes before allocation 1 " in refused(memory, first - 8)
+    assert "200 bytes past the end of allocation 2 " in refused(memory, second + 300)
+    assert kinds(memory) == ["overrun"] * 5
+
+
+def test_beside_memory_that_was_freed(memory: AddressSpaceMemory) -> None:
+    pointer = memory.allocate_host(100)
+    memory.free_host(pointer)
+    assert refused(memory, pointer + 104).endswith("on the host), which was freed")
+
+
+@pytest.mark.parametrize("offset", [0, 50, 99])
+def test_use_after_free(memory: AddressSpaceMemory, offset: int) -> None:
+    pointer = memory.allocate_device([0], 100)
+    memory.free_device(pointer)
+    memory.allocate_device([0], 100)
+    said = refused(memory, pointer + offset, 1, "device")
+    assert said.endswith("allocation 1 (100 bytes at 0x100000010000 on 1 device), which was freed")
+    assert kinds(memory) == ["use_after_free"]
+
+
+def test_use_after_free_of_a_region_found_before(memory: AddressSpaceMemory) -> None:
+    region = memory.find(memory.allocate_host(4), 4, "test", "pointer")
+    memory.free_host(region.allocation.address)
+    for use in (lambda: memory.read(region, 0, 4), lambda: memory.write(region, 0, b"abcd")):
+        with pytest.raises(Failure, match="which was freed"):
+            use()
+    assert kinds(memory) == ["use_after_free"], "the same is told once"
+
+
+@pytest.mark.parametrize("bytes", [5, -1])
+def test_a_region_is_not_exceeded(memory: AddressSpaceMemory, bytes: int) -> None:
+    region = memory.find(memory.allocate_host(8) + 4, 4, "test", "pointer")
+    with pytest.raises(Failure):
+        memory.read(region, 0, bytes)
+
+
+def test_memory_freed_long_ago_is_forgotten(memory: AddressSpaceMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address_ranges, "MOST_FREED", 4)
+    kept = memory.allocate_host(1)
+    freed = [memory.allocate_host(1) for _ in range(8)]
+    for pointer in freed:
+        memory.free_host(pointer)
+    assert ["which was freed" in refused(memory, pointer, 1) for pointer in freed] == [False] * 4 + [True] * 4
+    assert "where nothing is allocated" in refused(memory, freed[1], 1)
+    assert memory.find(kept, 1, "test", "pointer").allocation.address == kept
+
+
+def test_host_and_device_mixed_up(memory: AddressSpaceMemory) -> None:
+    device, host = memory.allocate_device([0], 100), memory.allocate_host(100)
+    assert refused(memory, host + 8, 4, "device").endswith("a host pointer where a device pointer is wanted")
+    assert refused(memory, device, 4, "host").endswith("a device pointer where a host pointer is wanted")
+    assert kinds(memory) == ["host_device_mixup"] * 2
+    for pointer in (device, host):
+        memory.find(pointer, 100, "test", "pointer", "any")
+
+
+def free_refused(memory: AddressSpaceMemory, function: str, pointer: object, owner: int = 0) -> str:
+    free = partial(memory.free_device, owner=owner) if function == "tessFree" else memory.free_host
+    with pytest.raises(Failure) as caught:
+        free(pointer)  # type: ignore[arg-type]
+    assert (caught.value.status, caught.value.function) == (Status.TESS_ERR_INVALID_VALUE, function)
+    return caught.value.given
+
+
+def test_what_cannot_be_freed(memory: AddressSpaceMemory) -> None:
+    device, host = memory.allocate_device([0], 100, owner=1), memory.allocate_host(100)
+    assert free_refused(memory, "tessFree", 0, 1) == "pointer is NULL"
+    assert free_refused(memory, "tessHostFree", "x").endswith("no address")
+    assert "inside allocation 1 " in free_refused(memory, "tessFree", device + 4, 1)
+    assert free_refused(memory, "tessFree", device, 2).endswith("which belongs to another mesh")
+    assert "past the end of allocation 1" in free_refused(memory, "tessFree", device + 100, 1)
+    assert kinds(memory) == []
+    assert free_refused(memory, "tessFree", host, 1).endswith("a host pointer where a device pointer is wanted")
+    assert free_refused(memory, "tessHostFree", device).endswith("a device pointer where a host pointer is wanted")
+    assert kinds(memory) == ["host_device_mixup"] * 2
+    assert len(memory.live()) == 2
+
+
+def test_freed_twice(memory: AddressSpaceMemory) -> None:
+    device, host = memory.allocate_device([0], 100, owner=1), memory.allocate_host(100)
+    memory.free_device(device, 1)
+    memory.free_host(host)
+    assert free_refused(memory, "tessFree", device, 1).endswith("which was freed before")
+    assert free_refused(memory, "tessHostFree", host).endswith("which was freed before")
+    assert kinds(memory) == ["double_free"] * 2
+    assert memory.capacity.devices[0].in_use == memory.capacity.host.in_use == 0
+
+
+def test_findings_are_told_once_and_bounded() -> None:
+    findings = Findings(most=2)
+    for text in ("a", "b", "a", "c", "d"):
+        findings.add("overrun", text)
+    assert list(findings) == [Finding("overrun", "a"), Finding("overrun", "b")]
+    assert (len(findings), findings.left_out) == (2, 2)
+    findings.clear()
+    assert (list(findings), findings.left_out) == ([], 0)
+
+
+RANGES = st.tuples(st.integers(0, 30), st.integers(0, 30))
+
+
+@given(st.lists(RANGES, max_size=12), RANGES)
+def test_intervals_are_the_set_of_their_positions(added: list[tuple[int, int]], asked: tuple[int, int]) -> None:
+    held, positions = Intervals(), set[int]()
+    for start, stop in added:
+        held.add(start, stop)
+        positions |= set(range(start, stop))
+    wanted = set(range(*asked))
+    assert {at for start, stop in held for at in range(start, stop)} == positions
+    assert held.covers(*asked) == (wanted <= positions)
+    gaps = list(held.gaps(*asked))
+    assert sorted(at for start, stop in gaps for at in range(start, stop)) == sorted(wanted - positions)
+    for ranges in (list(held), gaps):
+        assert all(start < stop for start, stop in ranges)
+        assert all(before[1] < after[0] for before, after in pairwise(ranges)), "they never touch"
+
+
+def test_ranges_that_touch_are_merged() -> None:
+    held = Intervals()
+    for start, stop in [(0, 4), (8, 12), (4, 8), (20, 24)]:
+        held.add(start, stop)
+    assert list(held) == [(0, 12), (20, 24)]
+    assert list(held.gaps(2, 30)) == [(12, 20), (24, 30)]

@@ -1,13 +1,83 @@
-"""Devices, and ways from one part of a machine to another (runtime spec 13; collectives spec 3.3)."""
+"""Axes, documents of topologies against their schema, and routes against all ways (runtime spec 4.2, 13)."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.topology import End, Topology, default, named, read
+from tessera_reference.ir.targets import TARGETS
+from tessera_reference.mesh.axes import AXES, MeshAxes
+from tessera_reference.mesh.topology import (
+    NAMES,
+    End,
+    InvalidDocument,
+    Link,
+    Routes,
+    Topology,
+    default,
+    load,
+    named,
+    read,
+)
+
+
+@pytest.mark.parametrize("size", [-1, 2**31, True, 1.0, "2", None])
+@pytest.mark.parametrize("axis", AXES)
+def test_a_size_that_is_no_size_is_refused(axis: str, size: object) -> None:
+    with pytest.raises(Failure, match=f"axes.{axis} is .*; expected 0 for an absent axis") as caught:
+        MeshAxes(**{axis: size})  # type: ignore[arg-type]
+    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
+
+
+@pytest.mark.parametrize("devices", [7, 9, 0])
+def test_each_rank_needs_one_device(devices: int) -> None:
+    with pytest.raises(Failure, match=rf"axes 2 x 1 x 4 x 0 for {devices} devices; expected axes whose product"):
+        MeshAxes(2, 1, 4, 0).require(devices)
+
+
+@pytest.mark.parametrize(("place", "coordinate"), [(0, 2), (1, 3), (2, -1), (3, 2)])
+def test_coordinates_outside_the_mesh_have_no_rank(place: int, coordinate: int) -> None:
+    coordinates = [0, 0, 0, 0]
+    coordinates[place] = coordinate
+    with pytest.raises(Failure, match=f"coordinate {coordinate} along {AXES[place]}"):
+        MeshAxes(2, 3, 2, 2).rank(coordinates)
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_ranks_of_a_group_differ_along_its_axis_only(axis: str) -> None:
+    axes, place = MeshAxes(2, 3, 2, 2), AXES.index(axis)
+    coordinates = list(product(range(2), range(3), range(2), range(2)))
+    groups = axes.groups(axis)
+    assert sorted(rank for group in groups for rank in group) == list(range(24))
+    assert [group[0] for group in groups] == sorted(group[0] for group in groups)
+    for group in groups:
+        at = [coordinates[rank] for rank in group]
+        assert [each[place] for each in at] == list(range(axes.size_along(axis)))
+        assert len({each[:place] + each[place + 1 :] for each in at}) == 1
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [(None, "a NULL axis; expected tp, pp, dp, ep"), ("xp", "axis 'xp'"), ("", "axis ''")],
+)
+def test_an_unknown_axis_is_refused(axis: str | None, message: str) -> None:
+    with pytest.raises(Failure, match=message) as caught:
+        MeshAxes(2).groups(axis)
+    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
+
+
+def test_the_nearest_spelling_is_offered() -> None:
+    with pytest.raises(Failure, match=r"did you mean tp\?"):
+        MeshAxes(2).size_along("TP")
 
 
 def way(topology: Topology, a: End, b: End, *down: str) -> list[str] | None:
@@ -95,3 +165,306 @@ def test_of_ways_as_long_the_first_by_name_is_taken(document: dict[str, Any], ba
     if backwards:
         document["links"].reverse()
     assert way(read(document, "small.json"), 10, 11) == ["in10", "in11"]
+
+
+ENDS = ("a", "b", "c", "d", "e", "f")
+
+
+@st.composite
+def links(draw: st.DrawFn) -> list[Link]:
+    """Links between six ends, some of which have one link or none; two may join the same ends."""
+    pairs = draw(st.lists(st.tuples(st.sampled_from(ENDS), st.sampled_from(ENDS)), max_size=9))
+    names = draw(st.permutations(range(len(pairs))))
+    return [
+        Link(f"l{name}", a, b, 1, draw(st.integers(0, 2))) for name, (a, b) in zip(names, pairs, strict=True) if a != b
+    ]
+
+
+def simple_ways(found: list[Link], a: str, b: str, down: frozenset[str]) -> Iterator[tuple[Link, ...]]:
+    """Every way that comes to no end twice."""
+    waiting: list[tuple[str, tuple[str, ...], tuple[Link, ...]]] = [(a, (a,), ())]
+    while waiting:
+        end, seen, way = waiting.pop()
+        if end == b:
+            yield way
+            continue
+        for link in found:
+            if end in (link.a, link.b) and link.other(end) not in seen and link.name not in down:
+                other = str(link.other(end))
+                waiting.append((other, (*seen, other), (*way, link)))
+
+
+def length(way: tuple[Link, ...]) -> tuple[int, int, list[str]]:
+    """The key by which ways are compared."""
+    return sum(each.latency for each in way), len(way), [each.name for each in way]
+
+
+@settings(max_examples=150, deadline=None)
+@given(links(), st.data())
+def test_the_shortest_of_all_ways_is_taken(found: list[Link], data: st.DataObject) -> None:
+    down = frozenset(data.draw(st.lists(st.sampled_from([each.name for each in found] or [""]), max_size=2)))
+    routes = Routes(found)
+    for a in ENDS:
+        for b in ENDS:
+            expected = min(simple_ways(found, a, b, down), key=length, default=None)
+            assert routes.between(a, b, down) == expected
+
+
+@pytest.mark.parametrize("devices", [2, 4096])
+def test_a_way_across_a_switch_is_not_searched_for(devices: int) -> None:
+    routes = Routes(Link(f"l{number:04}", number, "switch", 1, 5) for number in range(devices))
+    found = [routes.between(number, (number + 1) % devices, frozenset()) for number in range(devices)]
+    assert [[each.a for each in way or ()] for way in found] == [[n, (n + 1) % devices] for n in range(devices)]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+SCHEMA = json.loads((ROOT / "schemas" / "topology.schema.json").read_text(encoding="utf-8"))
+
+
+PACKAGED = ROOT / "reference" / "tessera_reference" / "mesh" / "topologies"
+
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def put(*path: Any) -> Change:
+    """Put the last of the arguments at the place that the others lead to."""
+    *way, key, value = path
+
+    def change(document: Any) -> None:
+        for step in way:
+            document = document[step]
+        document[key] = value
+
+    return change
+
+
+def drop(*path: Any) -> Change:
+    *way, key = path
+
+    def change(document: Any) -> None:
+        for step in way:
+            document = document[step]
+        del document[key]
+
+    return change
+
+
+ACCEPTED: dict[str, Change] = {
+    "as it is": lambda document: None,
+    "a description": put("description", "x" * 1000),
+    "an empty description": put("description", ""),
+    "no links": put("links", []),
+    "a whole number with a point": put("devices", 0, "memory_bytes", 1000.0),
+    "a format with a point": put("format", 1.0),
+    "the longest name": put("name", "x" * 64),
+    "a name of every kind of character": put("name", "aZ09_.-"),
+    "no latency": put("links", 0, "latency", 0),
+    "the most bytes": put("devices", 0, "memory_bytes", 2**48),
+    "the most bandwidth": put("links", 0, "bandwidth", 10**15),
+    "the longest latency": put("links", 0, "latency", 10**12),
+    "the most multiprocessors": put("devices", 0, "multiprocessors", 4096),
+    "a switch of no node": drop("switches", 0, "node"),
+    "NICs": put("nics", [{"name": "nic0", "node": "left"}, {"name": "nic1", "node": "left"}]),
+    "no NICs": put("nics", []),
+    "the most credits": put("links", 0, "credits", 65536),
+    **{f"kind {kind}": put("links", 0, "kind", kind) for kind in ("nvlink", "pcie", "network")},
+    **{f"target {target}": put("devices", 0, "target", target) for target in TARGETS},
+}
+
+
+REFUSED: dict[str, tuple[Change, str]] = {
+    "format 2": (put("format", 2), "$.format"),
+    "format true": (put("format", True), "$.format"),
+    "format text": (put("format", "1"), "$.format"),
+    "no format": (drop("format"), "$"),
+    "no name": (drop("name"), "$"),
+    "an unknown member": (put("colour", 1), "$"),
+    "a long description": (put("description", "x" * 1001), "$.description"),
+    "a description that is no text": (put("description", 1), "$.description"),
+    "an empty name": (put("name", ""), "$.name"),
+    "a long name": (put("name", "x" * 65), "$.name"),
+    "a name with a line end": (put("name", "small\n"), "$.name"),
+    "a name that begins with a digit": (put("name", "8x"), "$.name"),
+    "a name that is no text": (put("name", 8), "$.name"),
+    "no nodes": (put("nodes", []), "$.nodes"),
+    "nodes that are no array": (put("nodes", {}), "$.nodes"),
+    "switches that are null": (put("switches", None), "$.switches"),
+    "too many switches": (put("switches", [{"name": f"s{at}"} for at in range(4097)]), "$.switches"),
+    "too many nodes": (put("nodes", [{"name": f"n{at}", "memory_bytes": 1} for at in range(4097)]), "$.nodes"),
+    "no devices": (put("devices", []), "$.devices"),
+    "a node that is no object": (put("nodes", 0, "left"), "$.nodes[0]"),
+    "a node without memory": (put("nodes", 1, "memory_bytes", 0), "$.nodes[1].memory_bytes"),
+    "a node with too much memory": (put("nodes", 1, "memory_bytes", 2**48 + 1), "$.nodes[1].memory_bytes"),
+    "a node of an unknown member": (put("nodes", 0, "id", 1), "$.nodes[0]"),
+    "a switch of node null": (put("switches", 0, "node", None), "$.switches[0].node"),
+    "a switch without a name": (drop("switches", 0, "name"), "$.switches[0]"),
+    "a switch of an unknown member": (put("switches", 0, "ports", 1), "$.switches[0]"),
+    "a negative id": (put("devices", 0, "id", -1), "$.devices[0].id"),
+    "a large id": (put("devices", 0, "id", 2**31), "$.devices[0].id"),
+    "an id that is no number": (put("devices", 0, "id", "10"), "$.devices[0].id"),
+    "an unknown target": (put("devices", 1, "target", "sm_91"), "$.devices[1].target"),
+    "a target that is a list": (put("devices", 1, "target", ["sm_90"]), "$.devices[1].target"),
+    "a device without a target": (drop("devices", 1, "target"), "$.devices[1]"),
+    "a device of an unknown member": (put("devices", 1, "clock", 1), "$.devices[1]"),
+    "a device on node 1": (put("devices", 1, "node", 1), "$.devices[1].node"),
+    "half a byte": (put("devices", 0, "memory_bytes", 0.5), "$.devices[0].memory_bytes"),
+    "endless memory": (put("devices", 0, "memory_bytes", float("inf")), "$.devices[0].memory_bytes"),
+    "no memory bandwidth": (put("devices", 0, "memory_bandwidth", 0), "$.devices[0].memory_bandwidth"),
+    "too many multiprocessors": (put("devices", 0, "multiprocessors", 4097), "$.devices[0].multiprocessors"),
+    "no multiprocessors": (put("devices", 0, "multiprocessors", 0), "$.devices[0].multiprocessors"),
+    "a link without an end": (drop("links", 0, "b"), "$.links[0]"),
+    "a link of an unknown member": (put("links", 0, "lanes", 4), "$.links[0]"),
+    "a link with an end that is null": (put("links", 0, "b", None), "$.links[0].b"),
+    "a link with an end that is true": (put("links", 0, "b", True), "$.links[0].b"),
+    "a link with a negative end": (put("links", 0, "a", -1), "$.links[0].a"),
+    "a link with an empty end": (put("links", 0, "a", ""), "$.links[0].a"),
+    "a link without bandwidth": (put("links", 2, "bandwidth", 0), "$.links[2].bandwidth"),
+    "a link of too much bandwidth": (put("links", 2, "bandwidth", 10**15 + 1), "$.links[2].bandwidth"),
+    "a link of an unknown kind": (put("links", 2, "kind", "infiniband"), "$.links[2].kind"),
+    "a link without credits": (put("links", 2, "credits", 0), "$.links[2].credits"),
+    "a link of too many credits": (put("links", 2, "credits", 65537), "$.links[2].credits"),
+    "NICs that are null": (put("nics", None), "$.nics"),
+    "a NIC on no node": (put("nics", [{"name": "nic0"}]), "$.nics[0]"),
+    "a NIC of an unknown member": (put("nics", [{"name": "nic0", "node": "left", "ports": 1}]), "$.nics[0]"),
+    "a link of negative latency": (put("links", 2, "latency", -1), "$.links[2].latency"),
+    "a link of too much latency": (put("links", 2, "latency", 10**12 + 1), "$.links[2].latency"),
+}
+
+
+MEANINGLESS: dict[str, tuple[Change, str, str]] = {
+    "a node given twice": (put("nodes", 1, "name", "left"), "$.nodes[1].name", "no earlier element"),
+    "a switch given twice": (put("switches", 1, "name", "hub"), "$.switches[1].name", "no earlier element"),
+    "a switch named as a node": (put("switches", 1, "name", "right"), "$.switches[1].name", "no node has"),
+    "a NIC given twice": (
+        put("nics", [{"name": "nic0", "node": "left"}] * 2),
+        "$.nics[1].name",
+        "no earlier element",
+    ),
+    "a NIC named as a switch": (put("nics", [{"name": "hub", "node": "left"}]), "$.nics[0].name", "node or switch"),
+    "a NIC on an unknown node": (put("nics", [{"name": "nic0", "node": "lefft"}]), "$.nics[0].node", "mean left?"),
+    "RDMA to a device": (put("links", 0, "kind", "rdma"), "$.links[0].a", "a NIC or a switch"),
+    "a device given twice": (put("devices", 2, "id", 10), "$.devices[2].id", "no earlier element"),
+    "a link given twice": (put("links", 6, "name", "in10"), "$.links[6].name", "no earlier element"),
+    "a device on no node": (put("devices", 0, "node", "lefft"), "$.devices[0].node", "did you mean left?"),
+    "a switch on no node": (put("switches", 0, "node", "hub"), "$.switches[0].node", "one of left, right"),
+    "a link from nowhere": (put("links", 0, "a", "centre"), "$.links[0].a", "one of left, right, hub, network"),
+    "a link to no device": (put("links", 0, "b", 99), "$.links[0].b", "id of a device"),
+    "a link from an end to itself": (put("links", 0, "b", 10), "$.links[0].b", "another end"),
+}
+"""Mistakes that a schema cannot express."""
+
+
+def by_schema(document: object) -> bool:
+    return bool(jsonschema.Draft202012Validator(SCHEMA).is_valid(document))
+
+
+@pytest.mark.parametrize("change", ACCEPTED.values(), ids=ACCEPTED)
+def test_reader_and_schema_accept(document: dict[str, Any], change: Change) -> None:
+    change(document)
+    assert by_schema(document)
+    read(document, "small.json")
+
+
+@pytest.mark.parametrize(("change", "path"), REFUSED.values(), ids=REFUSED)
+def test_reader_and_schema_refuse(document: dict[str, Any], change: Change, path: str) -> None:
+    change(document)
+    assert not by_schema(document)
+    with pytest.raises(InvalidDocument) as caught:
+        read(document, "small.json")
+    assert (caught.value.file, caught.value.path) == ("small.json", path)
+    assert str(caught.value).startswith(f"small.json: {path} ")
+
+
+@pytest.mark.parametrize("document", [None, [], "topology", 1])
+def test_reader_and_schema_refuse_what_is_no_object(document: object) -> None:
+    assert not by_schema(document)
+    with pytest.raises(InvalidDocument, match=r"\$ is .*; expected an object"):
+        read(document, "small.json")
+
+
+@pytest.mark.parametrize(("change", "path", "expected"), MEANINGLESS.values(), ids=MEANINGLESS)
+def test_the_reader_refuses_what_has_no_meaning(
+    document: dict[str, Any], change: Change, path: str, expected: str
+) -> None:
+    change(document)
+    assert by_schema(document)
+    with pytest.raises(InvalidDocument) as caught:
+        read(document, "small.json")
+    assert caught.value.path == path
+    assert expected in caught.value.expected
+
+
+def test_the_published_schema_is_the_one_that_is_read() -> None:
+    published = (ROOT / "schemas" / "topology.schema.json").read_bytes()
+    assert (PACKAGED.parent / "topology.schema.json").read_bytes() == published
+
+
+def test_the_schema_knows_every_target() -> None:
+    assert sorted(SCHEMA["$defs"]["device"]["properties"]["target"]["enum"]) == sorted(TARGETS)
+
+
+def test_every_topology_of_the_package_has_a_name_and_the_form() -> None:
+    found = sorted(PACKAGED.glob("*.json"))
+    assert tuple(path.stem for path in found) == NAMES
+    for path in found:
+        assert by_schema(json.loads(path.read_text(encoding="utf-8")))
+        assert named(path.stem).name == load(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"format": 1, "format": 1}', "two members 'format'"),
+        ('{"format": NaN}', "holds NaN"),
+        ('{"format": -Infinity}', "holds -Infinity"),
+        ('{"format": ' + "9" * 5000 + "}", "is not JSON"),
+    ],
+)
+def test_a_text_that_is_no_json_is_refused(text: str, found: str) -> None:
+    with pytest.raises(InvalidDocument, match=found):
+        load(text)
+
+
+def test_a_text_is_read(document: dict[str, Any]) -> None:
+    assert load(json.dumps(document)).name == "small"
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes(b'{"name": "\xe9"}')
+    for name in ("latin.json", "missing.json"):
+        with pytest.raises(InvalidDocument, match="cannot be read") as caught:
+            load(tmp_path / name)
+        assert caught.value.file == str(tmp_path / name)
+
+
+def test_an_unknown_member_is_named_with_the_nearest_one(document: dict[str, Any]) -> None:
+    document["devices"][0]["memory_byte"] = 1
+    with pytest.raises(InvalidDocument, match=r"unknown member 'memory_byte'.*did you mean memory_bytes\?"):
+        read(document, "small.json")
+
+
+def test_what_is_wrong_with_a_link_names_it_and_its_ends(document: dict[str, Any]) -> None:
+    link = document["links"][2]
+    link["bandwidth"] = 0
+    with pytest.raises(InvalidDocument) as caught:
+        read(document, "small.json")
+    assert f"(link {link['name']!r} between {link['a']!r} and {link['b']!r})" in str(caught.value)
+
+
+def test_a_link_that_names_no_kind_is_of_pcie_within_a_node(document: dict[str, Any]) -> None:
+    document["links"][0]["credits"] = 3.0
+    links = read(document, "small.json").links
+    assert {link.kind for link in links} == {"pcie", "network"}
+    assert all((link.kind == "network") == ("network" in (link.a, link.b)) for link in links)
+    assert [link.credits for link in links] == [3] + [1] * (len(links) - 1)
+
+
+def test_an_unknown_name_of_a_topology_is_refused() -> None:
+    with pytest.raises(Failure, match=r"did you mean two-nodes\?"):
+        named("two-node")
