@@ -35,15 +35,11 @@ SIZES = {
     "tessProfiler_t": 8,
 }
 """On machines with 64-bit pointers."""
-
-
 OFFSETS = {
     "tessMeshAxes": {"tp": 0, "pp": 4, "dp": 8, "ep": 12},
     "tessLaunchConfig": {"grid": 0, "block": 12, "shmemBytes": 24, "flags": 32},
     "tessNumericsPolicy": {"stableReductions": 0, "deterministic": 4, "rngStateless": 8, "allowFastMath": 12},
 }
-
-
 SAMPLE = """
 #include <string.h>
 int main(void) {
@@ -57,8 +53,6 @@ int main(void) {
   return sizeof(args) != 0x38 || memcmp(&args, wanted, sizeof(args)) != 0;
 }
 """
-
-
 LANGUAGES = {"c11": ("gcc", "-std=c11", "c"), "c++17": ("g++", "-std=c++17", "cpp")}
 
 
@@ -140,12 +134,8 @@ C_TYPES = {
     "complex64": "float _Complex",
     "complex128": "double _Complex",
 }
-
-
 MEMBER = """    {c_type} {name} __attribute__((packed, aligned(sizeof({c_type}) < 8 ? sizeof({c_type}) : 8)));
 """
-
-
 PROGRAM = """#include <complex.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -162,8 +152,6 @@ int main(void) {{
 {calls}    return 0;
 }}
 """
-
-
 FUNCTION = """struct s{number} {{
 {members}}} __attribute__((aligned(8)));
 
@@ -267,8 +255,6 @@ TYPES_OF_SIGNATURES = {
     "complex64": "float _Complex",
     "complex128": "double _Complex",
 }
-
-
 VECTOR_PROGRAM = """#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

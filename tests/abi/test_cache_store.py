@@ -23,11 +23,7 @@ from tessera_reference.abi import Failure, NumericsPolicy, Status, cache
 from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
 
 KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
-
-
 TAGS = CacheTags("driver 1", "abc", NumericsPolicy())
-
-
 FAST = replace(TAGS, policy=NumericsPolicy(allowFastMath=1))
 
 
@@ -267,20 +263,14 @@ key = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 tags = CacheTags("driver 1", "abc", NumericsPolicy())
 store = CacheStore(Path(sys.argv[1]))
 """
-
-
 KILLED_BEFORE_RENAMING = """
 os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
 store.put("binary", key, tags, b"new")
 """
-
-
 KILLED_WHILE_WRITING = """
 os.fsync = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
 store.put("binary", key, tags, b"new" * 100000)
 """
-
-
 HOLDING_THE_LOCK = """
 def wait(*names):
     print("writing", flush=True)
@@ -289,8 +279,6 @@ def wait(*names):
 os.replace = wait
 store.put("binary", key, tags, b"new")
 """
-
-
 MANY = """
 from dataclasses import replace
 mine, wrong = sys.argv[2], 0
@@ -304,8 +292,6 @@ for round in range(40):
     wrong += len(store.entries()) > 4
 print(wrong)
 """
-
-
 CHANGING_DRIVERS = """
 from dataclasses import replace
 mine = replace(tags, driver=sys.argv[2])

@@ -31,8 +31,6 @@ from tessera_reference.abi.fatbin import image as signing
 from tessera_reference.abi.fatbin.image import KINDS
 
 NO_TARGET = 0xFFFFFFFF
-
-
 GRAPH_IR, TARGET_IR, PTX, AMDGCN, METADATA, SIGNATURE = range(1, 7)
 
 

@@ -35,8 +35,6 @@ from tessera_reference.abi.fatbin import (
 )
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "fatbin-metadata.schema.json").read_text(encoding="utf-8"))
-
-
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -319,8 +317,6 @@ def test_large_metadata(small_module: Fatbin) -> None:
 
 
 Mutation = Callable[[random.Random, bytes], bytes]
-
-
 NUMBERS = (
     0,
     1,
@@ -345,8 +341,6 @@ NUMBERS = (
     2**64 - 8,
     2**64 - 1,
 )
-
-
 WORDS = (
     b"null",
     b"true",
@@ -362,8 +356,6 @@ WORDS = (
     b"[]",
     b"{}",
 )
-
-
 TOKEN = re.compile(rb'"[^"]*"|-?\d+|true|false|null|[][{}:,]')
 
 

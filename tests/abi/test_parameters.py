@@ -100,8 +100,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 SAMPLE = "flash_attention(Q*, K*, V*, O*, int B, int H, int L, int D, float scale)"
-
-
 SIZES = {
     "ptr": 8,
     "fp8_e4m3": 1,
@@ -178,8 +176,6 @@ def test_names_differ() -> None:
 
 
 DOUBLES = st.floats() | st.floats(-500, 500) | st.floats(-1e-4, 1e-4)
-
-
 NARROW = {"bf16": ml_dtypes.bfloat16, "fp8_e4m3": ml_dtypes.float8_e4m3fn, "fp8_e5m2": ml_dtypes.float8_e5m2}
 
 

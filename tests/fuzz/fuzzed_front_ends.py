@@ -23,7 +23,7 @@ class Fake:
         return {"warnings": []}
 
     def read(self, source: str) -> None:
-        """Where each fake goes wrong."""
+        """Go wrong, in a way of each subclass."""
 
 
 class Crashes(Fake):

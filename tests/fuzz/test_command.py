@@ -1,4 +1,4 @@
-"""The command: exit codes, findings told, saved, reduced and tried again, shards, and features as they are claimed."""
+"""The command: exit codes, findings reported, saved, reduced and replayed, shards, and features as they are claimed."""
 
 from __future__ import annotations
 
@@ -166,3 +166,9 @@ def test_every_kind_is_tried() -> None:
 def test_the_harness_needs_no_hypothesis() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import tessera_conformance.cli, tessera_conformance.fuzz"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_the_reference_is_without_findings(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["fuzz", "--impl=reference", "--count=150", f"--seed={seed}"])
+    assert code == 0, capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What is generated: the same from the same decisions, every form of the language, and texts that mean their tree."""
+"""Generated programs: every form of the language, texts that mean their tree, and one mistake each where illegal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
 import pytest
+from hypothesis import HealthCheck, find, given, settings
 
 from tessera_conformance.dsl import DTYPES, RESERVED
-from tessera_conformance.fuzz import scope
+from tessera_conformance.fuzz import KINDS, Trial, programs, scope, trials
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.choices import Names, SeededChooser, TapeChooser
 from tessera_conformance.fuzz.commands import FEATURES
 from tessera_conformance.fuzz.expressions import Expressions
 from tessera_conformance.fuzz.generator import VARIANTS, GeneratedProgram, generate, vary
-from tessera_conformance.fuzz.mutations import ends
+from tessera_conformance.fuzz.mutations import (
+    DECLARATIONS,
+    LONGEST,
+    MISTAKES,
+    MISTAKES_WITH_NAMES,
+    MUTATIONS,
+    break_program,
+    ends,
+    mutate,
+    slots_of,
+    tokens_of,
+    with_statements,
+)
 from tessera_conformance.fuzz.rendering import Style, names_of, odd, plain, render
 from tessera_conformance.fuzz.scope import Scope, Surroundings
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
@@ -42,8 +55,6 @@ OPERATIONS = (
     "abs maximum minimum clamp select reshape broadcast concat pad iota "
     "gather scatter_add slice layer_norm rms_norm flash_attention uniform normal dropout"
 ).split() + list(UNARY)
-
-
 DIGEST = """
 import hashlib
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
@@ -119,9 +130,9 @@ def test_the_simplest_decisions_give_the_simplest_program() -> None:
         r"1e1|1\.5e-3|2\.E\+1|007",
     ],
 )
-def test_every_form_of_the_language_occurs(programs: list[GeneratedProgram], form: str) -> None:
+def test_every_form_of_the_language_occurs(legal_programs: list[GeneratedProgram], form: str) -> None:
     pattern = re.compile(form)
-    assert any(pattern.search(program.source) for program in programs)
+    assert any(pattern.search(program.source) for program in legal_programs)
 
 
 def test_features_are_used_only_where_they_are_claimed() -> None:
@@ -131,24 +142,24 @@ def test_features_are_used_only_where_they_are_claimed() -> None:
         assert not extended.search(plain(render(program.tree, Style())))
 
 
-def test_names_are_no_reserved_words_and_declared_once(programs: list[GeneratedProgram]) -> None:
-    for program in programs:
+def test_names_are_no_reserved_words_and_declared_once(legal_programs: list[GeneratedProgram]) -> None:
+    for program in legal_programs:
         assert not set(names_of(program.tree)) & {*RESERVED, *DTYPES}
         for module in program.tree.modules:
             names = [each.name for each in module.declarations if not isinstance(each, t.Raw)]
             assert len(names) == len(set(names))
 
 
-def test_the_source_has_the_tokens_of_the_tree(programs: list[GeneratedProgram]) -> None:
+def test_the_source_has_the_tokens_of_the_tree(legal_programs: list[GeneratedProgram]) -> None:
     """Spacing and comments change no token: a lexer that shares nothing with the generator finds the same ones."""
-    for number, program in enumerate(programs[:300]):
+    for number, program in enumerate(legal_programs[:300]):
         text = render(program.tree, Style(chooser=SeededChooser(f"a/{number}"), respelled=True, parentheses=True))
         assert tokens(odd(text, SeededChooser(f"b/{number}"))) == tokens(plain(text))
 
 
-def test_inputs_have_the_types_of_the_parameters(programs: list[GeneratedProgram]) -> None:
+def test_inputs_have_the_types_of_the_parameters(legal_programs: list[GeneratedProgram]) -> None:
     checked = 0
-    for program in programs:
+    for program in legal_programs:
         functions = {each.name: each for each in program.tree.modules[0].declarations if isinstance(each, t.Function)}
         if not program.function:
             continue
@@ -174,9 +185,9 @@ def test_inputs_reach_special_values() -> None:
     assert ELEMENT_FORMATS["bf16"].word_bytes == 2
 
 
-def test_every_variant_occurs_and_names_follow(programs: list[GeneratedProgram]) -> None:
+def test_every_variant_occurs_and_names_follow(legal_programs: list[GeneratedProgram]) -> None:
     seen = set()
-    for number, program in enumerate(programs[:200]):
+    for number, program in enumerate(legal_programs[:200]):
         what, source, function, inputs = vary(program, SeededChooser(f"v/{number}"))
         seen.add(what)
         assert bool(function) == bool(program.function)
@@ -200,9 +211,6 @@ def test_another_order_has_the_same_tokens() -> None:
             ]
 
 
-# Meaning
-
-
 def nodes(item: object) -> Iterator[object]:
     """Every node of a tree."""
     if isinstance(item, tuple):
@@ -214,21 +222,21 @@ def nodes(item: object) -> Iterator[object]:
             yield from nodes(getattr(item, each.name))
 
 
-def test_only_parameters_bring_dimensions_that_are_no_numbers(programs: list[GeneratedProgram]) -> None:
-    found = [each for program in programs for each in nodes(program.tree) if isinstance(each, t.TensorValue)]
+def test_only_parameters_bring_dimensions_that_are_no_numbers(legal_programs: list[GeneratedProgram]) -> None:
+    found = [each for program in legal_programs for each in nodes(program.tree) if isinstance(each, t.TensorValue)]
     assert len(found) > 500
     assert all(each.type.is_static for each in found)
-    for program in programs:
+    for program in legal_programs:
         for function in (each for each in nodes(program.tree) if isinstance(each, t.Function)):
             named = {extent for each in function.parameters for extent in each.type.shape if isinstance(extent, str)}
             lets = {extent for each in nodes(function.body) if isinstance(each, t.Let) for extent in each.type.shape}
             assert {each for each in lets if isinstance(each, str) and not each.startswith("?")} <= named
 
 
-def test_names_have_the_types_that_their_places_ask_for(programs: list[GeneratedProgram]) -> None:
+def test_names_have_the_types_that_their_places_ask_for(legal_programs: list[GeneratedProgram]) -> None:
     """A checker of a page: a bare name given to a let, an assignment or a return has the type asked for."""
     checked = 0
-    for program in programs:
+    for program in legal_programs:
         for module in program.tree.modules:
             constants = {each.name: each.type for each in module.declarations if isinstance(each, t.Let)}
             for each in module.declarations:
@@ -239,7 +247,7 @@ def test_names_have_the_types_that_their_places_ask_for(programs: list[Generated
 
 
 def checked_block(block: t.Block, outer: Mapping[str, t.Type], result: t.Type | None) -> int:
-    """How many bare names were checked in a block and the blocks in it."""
+    """Return the number of bare names checked in a block and the blocks in it."""
     names, checked = dict(outer), 0
     for statement in block:
         wanted: t.Type | None = None
@@ -266,18 +274,18 @@ def checked_block(block: t.Block, outer: Mapping[str, t.Type], result: t.Type | 
     return checked
 
 
-def test_every_path_returns_what_is_annotated(programs: list[GeneratedProgram]) -> None:
-    functions = [each for program in programs for each in nodes(program.tree) if isinstance(each, t.Function)]
+def test_every_path_returns_what_is_annotated(legal_programs: list[GeneratedProgram]) -> None:
+    functions = [each for program in legal_programs for each in nodes(program.tree) if isinstance(each, t.Function)]
     annotated = [each for each in functions if each.result is not None]
     assert len(annotated) > 500
     assert all(ends(each.body[-1]) for each in annotated)
     assert sum(isinstance(each.body[-1], t.If) for each in annotated) > 20
 
 
-def test_some_programs_have_two_modules(programs: list[GeneratedProgram]) -> None:
-    assert any(len(program.tree.modules) == 2 for program in programs)
-    assert any("." in program.function for program in programs), "a function's name occurs in both"
-    assert any(program.ranks > 1 for program in programs)
+def test_some_programs_have_two_modules(legal_programs: list[GeneratedProgram]) -> None:
+    assert any(len(program.tree.modules) == 2 for program in legal_programs)
+    assert any("." in program.function for program in legal_programs), "a function's name occurs in both"
+    assert any(program.ranks > 1 for program in legal_programs)
 
 
 @pytest.mark.parametrize(
@@ -319,9 +327,9 @@ def test_a_literal_without_a_place_says_its_dtype() -> None:
     assert all(re.search(r"[.e]", text) for text in texts)
 
 
-def test_functions_change_places_and_nothing_else(programs: list[GeneratedProgram]) -> None:
+def test_functions_change_places_and_nothing_else(legal_programs: list[GeneratedProgram]) -> None:
     changed = 0
-    for number, program in enumerate(programs[:400]):
+    for number, program in enumerate(legal_programs[:400]):
         what, source, _, _ = vary(program, SeededChooser(f"order/{number}"))
         if what != "other order":
             continue
@@ -332,3 +340,138 @@ def test_functions_change_places_and_nothing_else(programs: list[GeneratedProgra
             assert len(found) == len(names)
             changed += found != sorted(found)
     assert changed > 5
+
+
+MARK = t.Raw(("MARK", ";"))
+
+
+def text_of(tree: t.Program) -> str:
+    return plain(render(tree, Style()))
+
+
+def by_hand(*body: t.Stmt, result: t.Type | None = None) -> t.Program:
+    """A program with one func of one parameter."""
+    function = t.Function("f", (t.Parameter("a", t.Type("int32")),), result, (), body)
+    return t.Program((t.Module("m", (function,)),))
+
+
+def test_a_statement_is_put_into_its_slot() -> None:
+    one = t.Literal("1")
+    inner = (t.Let("c", t.Type("fp32"), t.Literal("1.0")),)
+    program = by_hand(t.Let("b", t.Type("int32"), one), t.If(t.Literal("true"), inner), t.Return((t.Var("b"),)))
+    slots = slots_of(program)
+    assert [sorted(slot.visible) for slot in slots] == [["a"], ["a", "b"], ["a", "b"], ["a", "b", "c"], ["a", "b"]]
+    for number in range(len(slots)):
+        lines = text_of(with_statements(program, number, [MARK])).splitlines()
+        assert [line.strip() for line in lines].count("MARK;") == 1
+    assert text_of(with_statements(program, 3, [MARK])).splitlines()[4:6] == ["      let c: fp32 = 1.0;", "      MARK;"]
+
+
+def test_nothing_is_put_behind_a_return() -> None:
+    both = t.If(t.Literal("true"), (t.Return(()),), (t.Return(()),))
+    assert ends(both) and not ends(t.If(t.Literal("true"), (t.Return(()),)))
+    assert len(slots_of(by_hand(t.Return(())))) == 1
+    assert len(slots_of(by_hand(both))) == 3
+
+
+def test_a_name_without_a_value_is_not_visible() -> None:
+    program = by_hand(t.Let("b", t.Type("int32")), t.Assign("b", (), t.Literal("1")))
+    assert [sorted(slot.visible) for slot in slots_of(program)] == [["a"], ["a"], ["a", "b"]]
+
+
+def test_every_mistake_is_made(legal_programs: list[GeneratedProgram]) -> None:
+    made: Counter[str] = Counter()
+    for number, program in enumerate(legal_programs):
+        for attempt in range(2):
+            what, source, categories = break_program(program, SeededChooser(f"{number}/{attempt}"))
+            made[what] += 1
+            assert categories
+            assert source != text_of(program.tree)
+    for what in (*(each[0] for each in (*MISTAKES, *DECLARATIONS)), *(each[0] for each in MISTAKES_WITH_NAMES)):
+        assert made[what], f"never made: {what}"
+    assert made["declared twice"] and made["no return at the end"] and made["an empty return"]
+    assert all(made[f"{token} dropped"] for token in "{}();")
+
+
+def test_mistakes_are_found_by_their_own_words() -> None:
+    """No two mistakes share a description, so that a finding says which one it was."""
+    words = [each[0] for each in (*MISTAKES, *DECLARATIONS)] + [each[0] for each in MISTAKES_WITH_NAMES]
+    assert len(words) == len(set(words))
+
+
+def test_a_dropped_token_is_missing() -> None:
+    for number in range(400):
+        program = generate(SeededChooser(f"d/{number}"))
+        what, source, _ = break_program(program, SeededChooser(f"e/{number}"))
+        if what.endswith(" dropped"):
+            token = what.split()[0]
+            counts = [list(render(program.tree, Style()).tokens).count(token), source.split().count(token)]
+            assert counts[0] - counts[1] == 1
+
+
+def test_mutated_texts_are_executed_where_they_end_soon() -> None:
+    made = [make_trial(chooser_of(8, number), kinds=["mutant"]).subject for number in range(300)]
+    executed = [each.source for each in made if each.function]
+    assert len(executed) > 30
+    assert not [each for each in executed if "while" in each or "for (" in each or "999" in each]
+    assert any("while" in each.source for each in made)
+
+
+def test_tokens_join_to_the_text() -> None:
+    for number in range(100):
+        text = make_trial(chooser_of(1, number), kinds=["mutant"]).subject.source
+        assert "".join(tokens_of(text)) == text
+        assert len(text) <= LONGEST
+        text.encode("utf-8")
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__.strip("_"))
+def test_a_mutation_changes_texts_and_takes_empty_ones(mutation) -> None:
+    text = "module m { func f(a: int32) -> int32 { return a + 1; } }"
+    changed = {mutation(text, SeededChooser(f"{number}")) for number in range(40)} - {text}
+    assert len(changed) > 5
+    for number in range(10):
+        assert isinstance(mutation("", SeededChooser(f"{number}")), str)
+
+
+def test_mutated_texts_hold_what_is_no_program() -> None:
+    texts = "".join(mutate("module m { }", SeededChooser(f"{number}")) for number in range(1500))
+    for part in ("\x00", "\u2028", '"unfinished', "/* unfinished", "(" * 300, "9" * 400, "tensor<2xxfp32>"):
+        assert part in texts
+
+
+def test_a_mutated_text_stays_short() -> None:
+    long = "let a: int32 = 1;\n" * 3000
+    for number in range(60):
+        assert len(mutate(long, SeededChooser(f"{number}"))) <= LONGEST
+
+
+QUICK = settings(
+    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@QUICK
+@given(programs())
+def test_programs_are_drawn(program: GeneratedProgram) -> None:
+    assert "module" in program.source
+    assert program.declared[0][1]
+
+
+@QUICK
+@given(trials(kinds=("illegal",)))
+def test_trials_of_a_kind_are_drawn(trial: Trial) -> None:
+    assert trial.kind == "illegal"
+    assert trial.categories
+    assert "illegal" in KINDS
+
+
+def test_what_is_found_is_small() -> None:
+    found = find(programs(), lambda program: "barrier" in program.source, settings=settings(QUICK, max_examples=300))
+    assert len(found.source) < 200
+
+
+@pytest.fixture(scope="session")
+def legal_programs() -> list[GeneratedProgram]:
+    """Enough legal programs to meet every form of the language."""
+    return [generate(SeededChooser(f"tests/{number}"), FEATURES) for number in range(1500)]

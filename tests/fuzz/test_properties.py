@@ -1,4 +1,4 @@
-"""Every property is judged: answers that break it are problems, and those that keep it are not."""
+"""Properties that answers break or keep, cases over drawn values, and the shrinking of failures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.check import Check, CheckFailed, Unanswered
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.fuzz.choices import Chooser
 from tessera_conformance.fuzz.generator import Output
 from tessera_conformance.fuzz.properties import Problem, Tally, judge
+from tessera_conformance.fuzz.run import pruned, shorter, simpler
+from tessera_conformance.fuzz.strategies import judge_each
 from tessera_conformance.fuzz.trials import Subject, Trial
 from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
 
@@ -174,3 +178,112 @@ def test_a_signature_is_without_names_and_numbers() -> None:
     second = Problem("crash", "line 12: 'abc' is tensor<?xint8>, not @g of fp32")
     assert first.signature == second.signature
     assert first.signature != Problem("crash", "elsewhere").signature
+
+
+def numbers(choose: Chooser) -> list[int]:
+    return [choose.below(1000) for _ in range(choose.between(1, 10))]
+
+
+def test_all_values_are_judged_and_the_same_again() -> None:
+    """Another number gives others."""
+    seen: list[list[list[int]]] = []
+    for number in (1, 1, 2):
+        values: list[list[int]] = []
+        judge_each(Check(), numbers, values.append, examples=30, number=number)
+        seen.append(values)
+    assert len(seen[0]) == 30
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_the_smallest_failure_is_what_the_case_reports() -> None:
+    """Of lists with a number of at least 100 the smallest is [100]; its checks are kept, beside earlier passes."""
+    check = Check()
+
+    def judge_values(values: list[int]) -> None:
+        check.equal(len(values) > 0, True, "there are values")
+        check.true(max(values) < 100, "the largest is small", values)
+
+    with pytest.raises(CheckFailed):
+        judge_each(check, numbers, judge_values, examples=50, number=0)
+    failed = [record.actual for record in check.records if not record.passed]
+    assert failed == [[100]]
+    assert [record.what for record in check.records[-2:]] == ["there are values", "the largest is small"]
+
+
+@pytest.mark.parametrize("answer", [Unsupported("x"), Fault("crash", "it ended")])
+def test_a_missing_answer_ends_the_case(answer: Unsupported | Fault) -> None:
+    """The first one, whose checks are kept, with no further question."""
+    asked = []
+
+    def judge_values(values: list[int]) -> None:
+        asked.append(values)
+        if len(asked) == 3:
+            raise Unanswered(answer)
+
+    with pytest.raises(Unanswered) as raised:
+        judge_each(Check(), numbers, judge_values, examples=50, number=0)
+    assert raised.value.observation is answer
+    assert len(asked) == 3
+
+
+def test_an_implementation_that_fails_once_has_failed() -> None:
+    check, calls = Check(), []
+
+    def judge_values(values: list[int]) -> None:
+        calls.append(values)
+        check.true(len(calls) != 5, "the fifth call is right")
+
+    with pytest.raises(CheckFailed, match="the fifth call is right"):
+        judge_each(check, numbers, judge_values, examples=50, number=0)
+
+
+def test_an_error_of_the_case_is_no_failure_of_the_implementation() -> None:
+    def judge_values(values: list[int]) -> None:
+        raise KeyError("a mistake of the case")
+
+    with pytest.raises(KeyError):
+        judge_each(Check(), numbers, judge_values, examples=5, number=0)
+
+
+def test_only_what_is_needed_stays() -> None:
+    needed = {3, 17, 18, 91}
+    assert shorter(range(100), lambda rest: needed <= set(rest), 2000) == sorted(needed)
+
+
+def test_everything_goes_where_nothing_is_needed() -> None:
+    assert shorter("abcdef", lambda rest: True, 100) == []
+
+
+def test_what_cannot_be_shortened_stays() -> None:
+    assert shorter([1, 2, 3], lambda rest: False, 100) == [1, 2, 3]
+    assert shorter([], lambda rest: True, 100) == []
+
+
+def test_attempts_are_bounded() -> None:
+    asked = []
+    shorter(range(1000), lambda rest: bool(asked.append(rest)), 50)
+    assert len(asked) == 50
+    asked.clear()
+    simpler([9] * 1000, lambda rest: bool(asked.append(rest)), 50)
+    assert len(asked) == 50
+
+
+def test_numbers_become_small() -> None:
+    assert simpler([9, 8, 0, 7], lambda numbers: numbers[1] >= 4, 100) == [0, 4, 0, 0]
+    assert simpler([5, 5], lambda numbers: sum(numbers) == 10, 100) == [5, 5]
+
+
+def test_parts_are_left_out_or_made_simple() -> None:
+    """Parts are stretches between equal numbers; what is needed is a 7 somewhere, and a number before it."""
+
+    def parts_of(numbers: list[int]) -> list[tuple[int, int]]:
+        places = {number: [p for p, each in enumerate(numbers) if each == number] for number in set(numbers)}
+        return [(found[0], found[-1] + 1) for found in places.values() if len(found) > 1]
+
+    def keeps(numbers: list[int]) -> bool:
+        return 7 in numbers and numbers.index(7) > 0
+
+    assert pruned([1, 2, 9, 9, 2, 1, 7, 3, 3], parts_of, keeps, 100) == [0, 7]
+    asked: list[list[int]] = []
+    pruned([1, 2, 9, 9, 2, 1, 7, 3, 3], parts_of, lambda numbers: bool(asked.append(numbers)), 3)
+    assert len(asked) == 3

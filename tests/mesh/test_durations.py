@@ -99,11 +99,7 @@ def test_an_unknown_kind_of_copy_is_refused(small: Topology) -> None:
 
 
 ALL = tuple(ALGORITHMS)
-
-
 FLAT = tuple(name for name in ALL if name != "hierarchical")
-
-
 EIGHT = tuple(range(8))
 
 

@@ -218,14 +218,8 @@ def test_a_way_across_a_switch_is_not_searched_for(devices: int) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 SCHEMA = json.loads((ROOT / "schemas" / "topology.schema.json").read_text(encoding="utf-8"))
-
-
 PACKAGED = ROOT / "reference" / "tessera_reference" / "mesh" / "topologies"
-
-
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -273,8 +267,6 @@ ACCEPTED: dict[str, Change] = {
     **{f"kind {kind}": put("links", 0, "kind", kind) for kind in ("nvlink", "pcie", "network")},
     **{f"target {target}": put("devices", 0, "target", target) for target in TARGETS},
 }
-
-
 REFUSED: dict[str, tuple[Change, str]] = {
     "format 2": (put("format", 2), "$.format"),
     "format true": (put("format", True), "$.format"),
@@ -332,8 +324,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "a link of negative latency": (put("links", 2, "latency", -1), "$.links[2].latency"),
     "a link of too much latency": (put("links", 2, "latency", 10**12 + 1), "$.links[2].latency"),
 }
-
-
 MEANINGLESS: dict[str, tuple[Change, str, str]] = {
     "a node given twice": (put("nodes", 1, "name", "left"), "$.nodes[1].name", "no earlier element"),
     "a switch given twice": (put("switches", 1, "name", "hub"), "$.switches[1].name", "no earlier element"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,20 +15,34 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_conformance.verdicts import BAD_VERDICTS
 
-from .conftest import ROOT, SOURCES
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "examples" / "plain_c"
+TOOLS = ("make", "gcc")
 
-pytestmark = pytest.mark.slow
 
-SOUND = "bad_arguments contexts errors events memory meshes module_versions overlong_copies streams".split()
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The synchronous library, and one whose work waits before it runs."""
+    missing = [name for name in TOOLS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)} to build the library: apt-get install {' '.join(missing)}")
+    pytest.importorskip("cffi", reason="needs cffi: pip install 'tessera-conformance[cabi]'")
+    built = {}
+    for name, delay in (("synchronous", 0), ("slow", 3000)):
+        folder = tmp_path_factory.mktemp(name)
+        subprocess.run(["make", "-s", "-C", str(SOURCES), f"BUILD={folder}", f"DELAY={delay}"], check=True)
+        built[name] = folder / "lib" / "libplain.so"
+    return built
+
+
+SOUND = "contexts events meshes overlong_copies".split()
 BROKEN = "bad_arguments copies errors events events_of_meshes memory_limits overlong_copies".split()
 """The files that are asked, without a defect and with all; README.md has the whole."""
 DEADLINE = 2
-
 NO_MODULES = "does not support runtime.tessModuleLoad"
 """Its own failure: it has no modules."""
 READINGS = ("AMB-RT-39", "AMB-RT-49", "AMB-RT-50")
 """Silences where it chooses otherwise (README.md)."""
-
 DEFECTS = {
     "last_byte_lost": ("RT-04.4-20",),
     "overlong_copy_cut": ("RT-04.4-18",),
@@ -58,6 +73,7 @@ def of_its_own(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [(line["case"], line["reason"]) for line in counted if NO_MODULES not in line["reason"]]
 
 
+@pytest.mark.slow
 def test_it_is_small_and_has_functions_of_the_document_alone(library: Mapping[str, Path]) -> None:
     assert len((SOURCES / "plain.c").read_text(encoding="utf-8").splitlines()) <= 400
     command = ["nm", "-D", "--defined-only", "-P", str(library["synchronous"])]
@@ -67,6 +83,7 @@ def test_it_is_small_and_has_functions_of_the_document_alone(library: Mapping[st
     assert {name for name in names if name.startswith("tessx")} == set()
 
 
+@pytest.mark.slow
 def test_what_fails_is_its_own(library: Mapping[str, Path], tmp_path: Path) -> None:
     """It has no modules; the rest is another reading, each of one of three silences."""
     lines = judged(library["synchronous"], tmp_path, SOUND)
@@ -75,6 +92,7 @@ def test_what_fails_is_its_own(library: Mapping[str, Path], tmp_path: Path) -> N
     assert readings == set(READINGS)
 
 
+@pytest.mark.slow
 def test_its_defects_are_seen_by_their_clauses_and_nothing_else(library: Mapping[str, Path], tmp_path: Path) -> None:
     """All of them at once: every failure is one of a clause of theirs, and every one of them is seen."""
     broken = {clause for clauses in DEFECTS.values() for clause in clauses}

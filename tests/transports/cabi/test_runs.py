@@ -1,4 +1,4 @@
-"""Runs of the suite against libraries that do little: verdicts, the same over the line protocol, and a clean end."""
+"""Runs of the suite against libraries: verdicts, the same over the line protocol, and a clean end."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tessera_conformance.reports.journal import read
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
 SUITE = [sys.executable, "-m", "tessera_conformance"]
@@ -30,6 +29,7 @@ def run(folder: Path, implementation: str, *options: str, how: str = "") -> dict
     return {line["case"]: (line["verdict"], line["reason"]) for line in read(folder / "report.jsonl").observations}
 
 
+@pytest.mark.slow
 def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(build, tmp_path):
     library = build("misbehaving")
     found = run(tmp_path / "own", f"cabi:{library}", how="segfault")
@@ -45,6 +45,7 @@ def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(bu
     }
 
 
+@pytest.mark.slow
 def test_a_case_can_be_reproduced_by_its_script(build, tmp_path):
     case = "runtime/contexts/the-version-has-three-numbers"
     scratch = tmp_path / "scratch"
@@ -82,6 +83,7 @@ def wait_for(what, seconds: float = 60.0) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
 def test_no_process_stays_behind(build, tmp_path, number):
@@ -101,3 +103,37 @@ def test_no_process_stays_behind(build, tmp_path, number):
     finally:
         for each in processes_with(str(library)):
             os.kill(each, signal.SIGKILL)
+
+
+SAMPLE = (
+    "abi/test_kernel_convention.py",
+    "runtime/test_contexts.py",
+    "runtime/test_graphs.py",
+    "runtime/test_last_error.py",
+    "runtime/test_policy.py",
+)
+QUARTER = "--shard=1/4"
+"""Of the cases of these files, by the digests of their ids."""
+NOT_CLAIMED = {"runtime/policy/with-fast-math-the-result-stays-within-the-bound": "unsupported"}
+
+
+def verdicts(folder: Path, implementation: str) -> dict[str, str]:
+    """The verdict of every case of the sample."""
+    places = [str(ROOT / "conformance" / each) for each in SAMPLE]
+    options = ["-q", "-p", "no:cacheprovider", f"--impl={implementation}", f"--report-dir={folder}", QUARTER, *places]
+    subprocess.run([sys.executable, "-m", "pytest", *options], cwd=ROOT, capture_output=True, check=False)
+    return {line["case"]: line["verdict"] for line in read(folder / "report.jsonl").observations}
+
+
+@pytest.mark.slow
+def test_the_verdicts_are_those_of_the_reference_through_c_and_over_the_wire(libtessera, tmp_path):
+    """In process every case passes but that of fast mathematics, or the tests of the suite fail."""
+    library = libtessera / "lib/libtessera.so"
+    served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
+    found = {
+        how: verdicts(tmp_path / how, implementation)
+        for how, implementation in (("c", f"cabi:{library}"), ("wire", served))
+    }
+    assert found["wire"] == found["c"]
+    assert {case: verdict for case, verdict in found["c"].items() if verdict != "pass"} == NOT_CLAIMED
+    assert Counter(found["c"].values())["pass"] > 40

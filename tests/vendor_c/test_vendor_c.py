@@ -1,0 +1,262 @@
+"""The native runtime of `examples/vendor_c`: its table of defects, verdicts, causes, reproducers and sanitizers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tessera_conformance.chapters.runtime.violators.native_vendor import library
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.reports.causes import causes
+from tessera_conformance.reports.journal import read
+from tessera_reference.compilation.compiler import Compiler
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "examples" / "vendor_c"
+TOOLS = ("make", "gcc")
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a build, under sanitizers where some are named."""
+    missing = [name for name in TOOLS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)} to build the library: apt-get install {' '.join(missing)}")
+    pytest.importorskip("cffi", reason="needs cffi: pip install 'tessera-conformance[cabi]'")
+    built: dict[str, Path] = {}
+
+    def build_once(sanitizers: str = "") -> Path:
+        if not sanitizers:
+            return library().parents[1]  # that of the violators
+        if sanitizers not in built:
+            folder = tmp_path_factory.mktemp("vendor-c")
+            options = [f"BUILD={folder}", f"SANITIZE={sanitizers}", "CFLAGS=-O1 -g1"]
+            subprocess.run(["make", "-s", "-C", str(SOURCES), *options], check=True)
+            built[sanitizers] = folder
+        return built[sanitizers]
+
+    return build_once
+
+
+SWITCH = re.compile(r'defect(?:_once_in)?\("([a-z0-9_]+)"')
+ROWS = tomllib.loads((SOURCES / "defects.toml").read_text(encoding="utf-8"))["defect"]
+
+
+def sources() -> list[Path]:
+    return sorted((SOURCES / "src").glob("*.c"))
+
+
+def test_every_defect_of_the_sources_stands_in_the_table_once() -> None:
+    switched = {name for path in sources() for name in SWITCH.findall(path.read_text(encoding="utf-8"))}
+    listed = Counter(row["name"] for row in ROWS)
+    assert set(listed) == switched
+    assert max(listed.values()) == 1
+    assert len(listed) >= 40
+
+
+def test_every_defect_breaks_a_clause_that_there_is() -> None:
+    known = load_registry(clauses_directory())
+    for row in ROWS:
+        assert known.clause(row["clause"]).level in ("MUST", "INFO"), row["name"]
+        assert row["what"], row["name"]
+
+
+def test_the_sources_are_independent_of_python() -> None:
+    for path in sources():
+        assert "Python.h" not in path.read_text(encoding="utf-8"), path.name
+
+
+LIBRARY = Path("lib") / "libacme_tessera.so"
+CHAPTERS = ("conformance/runtime", "conformance/abi")
+EVERY_FILE = 12
+"""So many files of the chapters for one that is run; `reports/vendor_c` is of all."""
+PASSES = 45
+"""Fewer would mean that cases were left out."""
+
+
+def test_it_exports_the_interface_and_nothing_else(build: Callable[..., Path]) -> None:
+    command = ["nm", "-D", "--defined-only", "-P", str(build() / LIBRARY)]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    names = {line.split()[0] for line in listed.splitlines()}
+    assert {"tessInit", "tessProfilerStop", "tessGetApi", "tessxHello"} <= names
+    assert {name for name in names if not name.startswith("tess")} == set()
+
+
+def test_the_headers_stand_beside_it(build: Callable[..., Path]) -> None:
+    assert {path.name for path in (build() / "include").iterdir()} == {"tessera.h", "tessera_ext.h"}
+
+
+@pytest.mark.slow
+def test_no_case_of_its_document_counts_against_it(build: Callable[..., Path], tmp_path: Path) -> None:
+    """Files of the chapters of the runtime document, at the level that it declares."""
+    files = [path for chapter in CHAPTERS for path in sorted((ROOT / chapter).glob("test_*.py"))][::EVERY_FILE]
+    command = [sys.executable, "-m", "pytest", "-q", *map(str, files), f"--impl=cabi:{build() / LIBRARY}"]
+    done = subprocess.run([*command, f"--report-dir={tmp_path}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    lines = (tmp_path / "report.jsonl").read_text(encoding="utf-8").splitlines()
+    verdicts = Counter(line["verdict"] for line in map(json.loads, lines) if "verdict" in line)
+    assert set(verdicts) <= {"pass", "unsupported", "inapplicable"}
+    assert verdicts["pass"] >= PASSES
+
+
+DEFECTS = {
+    "copy_tail_lost": "tessMemcpyAsync and bytes>=256, no multiple of 64",
+    "broadcast_from_rank_0": "tessBroadcast",
+    "damaged_images_mismatch": "TESS_ERR_ABI_VERSION_MISMATCH where TESS_ERR_INVALID_VALUE is due",
+    "negative_priority_refused": "refused with TESS_ERR_INVALID_VALUE",
+}
+"""Some of `defects.toml`, and what their cause says."""
+FILES = ("copies", "memory", "collective_movement", "modules", "streams", "stream_order", "module_versions")
+
+
+@pytest.mark.slow
+def test_defects_fall_into_at_most_twice_as_many_causes(build: Callable[..., Path], tmp_path: Path) -> None:
+    library = build() / "lib" / "libacme_tessera.so"
+    files = [str(ROOT / "conformance" / "runtime" / f"test_{name}.py") for name in FILES]
+    command = [sys.executable, "-m", "pytest", "-q", *files, f"--impl=cabi:{library}", f"--report-dir={tmp_path}"]
+    environment = {**os.environ, "ACME_DEFECT": ",".join(DEFECTS)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    found = [cause.sentence() for cause in causes(read(tmp_path / "report.jsonl"))]
+    assert found, done.stdout[-2000:]
+    assert len(found) <= 2 * len(DEFECTS), "\n".join(found)
+    for defect, words in DEFECTS.items():
+        assert any(words in sentence for sentence in found), "\n".join([defect, *found])
+
+
+EVERY_DEFECT = 36
+"""So many defects for one that is tried; TESSERA_EVERY=1 tries all."""
+AS_EXPECTED, DIFFERS, UNDECIDED = 0, 1, 3
+
+
+def reproduced_defects() -> list[tuple[str, str, str]]:
+    """Each defect that calls show, the delay of its work, and the case of the published matrix that catches it."""
+    matrix = json.loads((ROOT / "reports" / "kill-matrix.json").read_text(encoding="utf-8"))
+    caught = {row["name"].partition(".")[2]: row["killers"] for row in matrix["violators"] if "native" in row["name"]}
+    table = tomllib.loads((SOURCES / "defects.toml").read_text(encoding="utf-8"))["defect"]
+    every = int(os.environ.get("TESSERA_EVERY", EVERY_DEFECT))
+    known = case_index()
+    cases = {name: next((case for case in killers if case in known), None) for name, killers in caught.items()}
+    shown = [(row["name"], str(row.get("delay", "")), case) for row in table if (case := cases.get(row["name"]))]
+    return shown[::every]
+
+
+def run_in(command: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("defect", "delay", "case"), [pytest.param(*row, id=row[0]) for row in reproduced_defects()])
+def test_a_defect_shows_while_it_is_on_and_no_longer(
+    build: Callable[..., Path], tmp_path: Path, defect: str, delay: str, case: str
+) -> None:
+    library = build() / "lib" / "libacme_tessera.so"
+    off = {"ACME_DELAY": delay} if delay else {}
+    on = {**off, "ACME_DEFECT": defect}
+    command = ["reproduce", case, f"--impl=cabi:{library}", "--compiler=reference"]
+    first = run_in([sys.executable, "-m", "tessera_conformance", *command], tmp_path, on)
+    assert first.returncode == 1, first.stdout + first.stderr
+    (script,) = (tmp_path / "reproduction").glob("*.py")
+    (program,) = (tmp_path / "reproduction").glob("*.c")
+    options = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{build() / 'include'}", f"-Wl,-rpath,{library.parent}"]
+    built = run_in(["gcc", *options, str(program), str(library), "-lpthread", "-o", "again"], tmp_path, {})
+    assert built.returncode == 0, built.stderr
+    for again in ([sys.executable, str(script)], ["./again"]):
+        with_it, without = run_in(again, tmp_path, on), run_in(again, tmp_path, off)
+        told = with_it.stdout[-2000:] + without.stdout[-2000:] + without.stderr[-2000:]
+        assert without.returncode in (AS_EXPECTED, UNDECIDED), told
+        assert with_it.returncode != AS_EXPECTED, told
+        if without.returncode == AS_EXPECTED:
+            assert with_it.returncode not in (AS_EXPECTED, UNDECIDED), told
+
+
+THREADS = Path(__file__).with_name("threads.c")
+PROGRAM = "module m { kernel digit(v: int32, x: tensor<2xint32>) { x = x * 10 + v; } }"
+RUNTIMES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
+SETTINGS = {
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+    "TSAN_OPTIONS": "halt_on_error=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "halt_on_error=1",
+}
+"""The interpreter that loads the library leaks, and would be told so; the program in C is looked at for leaks."""
+SAMPLE = {
+    "thread": ("test_streams.py",),
+    "address,undefined": ("test_events.py", "test_kernel_arguments.py"),
+}
+"""Files of the chapter runtime: arguments are read in one thread."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", RUNTIMES)
+def test_sanitizers_find_nothing_but_what_is_switched_on(
+    build: Callable[..., Path], sanitizers: str, tmp_path: Path
+) -> None:
+    found, folder = runtime_of(sanitizers), build(sanitizers)
+    program, image = threads(folder, sanitizers, tmp_path)
+    quiet = run(program, image)
+    assert quiet.returncode == 0, quiet.stdout + quiet.stderr
+    assert "done" in quiet.stdout
+    for row in ROWS:
+        if row.get("sanitizer") == sanitizers:
+            noticed = run(program, image, ACME_DEFECT=row["name"])
+            assert noticed.returncode != 0, row["name"]
+            assert "Sanitizer" in noticed.stderr or "runtime error" in noticed.stderr, noticed.stderr
+    done = sample(folder, SAMPLE[sanitizers], {**SETTINGS, "LD_PRELOAD": str(found)}, tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def runtime_of(sanitizers: str) -> Path:
+    """The sanitizer's runtime, which a process that loads the library has to have from its start."""
+    name = RUNTIMES[sanitizers]
+    told = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=False).stdout
+    path = Path(told.strip())
+    if not path.is_absolute():
+        pytest.skip(f"gcc has no {name}: apt-get install libgcc-12-dev")
+    return path
+
+
+def threads(folder: Path, sanitizers: str, scratch: Path) -> tuple[Path, Path]:
+    """The program `threads.c`, built under the same sanitizers, and the image that it takes."""
+    image, program = scratch / "digit.fatbin", scratch / "threads"
+    image.write_bytes(Compiler().image(PROGRAM, ["sm_90"]))
+    places = [f"-I{folder / 'include'}", f"-L{folder / 'lib'}", f"-Wl,-rpath,{folder / 'lib'}"]
+    options = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-fsanitize={sanitizers}", "-pthread", *places]
+    options += ["-fno-sanitize-recover=all"]
+    subprocess.run(["gcc", *options, str(THREADS), "-o", str(program), "-lacme_tessera"], check=True)
+    return program, image
+
+
+def run(program: Path, image: Path, **switched: str) -> subprocess.CompletedProcess[str]:
+    """The program's end, whatever it is; here memory that is lost counts, too."""
+    environment = {**os.environ, **SETTINGS, "ASAN_OPTIONS": "detect_leaks=1", **switched}
+    command = [str(program), str(image)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def sample(
+    folder: Path, files: Sequence[str], loading: Mapping[str, str], scratch: Path
+) -> subprocess.CompletedProcess[str]:
+    """A run of some files of the suite, stopped at the first case that counts against the library.
+
+    Its environment has the sanitizer in the process that loads the library alone: that of the suite would be slower.
+    """
+    paths = [f"conformance/runtime/{name}" for name in files]
+    set_there = shlex.join(["env", *(f"{name}={value}" for name, value in loading.items())])
+    served = f"{set_there} {sys.executable} -m tessera_conformance serve cabi:{folder / LIBRARY}"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *paths, f"--impl=rpc:{served}", "--compiler=reference"]
+    command += [f"--report-dir={scratch / 'report'}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
