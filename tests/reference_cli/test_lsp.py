@@ -233,6 +233,16 @@ def test_only_the_newest_of_many_versions_counts(client: Client) -> None:
     assert len(client.published) - before < 20
 
 
+def test_a_closed_document_has_no_diagnostics(client: Client) -> None:
+    """A check that ends behind the closing publishes nothing."""
+    uri, large = "file:///closed.tsr", BAD.replace("return", "a = a + a;\n" * 2000 + "return")
+    document = {"uri": uri, "languageId": "tessera", "version": 1, "text": large}
+    client.tell("textDocument/didOpen", textDocument=document)
+    client.tell("textDocument/didClose", textDocument={"uri": uri})
+    client.open(GOOD, "file:///behind.tsr")
+    assert [published for published in client.published if published["uri"] == uri][-1]["diagnostics"] == []
+
+
 def test_ir_text_is_checked_and_explained(client: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "p.tsr"
     file.write_text(GOOD, encoding="utf-8")

@@ -65,15 +65,15 @@ class Editor:
         self.worker = ThreadPoolExecutor(1)
 
     async def check(self, params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
-        """Publish what is wrong with a document, unless a newer version has come."""
+        """Publish what is wrong with a document, unless a newer version has come or it has been closed."""
         document = self._document(params.text_document.uri)
         version, text = document.version, document.source
 
-        def newest() -> Sequence[Diagnostic] | None:
-            return diagnose(text, document.path, self.target) if document.version == version else None
+        def is_newest() -> bool:
+            return document.version == version and self._document(document.uri) is document
 
-        diagnostics = await self._in_worker(newest)
-        if diagnostics is not None and document.version == version:
+        diagnostics = await self._in_worker(lambda: diagnose(text, document.path, self.target) if is_newest() else ())
+        if is_newest():
             self._publish(document.uri, [_shown(document, text, diagnostic) for diagnostic in diagnostics], version)
 
     def close(self, params: lsp.DidCloseTextDocumentParams) -> None:
