@@ -357,7 +357,6 @@ def test_an_endpoint_that_accepts_nobody(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_is_served_over_the_line_protocol(endpoint: OpenSession) -> None:
-    """As the script does that asks again what a case asked."""
     label = endpoint(echo).label
     served = Session(locate(f"rpc:{sys.executable} -m tessera_conformance serve {label}"))
     try:

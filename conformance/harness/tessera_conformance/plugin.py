@@ -21,14 +21,16 @@ from tessera_conformance.cases import SuiteNotCollected, case_id, in_shard, pars
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.locations import clauses_directory, suite_directory
+from tessera_conformance.observations import Fault
 from tessera_conformance.options import add_options
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.case_index import current_index
 from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.reports.expected_answers import Search
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.reports.reproduce import write_script
+from tessera_conformance.reports.reproduce import ENDPOINT, write_script
 from tessera_conformance.selection import narrowing
 from tessera_conformance.selection.choice import NothingFailed
 from tessera_conformance.selection.earlier_report import earlier
@@ -415,9 +417,20 @@ def pytest_runtest_makereport(
         report.user_properties = [(PROPERTY, observation(case, run.evidence).parts())]
         if item.config.option.reproduce and case.judgement is not None:
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
-            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
+            expected = _expected(run, case, item)
+            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines, expected)
         del item.stash[CASE]  # the report has by now what it was: the messages of a whole run are large
     return report
+
+
+def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | None:
+    """The answers of an endpoint with which the case passes; None of another implementation, or if none are found."""
+    if not run.session.label.startswith(ENDPOINT) or not isinstance(item, pytest.Function):
+        return None
+    listed = item.callspec.params if hasattr(item, "callspec") else {}
+    hello = {} if isinstance(run.hello, Fault) else run.hello.message
+    search = Search(lambda impl, check: item.obj(impl=impl, check=check, **listed), hello, case.exchanges, run.level)
+    return search.expected()
 
 
 def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:

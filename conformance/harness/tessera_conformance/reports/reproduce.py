@@ -8,6 +8,7 @@ judged by the suite alone; so is an answer to a request that stayed without one,
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -25,12 +26,18 @@ from tessera_conformance.observations import Fault, FaultKind, Returned, Unsuppo
 from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out, given_twice
 from tessera_conformance.reports.c_program import c_program
+from tessera_conformance.reports.expected_answers import answers_of
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
+from tessera_conformance.transports import hostio_connection
 
 _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
+_ENDPOINT_TEMPLATE = _TEMPLATE.with_name("reproduce_endpoint.py")
+_CONNECTION = Path(hostio_connection.__file__)
+ENDPOINT = "hostio:"
+"""What the name of an implementation begins with that is an endpoint behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'
 Place = TypeVar("Place")
 LARGEST_SMALL = 255
@@ -45,14 +52,21 @@ def write_script(
     case: Case,
     compiler: str | None = None,
     deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
+    expected: Sequence[Any] | None = None,
 ) -> Path:
     """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call.
 
-    Of a library behind the C interface `reproduce-<case>.c` stands beside it.
+    Of a library behind the C interface `reproduce-<case>.c` stands beside it. The script for an endpoint sends the
+    frames itself; `expected` has the summaries of the answers with which its case passes.
     """
-    found = _content(implementation, case, compiler, deadlines)
+    if implementation.startswith(ENDPOINT):
+        template = _joined(*(path.read_text(encoding="utf-8") for path in (_CONNECTION, _TEMPLATE, _ENDPOINT_TEMPLATE)))
+        address = implementation.removeprefix(ENDPOINT).partition(",description=")[0]
+        found = _content_of_frames(address, case, deadlines, expected)
+    else:
+        template = _TEMPLATE.read_text(encoding="utf-8")
+        found = _content(implementation, case, compiler, deadlines)
     content = json.dumps(found, indent=1, default=repr)
-    template = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
     literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
@@ -62,6 +76,28 @@ def write_script(
     if implementation.startswith("cabi:"):
         path.with_suffix(".c").write_text(c_program(json.loads(content)), encoding="ascii")
     return path
+
+
+def _joined(connection: str, template: str, endpoint: str) -> str:
+    """The texts of three modules as those of one, which asks an endpoint: the first docstring is the last module's."""
+    before, case, _ = template.partition(f"CASE: dict[str, Any] = {_EMPTY_CASE}\n")
+    told, body = _parted(endpoint)
+    body, guard, rest = body.partition("if __name__")
+    texts = (_parted(connection)[1], _parted(before)[1], body)
+    return "\n\n\n".join(
+        [told + "from __future__ import annotations\n", *map(str.strip, texts), case + "\n" + guard + rest]
+    )
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """The docstring of a module, and what follows without what it imports from this package and the future."""
+    lines, nodes = text.splitlines(keepends=True), ast.parse(text).body
+    left_out = ("__future__", __name__.partition(".")[0])
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in left_out:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+    end = nodes[0].end_lineno or 0
+    return "".join(lines[:end]) + "\n", "".join(lines[end:])
 
 
 def script_name(case: str) -> str:
@@ -108,7 +144,22 @@ def _needs(implementation: str, compiler: str | None) -> str:
     return f"the package tessera-conformance in {sys.executable}{module}"
 
 
-def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
+def _content_of_frames(
+    address: str, case: Case, deadlines: tuple[float, float], expected: Sequence[Any] | None
+) -> dict[str, Any]:
+    form, _, place = address.partition(":")
+    return {
+        **_head(case),
+        "address": f"unix:{os.path.abspath(place)}" if form == "unix" else address,
+        "deadlines": deadlines,
+        "requests": [{"method": exchange.method, "params": to_wire(exchange.params)} for exchange in case.exchanges],
+        "answers": [answers_of(exchange) for exchange in case.exchanges],
+        "expected": expected,
+    }
+
+
+def _head(case: Case) -> dict[str, Any]:
+    """What a case is about, and what it came to."""
     judgement = case.judgement
     return {
         "case": case.id,
@@ -116,6 +167,12 @@ def _content(implementation: str, case: Case, compiler: str | None, deadlines: t
         "clauses": case.clause_ids,
         "verdict": judgement.verdict if judgement else "not run",
         "reason": judgement.reason if judgement else "",
+    }
+
+
+def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
+    return {
+        **_head(case),
         "command": start_command(implementation, compiler),
         "compiler": compiler,
         "needs": _needs(implementation, compiler),

@@ -291,19 +291,24 @@ def ask_all(command: list[str], directory: str | None) -> list[Any]:
         implementation.stop()
 
 
+def introduce() -> None:
+    """Print what the case is about, and what it came to."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a reason may hold what no encoding has
+    print(f"case     {CASE['case']}\n         {CASE['title']}")
+    print(f"clauses  {', '.join(CASE['clauses'])}")
+    print(f"then     {CASE['verdict']}: {CASE['reason']}")
+
+
 def main() -> int:
     """Ask, judge, and say what was found."""
     if sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
         return AS_EXPECTED
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a reason may hold what no encoding has
     given = shlex.split(sys.argv[1]) if len(sys.argv) == 2 else sys.argv[1:]
     command = given or CASE["command"]
     directory = None if given or not os.path.isdir(CASE["directory"]) else CASE["directory"]
-    print(f"case     {CASE['case']}\n         {CASE['title']}")
-    print(f"clauses  {', '.join(CASE['clauses'])}")
-    print(f"then     {CASE['verdict']}: {CASE['reason']}")
+    introduce()
     print(f"command  {shlex.join(command)}\n         in {directory or os.getcwd()}")
     if not given and CASE["needs"]:
         print(f"needs    {CASE['needs']}")

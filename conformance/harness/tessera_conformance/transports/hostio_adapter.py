@@ -1,4 +1,4 @@
-"""An endpoint behind a socket as an adapter, so that `serve`, and with it the script of a case, reaches it."""
+"""An endpoint behind a socket as an adapter, so that `serve` reaches it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,284 @@
+"""The answers of an endpoint with which a case that failed passes, found by judging the case again from changed ones.
+
+The messages of an endpoint say little: whether a request was done, a code, two ids. So a few changes of the recorded
+answers are enough to mend any of them: another outcome, another code, one response too many or too few, a member.
+Changes are kept that bring the case further, until its failing check holds. Where the case would then send what it
+never sent, nobody knows the rest, and what was sent is expected to be answered so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from tessera_conformance.check import Check, CheckFailed
+from tessera_conformance.observations import Fault, Returned
+from tessera_conformance.reports.reproduce_endpoint import (
+    ANYTHING,
+    TYPES,
+    is_response,
+    other_members,
+    pair_of,
+    summary,
+    wrong_members,
+)
+from tessera_conformance.session import Exchange, Implementation, Session
+from tessera_conformance.transports.hostio_connection import ids_of
+
+EXCHANGE = "host_io.exchange"
+MOST_TRIALS = 4000
+"""How often a case is judged again at most."""
+FORM = "what is wrong with a response"
+"""The check of each response: how many there are says nothing of how far a case comes."""
+
+Answers = list[Any]
+History = list[Answers | None]
+"""The answers of each exchange; None of one that sent no frames."""
+Test = Callable[[Implementation, Check], object]
+
+
+class Departed(Exception):
+    """The case asks for something else than it did, or for more."""
+
+    def __init__(self, beyond: bool) -> None:
+        super().__init__("asks for more" if beyond else "asks for something else")
+        self.beyond = beyond
+
+
+class Recorded:
+    """A transport that answers from a history."""
+
+    label = "recorded"
+
+    def __init__(self, hello: Mapping[str, Any], exchanges: Sequence[Exchange], history: History) -> None:
+        self._hello, self._exchanges, self._history = hello, exchanges, history
+        self._asked = 0
+
+    def start(self, deadline: float) -> Any:
+        """The Hello."""
+        return self._hello
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
+        """The next answer. Raises `Departed`."""
+        number, self._asked = self._asked, self._asked + 1
+        if number == len(self._exchanges):
+            raise Departed(beyond=True)
+        exchange, answers = self._exchanges[number], self._history[number]
+        if (method, params) != (exchange.method, exchange.params):
+            raise Departed(beyond=False)
+        if answers is not None:
+            return {"returned": {"answers": [json.dumps(each) for each in answers]}}
+        if not isinstance(exchange.observation, Returned):
+            raise Departed(beyond=True)
+        return {"returned": exchange.observation.value}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How far a case came: the checks that passed, and how far off the one is that failed."""
+
+    done: bool
+    passed: int = 0
+    distance: int = 0
+
+    def better_than(self, other: Trial) -> bool:
+        """True where this one came further."""
+        return (self.done, self.passed, -self.distance) > (other.done, other.passed, -other.distance)
+
+
+class Search:
+    """Judges a case again from changed answers."""
+
+    def __init__(self, test: Test, hello: Mapping[str, Any], exchanges: Sequence[Exchange], level: str) -> None:
+        self._test, self._hello, self._exchanges, self._level = test, hello, exchanges, level
+        self._trials = 0
+        self._pairs = [_pairs(exchange) for exchange in exchanges]
+
+    def expected(self) -> list[dict[str, Any] | None] | None:
+        """Summaries of the answers with which the case passes, without what it does not look at; None if not found."""
+        history = [self._recorded(number) for number in range(len(self._exchanges))]
+        best, place = self._judge(history), 0
+        while not best.done:
+            for changed, at in self._changes(history, place):
+                trial = self._judge(changed)
+                if trial.better_than(best):
+                    history, best, place = changed, trial, at
+                    break
+            else:
+                return None
+        for number, answers in enumerate(history):
+            alone = [*history[:number], _without_repetitions(answers or []), *history[number + 1 :]]
+            if answers is not None and self._judge(alone).done:
+                history = alone
+        return [None if answers is None else self._judged(history, number) for number, answers in enumerate(history)]
+
+    def _recorded(self, number: int) -> Answers | None:
+        exchange = self._exchanges[number]
+        if exchange.method != EXCHANGE:
+            return None
+        if isinstance(exchange.observation, Returned):
+            return answers_of(exchange)
+        if isinstance(exchange.observation, Fault):
+            return [_response(pair, True) for pair in self._pairs[number]]
+        return None
+
+    def _judge(self, history: History) -> Trial:
+        """How far the case comes with these answers."""
+        self._trials += 1
+        if self._trials > MOST_TRIALS:
+            return Trial(done=False, passed=-1)
+        session = Session(Recorded(self._hello, self._exchanges, history))
+        check = Check()
+        check.asked = session.exchanges
+        error: BaseException | None = None
+        try:
+            self._test(Implementation(session, self._level), check)
+        except Departed as departed:
+            if departed.beyond:
+                return Trial(done=True)
+            error = departed
+        except Exception as raised:
+            error = raised
+        passed = sum(record.passed and record.what != FORM for record in check.records)
+        last = check.records[-1] if check.records else None
+        distance = _distance(last.actual, last.expected) if isinstance(error, CheckFailed) and last else 0
+        return Trial(error is None and bool(check.records), passed, distance)
+
+    def _changes(self, history: History, place: int) -> Iterator[tuple[History, int]]:
+        """Yield histories with one change, and its place; the last exchange comes first, changes of many answers too.
+
+        Single answers are changed from a place on, that of the change before: a case looks at one after the other.
+        """
+        for number in reversed(range(len(history))):
+            answers = history[number]
+            if answers is None:
+                continue
+            for change in (_form_mended, _without_other_members, self._only_and_all(number), _without_repetitions):
+                if (changed := change(deepcopy(answers))) != answers:
+                    yield [*history[:number], changed, *history[number + 1 :]], place
+            for at in sorted(range(len(answers)), key=lambda at: (at < place, at)):
+                for replaced in _replacements(answers[at], history):
+                    changed = [*answers[:at], *replaced, *answers[at + 1 :]]
+                    yield [*history[:number], changed, *history[number + 1 :]], at
+
+    def _only_and_all(self, number: int) -> Callable[[Answers], Answers]:
+        """Add a response to each request that has none, and leave out those to requests that there are not."""
+
+        def mended(answers: Answers) -> Answers:
+            asked = self._pairs[number]
+            kept = [each for each in answers if not is_response(each) or pair_of(each) in asked]
+            answered = Counter(pair_of(each) for each in kept if is_response(each))
+            return [*kept, *(_response(pair, True) for pair in asked if not answered[pair])]
+
+        return mended
+
+    def _judged(self, history: History, number: int) -> dict[str, Any]:
+        """The summary of an exchange, with ANYTHING where other answers let the case pass too."""
+        answers = history[number] or []
+        told = summary(answers)
+
+        def passes(changed: Answers) -> bool:
+            return self._judge([*history[:number], changed, *history[number + 1 :]]).done
+
+        if passes([each for each in answers if is_response(each)]):
+            told["refusals"] = ANYTHING
+        if passes([{**each, "another": 0} if is_response(each) else each for each in answers]):
+            told["others"] = ANYTHING
+        for place, answer in enumerate(answers):
+            outcomes = told["responses"][pair_of(answer)] if is_response(answer) else []
+            if len(outcomes) != 1:
+                continue
+            ok = outcomes[0][0]
+            around = answers[:place], answers[place + 1 :]
+            if passes([*around[0], _response(pair_of(answer), not ok), *around[1]]):
+                outcomes[0][:2] = [ANYTHING, ANYTHING]
+            elif ok or passes([*around[0], _response(pair_of(answer), False, "ANOTHER"), *around[1]]):
+                outcomes[0][1] = ANYTHING
+        return told
+
+
+def answers_of(exchange: Exchange) -> Answers | None:
+    """The recorded answers of an exchange of frames, None of any other."""
+    if exchange.method != EXCHANGE or not isinstance(exchange.observation, Returned):
+        return None
+    return [json.loads(text) for text in exchange.observation.value["answers"]]
+
+
+def _pairs(exchange: Exchange) -> list[str]:
+    """The ids of the requests of an exchange, as texts."""
+    frames = exchange.params.get("frames", ()) if exchange.method == EXCHANGE else ()
+    read = (ids_of(frame.encode("utf-8", "surrogatepass")) for frame in frames)
+    return [json.dumps(list(pair)) for pair in read if pair is not None]
+
+
+def _response(pair: str, ok: bool, code: str = "REFUSED") -> dict[str, Any]:
+    correlation, request = json.loads(pair)
+    completion = {"ok": ok, "error_code": None if ok else code, "error_message": None if ok else "refused"}
+    return {"correlation_id": correlation, "request_id": request, "completion": completion}
+
+
+def _replacements(answer: Any, history: History) -> Iterator[Answers]:
+    """What may stand in the place of one answer: the other outcome, another code that came, nothing."""
+    if is_response(answer) and not wrong_members(answer):
+        completion = answer["completion"]
+        yield [_response(pair_of(answer), not completion["ok"])]
+        came = [each["completion"]["error_code"] for each in _failures(history)]
+        for code in dict.fromkeys(came) if not completion["ok"] else ():
+            yield [_response(pair_of(answer), False, code)]
+    yield []
+
+
+def _failures(history: History) -> Iterator[Any]:
+    for answers in history:
+        for each in answers or ():
+            if is_response(each) and not wrong_members(each) and not each["completion"]["ok"]:
+                yield each
+
+
+def _form_mended(answers: Answers) -> Answers:
+    """Each response with the members that it has to have, which agree with each other."""
+    return [_mended(each) if is_response(each) and wrong_members(each) else each for each in answers]
+
+
+def _mended(response: Any) -> Any:
+    completion = response.get("completion")
+    ok, code = (completion.get(name) if isinstance(completion, dict) else None for name in ("ok", "error_code"))
+    return _response(pair_of(response), bool(ok), code if isinstance(code, str) and code else "REFUSED")
+
+
+def _without_other_members(answers: Answers) -> Answers:
+    for each in answers:
+        for name in other_members(each) if is_response(each) else ():
+            each.pop(name, None)
+            if isinstance(each.get("completion"), dict) and name not in TYPES:
+                each["completion"].pop(name, None)
+    return answers
+
+
+def _without_repetitions(answers: Answers) -> Answers:
+    """One response to each request, the first: where a case does not count them, more are expected of nobody."""
+    seen: set[str] = set()
+    kept = []
+    for each in answers:
+        if not is_response(each) or pair_of(each) not in seen:
+            kept.append(each)
+        if is_response(each):
+            seen.add(pair_of(each))
+    return kept
+
+
+def _distance(actual: Any, expected: Any) -> int:
+    """How many elements of two lists differ; 1 of two other values."""
+    if not (isinstance(actual, list | tuple) and isinstance(expected, list | tuple)):
+        return 1
+    if len(actual) == len(expected):
+        return sum(one != other for one, other in zip(actual, expected, strict=True))
+    here, there = (Counter(map(repr, each)) for each in (actual, expected))
+    return len(actual) + len(expected) - 2 * (here & there).total()
