@@ -1,18 +1,31 @@
-"""Tables from size to algorithm, and the choice by them."""
+"""Tables from size to algorithm, costs against exact fractions, and the autotuner within its limits."""
 
 from __future__ import annotations
 
-from itertools import product
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.links import ALGORITHM_VARIABLE
-from tessera_reference.collectives.selection import ALGORITHMS, Row, parse_table, row_of, select, tables
+from tessera_reference.collectives.selection import (
+    ALGORITHMS,
+    Knobs,
+    Limits,
+    Measurement,
+    Row,
+    estimate,
+    overlap_score,
+    parse_table,
+    percentile,
+    row_of,
+    tables,
+    tune,
+)
 from tessera_reference.collectives.travel import COLLECTIVES
-from tessera_reference.mesh.topology import named
 
 NAMES = st.sampled_from(ALGORITHMS)
 ROWS = st.tuples(st.lists(st.tuples(st.integers(0, 1 << 50), NAMES), unique_by=lambda row: row[0]).map(sorted), NAMES)
@@ -24,13 +37,6 @@ def test_a_table_reads_as_it_is_written(rows: tuple[list[tuple[int, str]], str],
     table = parse_table(",".join([*(f"{size}:{name}" for size, name in sized), f":{last}"]), "table")
     assert table == (*(Row(size, name) for size, name in sized), Row(None, last))
     assert row_of(table, bytes).algorithm == next((name for size, name in sized if bytes <= size), last)
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("3", 3), ("3KiB", 3072), ("3MiB", 3 << 20), ("3GiB", 3 << 30), ("0KiB", 0)]
-)
-def test_units_are_powers_of_1024(text: str, size: int) -> None:
-    assert parse_table(f" {text}:tree , :ring", "table")[0].up_to == size
 
 
 @pytest.mark.parametrize(
@@ -47,16 +53,46 @@ def test_the_package_has_a_table_for_every_collective() -> None:
     assert all(table[-1].up_to is None for table in tables().values())
 
 
-def test_every_size_and_number_of_ranks_has_a_choice() -> None:
-    topology = named("two-nodes")
-    for collective, ranks, bytes in product(tables(), range(1, 9), (0, 1 << 14, 1 << 15, 1 << 20, 1 << 30)):
-        found = select(collective, bytes, ranks, topology)
-        hierarchical = ranks == 8 and bytes == 1 << 30 and collective != "all_to_all"
-        assert (found.algorithm == "hierarchical") == hierarchical
+INTERVAL = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted)
+QUEUE = st.lists(INTERVAL, max_size=5)
 
 
-def test_hierarchical_needs_a_topology() -> None:
-    with pytest.raises(Failure, match="algorithm hierarchical for all_reduce of 8 ranks;") as caught:
-        select("all_reduce", 8, 8, algorithm="hierarchical")
-    assert caught.value.status is Status.TESS_ERR_UNSUPPORTED
-    assert select("all_reduce", 8, 8, environment={ALGORITHM_VARIABLE: "hierarchical"}).source == "default"
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 20), st.integers(0, 1 << 60), st.integers(1, 1 << 60))
+def test_a_cost_is_the_exact_one_rounded_up(alpha: int, hops: int, bytes: int, bandwidth: int) -> None:
+    assert estimate(alpha, hops, bytes, bandwidth) == ceil(alpha * hops + Fraction(bytes * 10**12, bandwidth))
+
+
+@given(QUEUE, QUEUE)
+def test_a_score_counts_the_picoseconds(compute: list[list[int]], communication: list[list[int]]) -> None:
+    one, other = ({at for start, end in queue for at in range(start, end)} for queue in (compute, communication))
+    assert overlap_score(compute, communication) == (Fraction(len(one & other), len(one | other)) if one | other else 1)
+
+
+MEASUREMENTS = st.lists(
+    st.tuples(st.integers(1, 1 << 30), st.integers(0, 10**9), st.integers(1, 10**12)).map(
+        lambda drawn: Measurement(drawn[0], drawn[1], drawn[1] + drawn[2])
+    ),
+    max_size=40,
+)
+RANGE = st.tuples(st.integers(1, 1 << 20), st.integers(1, 1 << 20)).map(lambda drawn: (min(drawn), max(drawn)))
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=40), st.integers(0, 100))
+def test_a_percentile_is_the_least_value_that_so_many_do_not_exceed(values: list[int], percent: int) -> None:
+    reached = [each for each in values if 100 * sum(other <= each for other in values) >= percent * len(values)]
+    assert percentile(values, percent) == min(reached)
+
+
+@given(MEASUREMENTS, RANGE, RANGE)
+def test_knobs_stay_within_limits_and_move_by_steps(
+    measurements: list[Measurement], chunks: tuple[int, int], inflight: tuple[int, int]
+) -> None:
+    steps = tune(measurements, Knobs(chunks[1], inflight[0]), Limits(chunks, inflight))
+    assert len(steps) == len(measurements)
+    for step in steps:
+        assert chunks[0] <= step.knobs.chunk_bytes <= chunks[1]
+        assert inflight[0] <= step.knobs.max_inflight <= inflight[1]
+    for before, after in pairwise(steps):
+        assert before.knobs.chunk_bytes // 2 <= after.knobs.chunk_bytes <= 2 * before.knobs.chunk_bytes
+        assert after.pinned or not before.pinned
+        assert after == before or not before.pinned

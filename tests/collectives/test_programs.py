@@ -1,4 +1,4 @@
-"""Futures: the dialect's text, ranks under any schedule, and what is said of ranks that do not come together."""
+"""Futures and messages of programs: text, ranks under any schedule, and the report on ranks that do not meet."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import isfinite
+from random import Random
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def row(*values: float) -> Array:
 
 
 def inputs(flags: Sequence[bool]) -> list[dict[str, Array]]:
-    """What each rank is given: powers of ten."""
+    """Return the inputs of the ranks: powers of ten."""
     return [
         {"x": row(*[10.0**rank] * 4), "c": Array(dtype("bool"), np.asarray(flag))} for rank, flag in enumerate(flags)
     ]
@@ -65,9 +66,6 @@ def run(found: Module, flags: Sequence[bool]) -> list[list[float]]:
     """The first result of each rank."""
     results = run_program(found, found.functions["f"], inputs(flags))
     return [each[0].values.tolist() for each in results]
-
-
-# Text
 
 
 @pytest.mark.parametrize(
@@ -112,11 +110,8 @@ def test_a_future_of_a_dimension_that_is_not_known_keeps_it() -> None:
     assert run(found, [True, False, True, True])[0] == [102.0] * 4
 
 
-# Who meets
-
-
 def test_futures_may_cross_functions_of_the_module_but_not_leave_it() -> None:
-    """What runs a program is given tensors and wants tensors."""
+    """A program that is run takes tensors and gives tensors."""
     found = module('%f = tessera.collective.all_reduce %x {op="sum", axis="dp"}', '"tessera.graph.return"(%f)',
                    takes=f"%x: {T}", gives=f"!tessera.future<{T}>")  # fmt: skip
     with pytest.raises(InputMismatch, match="result of @f"):
@@ -214,9 +209,6 @@ def test_a_failure_of_a_collective_comes_before_what_its_ranks_fail_at_later() -
             execute_on_mesh(found, "f", odd, choice=choice)
 
 
-# Wires
-
-
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("data", [name for name, each in DTYPES.items() if each.kind == "float"])
 def test_a_wire_loses_what_it_has_no_number_for(data: str, wire: str) -> None:
@@ -238,3 +230,59 @@ def test_the_dialect_knows_the_algorithms_and_paths_of_the_schedules() -> None:
     """One list of each, though the dialect stands below them."""
     assert ("auto", *schedules.ALGORITHMS) == ALGORITHMS
     assert ("auto", *links.PATHS) == PATHS
+
+
+INTS = "tensor<4xint32>"
+
+
+def message_module(*lines: str, ranks: int = 3) -> Module:
+    """A module with the function @f of one vector."""
+    text = "\n".join(
+        [
+            '"builtin.module"() ({',
+            f'"tessera.graph.mesh"() {{sym_name = "g", axes = ["dp"], shape = [{ranks}]}} : () -> ()',
+            f'"tessera.graph.func"() ({{\n^bb0(%x: {INTS}):',
+            *lines,
+            f'}}) {{sym_name = "f", function_type = ({INTS}) -> ({INTS})}} : () -> ()',
+            '}) {sym_name = "m"} : () -> ()',
+        ]
+    )
+    (found,) = read_at("graph", text, target_of(DEFAULT))
+    return found
+
+
+def message_inputs(ranks: int = 3) -> list[dict[str, Array]]:
+    return [{"x": Array(dtype("int32"), np.arange(4, dtype=np.int32) + 10 * rank)} for rank in range(ranks)]
+
+
+SEND = f"%f = tessera.collective.send %x : {INTS} {{shift=1, tag=5}}"
+RECV = f"%g = tessera.collective.recv %x : {INTS} {{shift=-1, tag=5}}"
+RETURN = f'"tessera.graph.return"(%y) : ({INTS}) -> ()'
+
+
+def test_the_circle_is_named_with_its_ranks_and_calls() -> None:
+    found = message_module(SEND, "%s = tessera.await %f", RECV, "%y = tessera.await %g", RETURN)
+    with pytest.raises(Failure) as failure:
+        run_program(found, found.functions["f"], message_inputs())
+    assert failure.value.status is Status.TESS_ERR_COLLECTIVE_MISMATCH
+    text = str(failure.value)
+    assert (
+        "rank 0 waits with a send of tag 5 for rank 1, which waits with a send of tag 5 for rank 2, "
+        "which waits with a send of tag 5 for rank 0"
+    ) in text
+    assert "ranks 0 to 2: send(" in text
+    assert "issued before a rank waits for the other" in text
+
+
+def test_the_order_in_which_ranks_go_on_changes_nothing() -> None:
+    legal = message_module(SEND, RECV, "%s = tessera.await %f", "%y = tessera.await %g", RETURN, ranks=5)
+    crossed = message_module(SEND, "%s = tessera.await %f", RECV, "%y = tessera.await %g", RETURN, ranks=5)
+    said = set()
+    for seed in range(20):
+        random = Random(seed)
+        results = execute_on_mesh(legal, "f", message_inputs(5), choice=random.choice)
+        assert [each[0].values[0] for each in results] == [40, 0, 10, 20, 30]
+        with pytest.raises(Rejection) as rejection:
+            execute_on_mesh(crossed, "f", message_inputs(5), choice=random.choice)
+        said.add(str(rejection.value))
+    assert len(said) == 1
