@@ -24,6 +24,8 @@ SOURCE = """module kernels {
   kernel fill(v: int32, x: tensor<8xint32>) { x[0:8] = v; }
   kernel digit(v: int32, x: tensor<8xint32>) { x = x * 10 + v; }
   kernel any(N: int32, x: tensor<Nxint32>) { x = x + 1; }
+  kernel truth(x: tensor<4xbool>) { x[0:2] = true; }
+  kernel twice(x: tensor<2xfp32>) { x = x * 2; }
   kernel met(x: tensor<8xint32>) { x = dist.all_reduce(x, axis=dp, op="sum"); }
 }
 """
@@ -41,7 +43,7 @@ class Used:
         self.memory = self.ask("tessMalloc", self.mesh, 256)
 
     def ask(self, function: str, *arguments: Any, **named: Any) -> Any:
-        """What a call that has to succeed gives."""
+        """Return the value of a call that has to succeed."""
         answer = getattr(self.runtime, function)(*arguments, **named)
         status, value = answer if isinstance(answer, tuple) else (answer, None)
         assert status is Status.TESS_OK, self.runtime.last_error
@@ -67,7 +69,7 @@ class Used:
         self.ask("tessLaunch", kernel, self.mesh, config, arguments, len(arguments), on)
 
     def configuration(self, flags: int = 0) -> LaunchConfig:
-        """That of a launch that asks for nothing but these flags."""
+        """Return the configuration of a launch with these flags alone."""
         return LaunchConfig((1, 1, 1), flags=flags)
 
     def issue(self, rank: int, stream: int, pointer: int | None = None) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from random_calls.choices import Seeded
+from random_calls.model import Seeded
 from random_calls.session import Session
 from random_calls.steps import STEPS, Step, begin, finish, take
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from random_calls.choices import Seeded
+from random_calls.model import Seeded
 from random_calls.session import Session, Wrong
 from random_calls.steps import STEPS, begin, finish, take
 
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def tell(tally: Counter[str], sessions: int, steps: int) -> None:
-    """Which statuses were reached, and how often each function was called and succeeded."""
+    """Print the statuses reached, and the calls and successes of each function."""
     functions = sorted(name for name in tally if name.startswith("tess") and " " not in name)
     print(f"{sessions} sessions, {steps} steps, {sum(tally[name] for name in functions)} calls")
     for name in sorted(name for name in tally if name.startswith("TESS_")):

@@ -18,13 +18,7 @@ from tessera_reference.mesh.memory import Region
 from tessera_reference.mesh.topology import named
 from tessera_reference.runtime.api import Runtime
 
-from .bad_arguments import bad_handle, bad_pointer, bad_value
-from .choices import Choose, chance, pick
-from .live_objects import World
-from .memory import Block, Place
-from .queued_work import SOURCE
-
-__all__ = ["OK", "Session", "Wrong"]
+from .model import SOURCE, Block, Choose, Place, World, bad_handle, bad_pointer, bad_value, chance, pick
 
 OK = Status.TESS_OK
 TOPOLOGIES = ("eight-sm90", "mixed", "two-nodes", "single")
@@ -47,8 +41,6 @@ IMAGES: Mapping[str, tuple[tuple[str, ...], NumericsPolicy | None, tuple[int, in
     "foreign": (("gfx90a",), None, None),
 }
 """By name: targets, policy and ABI version of a module image."""
-
-
 SAID_OF: Mapping[str, tuple[str, ...]] = {
     "tessStreamSynchronize": ("tess",),
     "tessxIssue": ("tessxIssue", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"),
@@ -245,7 +237,7 @@ class Session:
         return block
 
     def compare(self) -> None:
-        """What is live, and all memory that no queued work writes, is as the model has it."""
+        """Compare live objects, and all memory that no queued work writes, with the model."""
         for kind, held in self.world.kinds().items():
             found = [handle for handle, _ in self.runtime.handles.live(kind)]
             if found != list(held):

@@ -4,49 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import (
-    steps_collectives,
-    steps_copies,
-    steps_graphs,
-    steps_issues,
-    steps_launches,
-    steps_live,
-    steps_memory,
-    steps_modules,
-    steps_settings,
-)
+from . import steps_objects, steps_settings, steps_work
 from .session import Session
 
-__all__ = ["STEPS", "Step", "begin", "finish", "take"]
-
 Step = Callable[[Session], None]
-
-PARTS = (
-    steps_live,
-    steps_memory,
-    steps_copies,
-    steps_modules,
-    steps_launches,
-    steps_collectives,
-    steps_issues,
-    steps_graphs,
-    steps_settings,
-)
-STEPS: dict[Step, int] = {step: weight for part in PARTS for step, weight in part.STEPS.items()}
+STEPS: dict[Step, int] = steps_objects.STEPS | steps_work.STEPS | steps_settings.STEPS
 
 
 def begin(session: Session) -> None:
     """A context with a mesh, streams, memory and kernels, so that most steps have something to work on."""
-    steps_live.init(session)
+    steps_objects.init(session)
     for _ in range(2):
-        steps_live.mesh_create(session)
-        steps_live.stream_create(session)
-        steps_memory.malloc(session)
-        steps_memory.host_memory(session)
-    steps_live.event_create(session)
-    steps_modules.module_load(session)
+        steps_objects.mesh_create(session)
+        steps_objects.stream_create(session)
+        steps_objects.malloc(session)
+        steps_objects.host_memory(session)
+    steps_objects.event_create(session)
+    steps_objects.module_load(session)
     for _ in range(5):
-        steps_modules.kernel_get(session)
+        steps_objects.kernel_get(session)
     session.compare()
     session.begun = True
 
@@ -60,7 +36,7 @@ def take(session: Session, step: Step) -> None:
 def finish(session: Session) -> None:
     """Everything can be waited for and taken down."""
     for stream in list(session.world.streams):
-        steps_live.synchronized(session, stream)
+        steps_objects.synchronized(session, stream)
     session.compare()
     for context in list(session.world.contexts):
-        session.judged("tessShutdown", {"ctx": context}, {steps_live.OK})
+        session.judged("tessShutdown", {"ctx": context}, {steps_objects.OK})

@@ -12,19 +12,16 @@ from tessera_reference.abi.status import Status
 from tessera_reference.numerics.trees import Tree
 from tessera_reference.runtime.contexts import ModulePolicy
 
-from .live_objects import STRICT, Context, Faults
-from .queued_work import KERNELS
+from .model import KERNELS, STRICT, Context, Faults
 from .session import OK, Session
-from .steps_live import INVALID, MISSING, missing, synchronized
-
-__all__ = ["STEPS"]
+from .steps_objects import INVALID, MISSING, missing, synchronized
 
 VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
 CORRUPT = Status.TESS_ERR_CACHE_CORRUPT
 
 
 def settled(session: Session, context: Context) -> None:
-    """What changes how queued work ends is changed when there is none; or else anything may be."""
+    """Settings that change how queued work ends are changed when none is queued."""
     if session.chance(90):
         for stream in session.world.of_context(context):
             synchronized(session, stream.handle)
@@ -224,7 +221,7 @@ def identity(session: Session) -> None:
 
 
 def told(session: Session) -> None:
-    """What has no status."""
+    """Call the functions without a status."""
     lines, text = session.runtime.tessxLog(), session.runtime.tessxLastError()
     if not isinstance(text, str) or any(each.level not in ("info", "debug", "trace") for each in lines):
         raise session.wrong(f"the log is {lines}")
