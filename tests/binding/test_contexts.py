@@ -1,18 +1,28 @@
-"""Contexts, meshes, modules, streams and events of the binding; how errors arrive; what is mapped for how long."""
+"""Contexts, meshes, modules, streams and events of the binding; the package, its listing of section 5, and threads."""
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
 import json
+import subprocess
+import sys
+import textwrap
 import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
 
 import tessera_reference as ts
+from tessera_reference import binding
 from tessera_reference.abi import NumericsPolicy, Status
 from tessera_reference.mesh.topology import named
+from tessera_reference.runtime.api import Runtime
 
 
 def test_without_init_there_is_no_context() -> None:
@@ -263,3 +273,152 @@ def test_closing_a_context_ends_everything() -> None:
     for each in [*made, context]:
         each.close()
     assert not mesh.is_open
+
+
+def test_every_name_of_the_binding_is_one_of_the_package() -> None:
+    assert ts.__all__ == binding.__all__
+    for name in binding.__all__:
+        assert getattr(ts, name) is getattr(binding, name)
+        assert name in dir(ts) or name in ts.__all__
+    with pytest.raises(AttributeError, match="'tessera_reference' has no attribute 'nothing'"):
+        _ = ts.nothing
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "import tessera_reference.mesh.axes, tessera_reference.collectives",
+        "from tessera_reference.mesh.axes import MeshAxes",
+    ],
+)
+def test_rooms_do_not_hide_the_binding(first: str) -> None:
+    """The rooms `mesh` and `collectives` bear names of section 5; whichever is imported first, the binding's holds."""
+    program = f"""
+{first}
+import tessera_reference as ts
+from tessera_reference.mesh.topology import default
+from tessera_reference.binding import meshes
+assert ts.mesh is meshes.mesh and ts.collectives.broadcast and default().devices
+from tessera_reference import mesh
+assert mesh is meshes.mesh
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_the_package_loads_no_room() -> None:
+    program = "import sys, tessera_reference; print([n for n in sys.modules if n.startswith('tessera_reference.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_function_of_the_c_api_has_its_call_here() -> None:
+    """Bindings are one to one (RT-05-07): each tess function is called somewhere, and nothing that does not exist."""
+    functions = {name for name, _ in inspect.getmembers(Runtime, inspect.isfunction) if name.startswith("tess")}
+    called = {
+        node.attr
+        for path in Path(str(binding.__file__)).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr.startswith("tess")
+    }
+    assert {name for name in functions if not name.startswith("tessx")} <= called <= functions
+
+
+LISTING = """
+    import tessera_reference as ts
+
+    ctx = ts.init()
+    mesh = ts.mesh(devices=range(8), axes=dict(tp=2, dp=4))
+
+    mod  = ts.module.load(open("model.fatbin","rb").read())
+    kern = mod.kernel["flash_attention_fused"]
+
+    argbuf = ts.pack_args(Q, K, V, O, B, H, L, D, scale=1.0)
+    ts.launch(kern, mesh, grid=(256,1,1), block=(128,1,1), args=argbuf, stream=ts.default_stream())
+
+    ts.collectives.all_reduce(mesh, grads, op="sum", axis="dp")
+"""
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """softmax(q k^T) v, in fp64."""
+    scores = np.einsum("bhld,bhmd->bhlm", q.astype(float), k.astype(float))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bhlm,bhmd->bhld", weights / weights.sum(-1, keepdims=True), v.astype(float))
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_the_listing_runs_as_printed(image: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file and the arrays are ours. Afterwards the arrays themselves hold the results, without a copy back."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.fatbin").write_bytes(image)
+    shape = B, H, L, D = 2, 2, 4, 8  # noqa: N806
+    draw = np.random.default_rng(5)
+    q, k, v = (draw.standard_normal(shape).astype(np.float32) for _ in range(3))
+    out, grads = np.zeros(shape, np.float32), np.arange(6, dtype=np.float32)
+    names = {"Q": q, "K": k, "V": v, "O": out, "B": B, "H": H, "L": L, "D": D, "grads": grads}
+    exec(textwrap.dedent(LISTING), names)
+    names["ts"].synchronize()
+    names["ctx"].close()
+    assert np.allclose(out, attention(q, k, v), rtol=1e-5, atol=1e-6)
+    assert grads.tolist() == [0, 4, 8, 12, 16, 20]
+
+
+THREADS = 8
+TURNS = 12
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Threads take turns as often as the interpreter lets them."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_eight_threads_share_a_mesh(pair: ts.Mesh, image: bytes) -> None:
+    """Each launches on a stream of its own, moves arrays, reduces, and is told of its own mistakes alone."""
+    kernel = ts.module.load(image).kernel["twice"]
+    begin = Barrier(THREADS)
+
+    def work(thread: int) -> list[str]:
+        wrong = []
+        begin.wait()
+        for turn in range(TURNS):
+            x = np.arange(64, dtype=np.float32) + thread * 1000 + turn
+            y = np.zeros_like(x)
+            with pytest.raises(ts.TesseraError, match=f"x{thread}x{turn}"):
+                ts.collectives.all_reduce(pair, y, op="sum", axis=f"x{thread}x{turn}")
+            stream = ts.Stream(pair)
+            ts.launch(kernel, pair, grid=(1,), block=(64,), args=ts.pack_args(x, y, 64), stream=stream)
+            stream.synchronize()
+            array = ts.DeviceArray(pair, (64,)).put(y, stream=stream)
+            ts.collectives.all_reduce(pair, array, op="sum", axis="dp", stream=stream)
+            stream.synchronize()
+            found = array.get(stream=stream)
+            array.close()
+            stream.close()
+            if not (np.array_equal(y, x + x) and np.array_equal(found, 4 * x)):
+                wrong.append(f"thread {thread}, turn {turn}")
+        return wrong
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert [each for found in pool.map(work, range(THREADS)) for each in found] == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_eight_threads_make_and_close_contexts(image: bytes) -> None:
+    def work(thread: int) -> float:
+        for _ in range(4):
+            with ts.Context(environment={}) as context, ts.Mesh([0], {"dp": 1}, context) as mesh:
+                x, y = np.full(8, thread, np.float32), np.zeros(8, np.float32)
+                kernel = ts.module.load(image, context).kernel["twice"]
+                ts.launch(kernel, mesh, grid=(1,), block=(8,), args=ts.pack_args(x, y, 8))
+                mesh.synchronize()
+        return float(y[0])
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(work, range(THREADS))) == [2.0 * thread for thread in range(THREADS)]
