@@ -1,4 +1,4 @@
-"""What tests of the WSP runtime share: a program is compiled, its package loaded from its bytes, and run."""
+"""Programs of the WSP runtime: compiled, loaded from the bytes of the package, and run."""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
-"""What a deadlock report suggests is true: applied, the run goes past the deadlock, and with less it does not."""
+"""Reports of deadlocks: cures that help, cycles, scopes, and `tessera-reference wsp explain`."""
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tessera_conformance.schemas import validator
+from tessera_reference.cli import main
 from tessera_reference.wsp.builder import Program, TaskWindow
+from tessera_reference.wsp.deadlock import MOST_SHOWN, drawing, explanation
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.reading import load
@@ -32,7 +36,7 @@ def report_of(name: str) -> dict[str, Any]:
 
 
 def settings(mitigation: dict[str, Any]) -> dict[str, int]:
-    """What a mitigation says to set."""
+    """Return the settings of a mitigation."""
     if mitigation["knob"] == "restructure":
         return {}
     all_of_it = [mitigation, *mitigation.get("also", [])]
@@ -181,3 +185,95 @@ def test_restructuring_has_a_reason(name: str, why: str) -> None:
     (mitigation,) = report_of(name)["mitigations"]
     assert mitigation["knob"] == "restructure"
     assert why in mitigation["why"]
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A scope of three tasks in a window of two."""
+    path = tmp_path / "package.json"
+    path.write_bytes(DEADLOCKS["a_scope_holds_the_window"].program.compile().package)
+    return path
+
+
+EXPLAINED = """\
+deadlock at 20
+window   2 of 2 used, at most 2
+resource tensormap_pool: 2 of 256 used, at most 2
+resource heap_arena: 8 of 1048576 used, at most 8
+resource ready_queue: 0 of 64 used, at most 2
+waiting  process p, TASK_RING_FULL, for task_ring, at body/0/body/2
+cycle    process p -> resource task_ring -> scope of p -> process p
+scopes   p: depth 1, holds 2
+         what scopes hold is what is lacking
+helps    task_window = 3: task_window is exhausted at 2; with task_window 3 the run completes
+helps    scope.p: its scopes hold the outputs of 2 complete tasks: without them the run goes on, so end them sooner
+"""
+
+
+def test_a_package_is_run_and_explained(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wsp", "explain", str(package)]) == 1
+    assert capsys.readouterr().out == EXPLAINED
+
+
+def test_the_page_of_the_model_shows_this_report() -> None:
+    page = (Path(__file__).parents[2] / "docs/wsp.md").read_text(encoding="utf-8")
+    assert f"```\n{EXPLAINED}```\n" in page
+
+
+@pytest.mark.parametrize(
+    ("cure", "stalls"),
+    [
+        ("task_window=3", ""),
+        ("scope.p=1", "stalled  TASK_RING_FULL once, 10 cycles in all; task_ring held at most 2\n"),
+    ],
+)
+def test_the_cure_is_an_option(package: Path, capsys: pytest.CaptureFixture[str], cure: str, stalls: str) -> None:
+    """Three tasks of 10 cycles on one worker; what a completed run waited for is said."""
+    assert main(["wsp", "explain", str(package), "--resource", cure]) == 0
+    assert capsys.readouterr().out == f"completed, total_cycles 30\n{stalls}"
+
+
+def test_a_result_is_explained_as_its_package(
+    package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["wsp", "run", str(package)])
+    result = tmp_path / "result.json"
+    result.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["wsp", "explain", str(result), "--svg", str(tmp_path / "d.svg")]) == 1
+    assert capsys.readouterr().out == EXPLAINED
+    assert ElementTree.parse(tmp_path / "d.svg").getroot().tag == f"{SVG}svg"
+
+
+@pytest.mark.parametrize("text", ['{"outcome": "deadlock", "deadlock": 3}', '{"outcome": "deadlock"}', "[]", "{", "\0"])
+def test_what_is_no_result_and_no_package_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    assert main(["wsp", "explain", str(path)]) == 2
+    assert "x.json" in capsys.readouterr().err
+
+
+def test_a_run_that_completed_is_not_drawn(package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    svg = tmp_path / "d.svg"
+    assert main(["wsp", "explain", str(package), "--resource", "task_window=3", "--svg", str(svg)]) == 2
+    assert "nothing to draw" in capsys.readouterr().err
+    assert not svg.exists()
+
+
+@pytest.mark.parametrize("name", DEADLOCKS)
+def test_every_report_is_explained_and_drawn(name: str) -> None:
+    """A box for each of the cycle, and an arrow in its colour from each to the next."""
+    result = Run(load(DEADLOCKS[name].program.compile().package)).finish().result()
+    lines = list(explanation(result))
+    report = result["deadlock"]
+    assert sum(each.startswith("waiting") for each in lines) == len(report["waiting"]) <= MOST_SHOWN
+    root = ElementTree.fromstring(drawing(report))
+    texts = [each.text or "" for each in root.iter(f"{SVG}text")]
+    for each in report["cycle"]:
+        assert any(text.startswith(each) for text in texts)
+    arrows = [each for each in root.iter() if each.get("marker-end") == "url(#cycle)"]
+    assert len(arrows) == len(report["cycle"])
