@@ -19,7 +19,7 @@ from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome, cpu_of_children
 
-from tessera_conformance.executor.units import Unit, units_of
+from tessera_conformance.executor.engine import Unit, units_of
 from tessera_conformance.options import UNIT_SECONDS
 from tessera_conformance.reports.journal import read, report_in
 

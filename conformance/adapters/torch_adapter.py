@@ -19,8 +19,8 @@ from torch.nn import functional
 
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.operations import calls
-from tessera_conformance.operations.arrays import numpy_type
 from tessera_conformance.operations.names import DTYPES as NAMES
+from tessera_conformance.operations.table_adapter import numpy_type
 
 NAME, VERSION = "torch", torch.__version__
 torch.set_num_threads(1)

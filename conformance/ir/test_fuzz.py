@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tessera_conformance.fuzz.properties import Tally, judge
-from tessera_conformance.fuzz.trials import chooser_of, make_trial
+from tessera_conformance.fuzz.trials import Tally, chooser_of, judge, make_trial
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.observations import Unsupported
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from tessera_conformance.arithmetic.exact_sums import flushed, result_of, rounded
 from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
-from tessera_conformance.arithmetic.rounding import flushed, result_of, rounded
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, exponent_of
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format
 

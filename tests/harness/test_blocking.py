@@ -9,7 +9,7 @@ import pytest
 from tessera_conformance.check import Check, CheckFailed, OtherReading, Presumption, Unanswered
 from tessera_conformance.observations import Fault, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.registry import Construct
-from tessera_conformance.reports.blocking import controls, settled
+from tessera_conformance.reports.claim import controls, settled
 from tessera_conformance.session import Exchange
 from tessera_conformance.verdicts import after_running
 

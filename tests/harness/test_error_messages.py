@@ -15,7 +15,7 @@ from tessera_conformance.options import add_options
 from tessera_conformance.plugin import refusing
 from tessera_conformance.registry.case_index import CaseIndex, IndexedCase
 from tessera_conformance.selection.choice import NothingChosen
-from tessera_conformance.selection.keywords import matching
+from tessera_conformance.selection.narrowing import matching
 
 from .conftest import Checkout
 

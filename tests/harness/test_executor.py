@@ -19,9 +19,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.executor import engine as engines
-from tessera_conformance.executor.engine import Engine
-from tessera_conformance.executor.errors import ExecutorUnavailable
-from tessera_conformance.executor.units import Lost, Unit
+from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost, Unit
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.vectors import files as vector_folder
 from tessera_conformance.vectors.files import parse, render
@@ -140,9 +138,7 @@ def cluster(start_cluster: Callable[[int], Cluster]) -> Cluster:
 @pytest.fixture
 def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Units that are done carelessly, as if this process were one of the checkout."""
-    program = (
-        "import json; from tessera_conformance.executor import identity; print(json.dumps(identity.own_identity()))"
-    )
+    program = "import json; from tessera_conformance.executor import answers; print(json.dumps(answers.own_identity()))"
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(cluster.directory), capture_output=True, text=True, check=True
     )

@@ -12,7 +12,7 @@ from tessera_conformance.cli import main
 from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.documents import NoDocument, read_json, read_toml
 from tessera_conformance.reports.journal import FORMAT
-from tessera_conformance.terminal.text import visible
+from tessera_conformance.terminal.errors import visible
 
 TEXTS = {
     "deep": "[" * 100_000 + "]" * 100_000,

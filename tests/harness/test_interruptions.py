@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from tessera_conformance.reports.journal import read
-from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
+from tessera_conformance.terminal.interruptions import WorkerInterruption
 
 from .processes import is_alive, pids_in
 

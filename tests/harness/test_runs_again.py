@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.reports.claim import Line
+from tessera_conformance.reports.claim import FIRST, Line, Silence
 from tessera_conformance.reports.journal import read
-from tessera_conformance.reports.silence import FIRST, Silence
-from tessera_conformance.selection.earlier_report import Earlier, earlier
+from tessera_conformance.selection.choice import Earlier, earlier
 
 from .conftest import FAKES, Checkout, CompletedRun
 

@@ -16,9 +16,9 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import IndexedCase
 from tessera_conformance.reports.journal import Report, UnreadableReport, read
-from tessera_conformance.selection import places as places_of_suite
+from tessera_conformance.selection import narrowing as places_of_suite
 from tessera_conformance.selection.choice import Choice, NothingChosen
-from tessera_conformance.selection.places import places
+from tessera_conformance.selection.narrowing import places
 
 from .conftest import FAKES, copy_harness
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.commands import sharing
-from tessera_conformance.commands.sharing import ALONE, LONG, processes
+from tessera_conformance.commands import suite_process
+from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.registry.case_index import IndexedCase
 
 FAKES = Path(__file__).parent / "fakes"
@@ -22,8 +22,8 @@ def config(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(FAKES)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
     index = {f"ir/a/{name}": IndexedCase(f"ir/test_a.py::test_{name}", (), (), ()) for name in "bc"}
-    monkeypatch.setattr(sharing, "current_index", lambda: index)
-    monkeypatch.setattr(sharing, "seconds_of_case", lambda case: LONG / 2)
+    monkeypatch.setattr(suite_process, "current_index", lambda: index)
+    monkeypatch.setattr(suite_process, "seconds_of_case", lambda case: LONG / 2)
     option = dict.fromkeys(ALONE) | {"impl": "reference", "compiler": None, "shard": None, "dist": "no"}
     option |= {"deadline": 5.0, "start_deadline": 5.0, "maxfail": 0}
     return SimpleNamespace(

@@ -21,7 +21,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.reports.journal import dump, read, seal
-from tessera_conformance.reports.line_defaults import whole
+from tessera_conformance.reports.lines import whole
 from tessera_conformance.submissions.contents import MANIFEST, contents, write
 from tessera_conformance.submissions.recompute import Recomputation
 from tessera_conformance.submissions.verify import verify

@@ -19,7 +19,7 @@ from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import suite_of
-from tessera_conformance.strength.variants.trial import Selection, Variant, judge_variants, load_variants
+from tessera_conformance.strength.variants import Selection, Variant, judge_variants, load_variants
 from tessera_reference.adapter import ReferenceAdapter
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.commands.core_methods import core_methods
+from tessera_conformance.commands.interface import core_methods
 from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
 from tessera_conformance.interface import interface
 from tessera_conformance.locations import clauses_directory

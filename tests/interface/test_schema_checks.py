@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.schema_checks import OutsideTheSubset, check_of
-from tessera_conformance.schemas import _part, schemas, validator
+from tessera_conformance.schemas import OutsideTheSubset, _part, check_of, schemas, validator
 from tessera_conformance.tensors import Tensor
 
 GOLDEN = Path(__file__).parent / "golden" / "mutated.jsonl"

@@ -12,8 +12,7 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.strength import commands
-from tessera_conformance.strength.mutants.commands import explained, read_equivalents, read_killers, stale
-from tessera_conformance.strength.mutants.sites import Change, Mutant
+from tessera_conformance.strength.mutants import Change, Mutant, explained, read_equivalents, read_killers, stale
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]

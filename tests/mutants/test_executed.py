@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from tessera_conformance.strength.mutants.trial import _Trace
+from tessera_conformance.strength.mutants import _Trace
 
 
 def larger(first: int, second: int) -> int:

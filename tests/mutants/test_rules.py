@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from tessera_conformance.strength.mutants.sites import Change, changed, changes
+from tessera_conformance.strength.mutants import Change, changed, changes
 
 
 def function(text: str) -> ast.FunctionDef:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tessera_conformance.strength.mutants.sites import Mutant, install, mutants_of, sample
+from tessera_conformance.strength.mutants import Mutant, install, mutants_of, sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*os.fork")
 """Where another test has started threads, as JAX does; the child uses none."""

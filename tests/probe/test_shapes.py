@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.operations.declared import BadDeclaration, Declarations
+from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
 from tessera_conformance.probe.calls import Subject
 from tessera_conformance.probe.shapes import as_toml, orders, subjects
 from tessera_conformance.session import Session

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from tessera_conformance import locations
-from tessera_conformance.registry import UnknownClause, emit, lock, source
+from tessera_conformance.registry import UnknownClause, lock, source
+from tessera_conformance.registry import source as emit
 from tessera_conformance.registry.lock import examine
 
 DIRECTORY = locations.clauses_directory()

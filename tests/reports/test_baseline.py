@@ -15,8 +15,8 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.deviations import Deviations
-from tessera_conformance.reports.baseline import NoBaseline, as_toml, baseline
 from tessera_conformance.reports.journal import JournalWriter, Report, read
+from tessera_conformance.reports.known_failures import NoBaseline, as_toml, baseline
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.observations import Returned
 from tessera_conformance.reports.causes import Cause, causes
-from tessera_conformance.reports.traits import traits
+from tessera_conformance.reports.lines import traits
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tessera_conformance.reports.clause_results import (
+from tessera_conformance.reports.outcomes import (
     by_document_and_level,
     clause_results,
     judgeable,

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.registry import Registry
-from tessera_conformance.reports.badge import badge
-from tessera_conformance.reports.compared_page import compared_page
+from tessera_conformance.reports.compare import badge, compared_page
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.reports.publish import write_text
 

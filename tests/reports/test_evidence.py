@@ -13,7 +13,7 @@ import pytest
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Observation, Returned
 from tessera_conformance.reports.journal import UnreadableReport, dump, read, report_in, without_run
-from tessera_conformance.reports.line_defaults import short, whole
+from tessera_conformance.reports.lines import short, whole
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case, observation

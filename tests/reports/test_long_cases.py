@@ -13,9 +13,7 @@ import pytest
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Returned
 from tessera_conformance.reports.journal import without_run
-from tessera_conformance.reports.line_defaults import whole
-from tessera_conformance.reports.lines import encoded, plain
-from tessera_conformance.reports.observed_line import FOLDER
+from tessera_conformance.reports.lines import FOLDER, encoded, plain, whole
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case, observation

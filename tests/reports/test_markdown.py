@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.reports.journal import read
-from tessera_conformance.reports.markdown import SHOWN, SHOWN_FAILURES, code, markdown, text
+from tessera_conformance.reports.summary import SHOWN, SHOWN_FAILURES, code, markdown, text
 
 
 def test_it_holds_the_claim_the_tables_and_the_failures(build, registry, observations):

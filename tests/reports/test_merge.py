@@ -6,8 +6,7 @@ import copy
 
 import pytest
 
-from tessera_conformance.reports.journal import read
-from tessera_conformance.reports.merge import CannotMerge, merge
+from tessera_conformance.reports.journal import CannotMerge, merge, read
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import re
 
 import pytest
 
-from tessera_conformance.reports.clause_results import clause_results, tally
 from tessera_conformance.reports.journal import read
+from tessera_conformance.reports.outcomes import clause_results, tally
 from tessera_conformance.reports.page import LONGEST_PASSED, page
 from tessera_conformance.reports.publish import publish
 

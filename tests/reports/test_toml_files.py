@@ -12,7 +12,7 @@ import pytest
 
 from tessera_conformance.arithmetic.model import CHOICES, MOST_ALIGNMENT_BITS
 from tessera_conformance.cli import main
-from tessera_conformance.reports.toml_files import EDITED, schema_text, write_toml
+from tessera_conformance.reports.publish import EDITED, schema_text, write_toml
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = """

@@ -18,8 +18,7 @@ from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable
 from tessera_conformance.transports.compiler import CommandCompiler, CompilingTransport, ImplementationCompiler
 from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import locate
-from tessera_conformance.transports.passing_adapter import PassingAdapter
+from tessera_conformance.transports.locate import PassingAdapter, locate
 from tessera_conformance.verdicts import Judgement, after_running
 
 COMPILER = """import json, os, signal, sys, time

@@ -23,7 +23,7 @@ TASKS = {
     "judge it": {
         "run": ("commands.run", "run the conformance suite"),
         "fuzz": ("fuzz.commands", "generated programs, legal and not"),
-        "deviations": ("reports.deviation_commands", "write down what fails as known deviations"),
+        "deviations": ("reports.known_failures", "write down what fails as known deviations"),
     },
     "understand a failure": {
         "reproduce": ("commands.run", "run one case and write a standalone script for it"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.reports.line_defaults import EVIDENCE
+from tessera_conformance.reports.lines import EVIDENCE
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
 from tessera_conformance.verdicts import DOORS, LEVELS

@@ -32,17 +32,13 @@ from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import ENDPOINT, write_script
 from tessera_conformance.selection import narrowing
-from tessera_conformance.selection.choice import NothingFailed
-from tessera_conformance.selection.earlier_report import earlier
-from tessera_conformance.selection.keywords import nothing
+from tessera_conformance.selection.choice import NothingFailed, earlier
+from tessera_conformance.selection.narrowing import nothing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
-from tessera_conformance.terminal.errors import either, error_text, print_error
-from tessera_conformance.terminal.interruptions import interrupt_once
-from tessera_conformance.terminal.near_names import meant
-from tessera_conformance.terminal.parallel_interruption import WorkerInterruption
+from tessera_conformance.terminal.errors import either, error_text, meant, print_error, visible
+from tessera_conformance.terminal.interruptions import WorkerInterruption, interrupt_once
 from tessera_conformance.terminal.progress import Progress
-from tessera_conformance.terminal.text import visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import door_of, locate
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -220,7 +216,7 @@ def _collect_seldom() -> Callable[[], None]:
 def _spread(config: pytest.Config) -> None:
     """Let the workers of a cluster judge the cases."""
     from tessera_conformance.executor.cases import SpreadCases
-    from tessera_conformance.executor.errors import ExecutorUnavailable
+    from tessera_conformance.executor.engine import ExecutorUnavailable
 
     try:
         spread = SpreadCases(config, config.stash[RUN], lambda item: item.stash.get(CASE, None))

@@ -17,11 +17,11 @@ from tessera_conformance.commands.run import SEAL
 from tessera_conformance.locations import CHAPTERS, suite_directory
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
+from tessera_conformance.reports.claim import FIRST, Silence
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
-from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.lines import ObservedLine
 from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.reproduce import script_name
-from tessera_conformance.reports.silence import FIRST, Silence
 from tessera_conformance.reports.summary import terminal_summary
 from tessera_conformance.suite_run import Case, SuiteRun, observation
 from tessera_conformance.terminal.errors import error_text

@@ -22,12 +22,10 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Arithmetic, Hello
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks
-from tessera_conformance.reports.blocking import BLOCKABLE, controls, judged_exchange
-from tessera_conformance.reports.lines import ends_of, observed_line, plain
-from tessera_conformance.reports.observed_line import ObservedLine
-from tessera_conformance.reports.traits import digests, traits
+from tessera_conformance.reports.claim import BLOCKABLE, controls, judged_exchange
+from tessera_conformance.reports.lines import ObservedLine, digests, ends_of, observed_line, plain, traits
 from tessera_conformance.session import Exchange, Session
-from tessera_conformance.terminal.near_names import meant
+from tessera_conformance.terminal.errors import meant
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 

@@ -13,9 +13,15 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.arithmetic import fast_sums
-from tessera_conformance.arithmetic.arrays import as_array, as_tensor, flushed_operands, tf32_operands
 from tessera_conformance.arithmetic.exact_sums import operands, product, reduce
-from tessera_conformance.arithmetic.fast_sums import Array, PendingArray
+from tessera_conformance.arithmetic.fast_sums import (
+    Array,
+    PendingArray,
+    as_array,
+    as_tensor,
+    flushed_operands,
+    tf32_operands,
+)
 from tessera_conformance.arithmetic.model import NodeArithmetic
 from tessera_conformance.arithmetic.tree import Tree
 from tessera_conformance.oracle.exact import ZERO

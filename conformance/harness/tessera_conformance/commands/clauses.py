@@ -14,19 +14,19 @@ from pathlib import Path
 
 from tessera_conformance import locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry import emit, lock, source
+from tessera_conformance.registry import lock, source
+from tessera_conformance.registry import source as emit
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.case_index import case_index, cases_by_clause
-from tessera_conformance.registry.cited_tests import naming_tests
-from tessera_conformance.registry.coverage import Coverage, Tally, coverage
+from tessera_conformance.registry.coverage import Coverage, Tally, coverage, naming_tests
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.features import features
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.lock import examine
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
 from tessera_conformance.reports.claim import JUDGED
-from tessera_conformance.reports.clause_results import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
+from tessera_conformance.reports.outcomes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.reports.wording import implementation_name
 from tessera_conformance.terminal.errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors

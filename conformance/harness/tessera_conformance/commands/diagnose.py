@@ -13,8 +13,7 @@ from pathlib import Path
 from tessera_conformance.diagnosis.catalogue import ANY, FAMILIES, Hypothesis, catalogue
 from tessera_conformance.diagnosis.judge import diagnose
 from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read, report_in
-from tessera_conformance.terminal.errors import reporting_errors
-from tessera_conformance.terminal.text import visible
+from tessera_conformance.terminal.errors import reporting_errors, visible
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:

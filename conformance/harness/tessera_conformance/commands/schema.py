@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tessera_conformance.reports.toml_files import EDITED, schema_text, write_schema
+from tessera_conformance.reports.publish import EDITED, schema_text, write_schema
 from tessera_conformance.terminal.errors import reporting_errors
 
 

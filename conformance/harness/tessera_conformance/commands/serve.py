@@ -7,8 +7,7 @@ import argparse
 from tessera_conformance.server import serve
 from tessera_conformance.terminal.errors import print_error
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import COMPILERS, load_adapter
-from tessera_conformance.transports.passing_adapter import PassingAdapter
+from tessera_conformance.transports.locate import COMPILERS, PassingAdapter, load_adapter
 
 
 def configure_serve(parser: argparse.ArgumentParser) -> None:

@@ -1,14 +1,89 @@
-"""The process of `tessera-conformance run`: pytest, whose errors of arguments have the form of all other errors."""
+"""The process of `tessera-conformance run`: pytest, how many processes share the run, and errors in one form."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
-from tessera_conformance.commands.sharing import processes
+from tessera_conformance.cases import parse_shard
+from tessera_conformance.executor.costs import seconds_of_case
+from tessera_conformance.locations import suite_directory
+from tessera_conformance.observations import Fault
+from tessera_conformance.registry.case_index import current_index
+from tessera_conformance.selection.choice import NothingChosen
+from tessera_conformance.selection.narrowing import places
+from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import locate
+
+# How many processes share out a run that names no number of them with `-n`: as many as there are processors, where
+# the run is long and the implementation says that several processes of it may answer at the same time.
+
+
+LONG = 60.0
+"""Seconds from which a run is shared out; a process more takes about ten until it has its first case."""
+MOST = 8
+"""Processes; each of them has the whole suite in its memory."""
+ALONE = (
+    *("usepdb", "collectonly", "list_cases", "reproduce", "executor", "maxfail", "numprocesses"),
+    *("cases", "clauses", "features", "failed", "keyword", "markexpr", "lf", "stepwise"),
+)
+"""Options with which a run is short, or stays in one process."""
+
+
+def processes(config: pytest.Config) -> int:
+    """The number of processes; 0 where the run stays in one."""
+    option = config.option
+    cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST)
+    if cores < 2 or not config.pluginmanager.hasplugin("xdist"):
+        return 0
+    if any(getattr(option, name, None) not in (None, "", 0, False, []) for name in ALONE) or option.numprocesses == 0:
+        return 0
+    if getattr(option, "dist", "no") != "no" or _seconds(config) < LONG:
+        return 0
+    return cores if _allows(option) else 0
+
+
+def _seconds(config: pytest.Config) -> float:
+    """About how long the run takes in one process."""
+    try:
+        count = parse_shard(config.option.shard)[1] if config.option.shard else 1
+        of_the_suite = config.args_source is not pytest.Config.ArgsSource.ARGS
+        named = [] if of_the_suite else places(map(str, config.args), config.invocation_params.dir)
+    except (NothingChosen, ValueError):
+        return 0.0  # the run says so
+    whole = not named or any(place.path == suite_directory() for place in named)
+    index = current_index()
+    if index is None:
+        return float("inf") if whole else 0.0
+    kept = (name for name, case in index.items() if whole or any(place.holds(case.node) for place in named))
+    return sum(map(seconds_of_case, kept)) / count
+
+
+def _allows(option: Any) -> bool:
+    """True where several processes of the implementation may answer at the same time: the Hello has `parallel`."""
+    if option.impl == "reference":
+        return True
+    try:
+        session = Session(locate(option.impl, option.compiler), option.deadline, option.start_deadline)
+    except ImplementationUnavailable:
+        return False  # the run says so
+    try:
+        hello = session.open()
+    except ImplementationUnavailable:
+        return False
+    finally:
+        session.close()
+    return not isinstance(hello, Fault) and hello.message.get("parallel") is True
+
+
+# The process of `tessera-conformance run`: pytest, whose errors of arguments have the form of all other errors.
+
 
 PROGRAM = "tessera-conformance run"
 _KNOWN = (

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tessera_conformance.diagnosis.departure import OWN, TRUNCATED, Departure
+from tessera_conformance.diagnosis.departure import ORDERS, OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
-from tessera_conformance.diagnosis.orders import ORDERS
 from tessera_conformance.oracle.functions import OPERATIONS as FUNCTIONS
 
 SUMS = frozenset({"sum", "mean", "softmax", "logsumexp", "layer_norm", "rms_norm", "all_reduce"})

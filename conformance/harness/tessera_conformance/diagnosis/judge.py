@@ -18,11 +18,9 @@ from dataclasses import dataclass, replace
 
 from tessera_conformance.diagnosis.catalogue import ACCUMULATION, ACROSS_OPERATIONS, GEMM, ONE_ROUNDING, PRODUCTS
 from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departure, GaveUp
-from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME
-from tessera_conformance.diagnosis.golden import golden_vector
+from tessera_conformance.diagnosis.evidence import FEWEST_BITS_OF_SOME, description, within_bounds
 from tessera_conformance.diagnosis.kernels import answer
-from tessera_conformance.diagnosis.places import description, within_bounds
-from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, passed
+from tessera_conformance.diagnosis.questions import Asked, Line, Question, Vectors, asked, golden_vector, passed
 from tessera_conformance.diagnosis.search import (
     NO_MEANING,
     Compared,

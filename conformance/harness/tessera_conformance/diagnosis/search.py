@@ -19,10 +19,11 @@ from tessera_conformance.diagnosis.evidence import (
     FEWEST_BITS_OF_TWO,
     bits_between,
     codes_of,
+    is_special,
+    lies_beyond,
     steps_between,
 )
 from tessera_conformance.diagnosis.kernels import answer
-from tessera_conformance.diagnosis.places import is_special, lies_beyond
 from tessera_conformance.diagnosis.questions import Long, Question
 from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import Tensor

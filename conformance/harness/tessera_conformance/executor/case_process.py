@@ -14,7 +14,7 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.report_plugin import ReportKeeper
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.selection.places import narrowed
+from tessera_conformance.selection.narrowing import narrowed
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate

@@ -10,9 +10,7 @@ import pytest
 
 from tessera_conformance.executor.case_process import greeting
 from tessera_conformance.executor.costs import seconds_of_case
-from tessera_conformance.executor.engine import Engine
-from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
-from tessera_conformance.executor.units import Lost, units_of
+from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable, Lost, units_of
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.report_plugin import LOST, PLANNED, PROCESS_DIED
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line

@@ -1,8 +1,4 @@
-"""The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
-
-The scheduler and the workers are the user's. A unit that a dead worker had is done by another one; after as many deaths
-as the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
-"""
+"""The workers of a dask cluster: checked to be like this machine, given units of work, and replaced when lost."""
 
 from __future__ import annotations
 
@@ -14,17 +10,79 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from tessera_conformance.executor.answers import Answer
-from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
-from tessera_conformance.executor.identity import own_identity
-from tessera_conformance.executor.units import Lost, Unit
+from tessera_conformance.executor.answers import Answer, own_identity
 from tessera_conformance.executor.worker import perform, stop
 from tessera_conformance.options import EXECUTORS
+
+# What can go wrong with the cluster; each error says what, where and what to do about it.
+
+
+class ExecutorUnavailable(Exception):
+    """The cluster cannot do this run: no scheduler, no worker, or a worker that is not like this machine."""
+
+
+class ExecutorLost(Exception):
+    """The cluster went away while it was at work."""
+
+
+# Units of work: tasks that a worker does one after the other, in one process.
+
+
+UNITS_PER_SLOT = 4
+"""So many units for each process that the workers run at a time, so that they end about together."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Tasks by name, in the order in which they are done, and about how many seconds they take."""
+
+    tasks: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What stands for the result of a task that has none."""
+
+    reason: str
+    by_task: bool
+    """Whether the process that did this very task died of it; else the cluster or the harness is at fault."""
+
+
+def units_of(tasks: Sequence[str], seconds_of: Callable[[str], float], slots: int, least_seconds: float) -> list[Unit]:
+    """The tasks cut into units, those that take longest first.
+
+    Neighbours stay together, since they need the same files. No unit is cut shorter than `least_seconds`, below which
+    starting its process takes longer than its tasks.
+    """
+    target = max(least_seconds, sum(map(seconds_of, tasks)) / (UNITS_PER_SLOT * max(slots, 1)))
+    return sorted(_cut(tasks, seconds_of, target), key=lambda unit: -unit.seconds)
+
+
+def _cut(tasks: Sequence[str], seconds_of: Callable[[str], float], target: float) -> Iterator[Unit]:
+    waiting: list[str] = []
+    seconds = 0.0
+    for task in tasks:
+        waiting.append(task)
+        seconds += seconds_of(task)
+        if seconds >= target:
+            yield Unit(tuple(waiting), seconds)
+            waiting, seconds = [], 0.0
+    if waiting:
+        yield Unit(tuple(waiting), seconds)
+
+
+# The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
+#
+# The scheduler and the workers are the user's. A unit that a dead worker had is done by another one; after as many
+# deaths as the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
+
 
 SCHEDULER_DEADLINE = 10.0
 WORKERS_DEADLINE = 30.0

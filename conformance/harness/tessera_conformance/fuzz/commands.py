@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 
 from tessera_conformance.cases import parse_shard
-from tessera_conformance.fuzz.properties import Tally
 from tessera_conformance.fuzz.run import Finding, MalformedFinding, Outcome, Plan, load, run, save, tried
 from tessera_conformance.fuzz.statements import FEATURES
-from tessera_conformance.fuzz.trials import KINDS, Trial
+from tessera_conformance.fuzz.trials import KINDS, Tally, Trial
 from tessera_conformance.observations import Fault
 from tessera_conformance.protocol import Hello
 from tessera_conformance.session import Session

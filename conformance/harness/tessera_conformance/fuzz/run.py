@@ -13,8 +13,18 @@ from typing import Any, TypeVar
 from tessera_conformance.documents import read_json
 from tessera_conformance.fuzz.choices import TapeChooser
 from tessera_conformance.fuzz.mutations import tokens_of
-from tessera_conformance.fuzz.properties import Problem, Tally, judge
-from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, chooser_of, make_trial, trial_from, trial_message
+from tessera_conformance.fuzz.trials import (
+    KINDS,
+    Kind,
+    Problem,
+    Tally,
+    Trial,
+    chooser_of,
+    judge,
+    make_trial,
+    trial_from,
+    trial_message,
+)
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import MalformedTensor
 

@@ -1,16 +1,23 @@
-"""What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions."""
+"""Trials: one program, or two of one meaning; and the properties that all answers to them must have."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+from tessera_conformance.differences import first_difference
 from tessera_conformance.fuzz.choices import Chooser, SeededChooser
 from tessera_conformance.fuzz.generator import GeneratedProgram, Output, generate, vary
 from tessera_conformance.fuzz.mutations import break_program, mutate
+from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
+from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.tensors import Tensor, from_wire, to_wire
+
+# What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions.
+
 
 Kind = Literal["legal", "variant", "illegal", "mutant"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -138,3 +145,260 @@ def _subject_message(subject: Subject) -> dict[str, Any]:
 def _subject_from(message: Mapping[str, Any]) -> Subject:
     inputs = dict(from_wire(message["inputs"]))
     return Subject(str(message["source"]), str(message["function"]), inputs, int(message["ranks"]))
+
+
+# The properties that the answers of every implementation must have.
+#
+# Any text: an answer in time that follows the protocol, and diagnostics that lie inside the text. A legal program: no
+# refusal before execution, the declarations and result types that it has, the same bits again. An illegal one: a
+# refusal with a fitting category. Two texts of one meaning: one answer.
+
+
+BEFORE_EXECUTION = ("lex", "parse", "verify")
+MOST_OF_A_SIGNATURE = 160
+CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What went wrong in a trial: which property does not hold, and how."""
+
+    name: str
+    detail: str
+
+    @property
+    def signature(self) -> str:
+        """The problem without names, numbers and quoted words: equal for two findings of one cause, mostly."""
+        return f"{self.name}: {_general(self.detail)}"
+
+
+class Wrong(Exception):
+    """A property does not hold."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(name)
+        self.problem = Problem(name, detail)
+
+
+@dataclass
+class Tally:
+    """How many answers there were of each sort, and what was unsupported."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    unsupported: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def judged(self) -> int:
+        """Answers that say anything: not those that only say `unsupported`."""
+        return sum(count for what, count in self.answers.items() if not what.endswith("unsupported"))
+
+    def add(self, method: str, observation: Observation) -> None:
+        """Count one answer."""
+        self.answers[f"{method} {type(observation).__name__.lower()}"] += 1
+        if isinstance(observation, Unsupported):
+            self.unsupported[observation.feature] += 1
+
+
+Call: TypeAlias = Callable[[str, Mapping[str, Any]], Observation]
+"""Asks one method of the protocol, by its full name."""
+
+
+def judge(call: Call, trial: Trial, tally: Tally) -> Problem | None:
+    """Make the calls of the trial; the first property that does not hold, if any."""
+    try:
+        _Judge(call, tally).trial(trial)
+    except Wrong as found:
+        return found.problem
+    return None
+
+
+class _Judge:
+    """Asks, counts, and looks at every answer."""
+
+    def __init__(self, call: Call, tally: Tally) -> None:
+        self._call = call
+        self._tally = tally
+
+    def trial(self, trial: Trial) -> None:
+        """Make the calls that belong to the kind of the trial."""
+        judges = {"legal": self.legal, "illegal": self.illegal, "variant": self.variant, "mutant": self.mutant}
+        judges[trial.kind](trial)
+
+    def legal(self, trial: Trial) -> None:
+        """A program that must be accepted, and execute."""
+        subject = trial.subject
+        accepted = self.verify(subject.source)
+        _require(not isinstance(accepted, Rejected), "legal program refused", accepted)
+        if trial.thorough:
+            self.parse(trial)
+            lowered = self.call("lower", subject.source, to="graph")
+            _require(not isinstance(lowered, Rejected), "legal program not lowered", lowered)
+        if not isinstance(accepted, Returned) or not subject.function:
+            return
+        executed = self.execute(subject)
+        _require(not isinstance(executed, Rejected) or executed.phase == "execute", "legal program refused", executed)
+        for outputs in _all_outputs(executed):
+            _require_outputs(trial, outputs)
+        if trial.thorough:
+            _require_equal("executed twice, two answers", executed, self.execute(subject))
+
+    def parse(self, trial: Trial) -> None:
+        """The declarations that the parser finds are those of the program."""
+        parsed = self.call("parse", trial.subject.source)
+        _require(not isinstance(parsed, Rejected), "legal program not parsed", parsed)
+        if isinstance(parsed, Returned) and trial.declared is not None:
+            found = [
+                (each["name"], [(entry["kind"], entry["name"]) for entry in each["declarations"]])
+                for each in parsed.value["modules"]
+            ]
+            if found != trial.declared:
+                raise Wrong("other declarations", f"found {found}, declared {trial.declared}")
+
+    def illegal(self, trial: Trial) -> None:
+        """A program that must be refused, in whatever method it is first seen."""
+        answer = self.verify(trial.subject.source)
+        if isinstance(answer, Unsupported):
+            return
+        if isinstance(answer, Returned):
+            raise Wrong("illegal program accepted", trial.what)
+        assert isinstance(answer, Rejected)
+        found = [each.category for each in answer.diagnostics if each.severity == "error"] or [answer.code]
+        if not set(found) & set(trial.categories):
+            raise Wrong("other category", f"{trial.what}: found {', '.join(found)}, fits {', '.join(trial.categories)}")
+        if trial.subject.function:
+            executed = self.execute(trial.subject)
+            if isinstance(executed, Returned):
+                raise Wrong("illegal program executed", trial.what)
+
+    def variant(self, trial: Trial) -> None:
+        """Two texts of one meaning."""
+        assert trial.twin is not None
+        if trial.subject.function:
+            answers = [self.execute(each) for each in (trial.subject, trial.twin)]
+        else:
+            answers = [_without_warnings(self.verify(each.source)) for each in (trial.subject, trial.twin)]
+        _require_equal("two texts of one meaning, two answers", *answers)
+
+    def mutant(self, trial: Trial) -> None:
+        """Any text: an answer, and one that agrees with those of the other methods."""
+        answer = self.verify(trial.subject.source)
+        if trial.thorough:
+            parsed = self.call("parse", trial.subject.source)
+            if isinstance(parsed, Rejected) and isinstance(answer, Returned):
+                raise Wrong("accepted, but not parsed", describe(parsed))
+        if isinstance(answer, Returned) and trial.subject.function:
+            executed = self.execute(trial.subject)
+            if isinstance(executed, Rejected) and executed.phase in BEFORE_EXECUTION:
+                raise Wrong("accepted, but refused when executed", describe(executed))
+
+    # Questions
+
+    def verify(self, source: str) -> Observation:
+        """The answer of `language.verify`; a refusal is one of a phase before lowering."""
+        answer = self.call("verify", source)
+        if isinstance(answer, Rejected) and answer.phase not in BEFORE_EXECUTION:
+            raise Wrong("refused in another phase", describe(answer))
+        if isinstance(answer, Returned):
+            _require_places(source, map(read_diagnostic, answer.value["warnings"]))
+        return answer
+
+    def execute(self, subject: Subject) -> Observation:
+        """The answer of executing the function, on as many ranks as the subject says."""
+        inputs = dict(subject.inputs)
+        if subject.ranks:
+            return self.call("execute_ranks", subject.source, function=subject.function, ranks=[inputs] * subject.ranks)
+        return self.call("execute", subject.source, function=subject.function, inputs=inputs)
+
+    def call(self, method: str, source: str, **params: Any) -> Observation:
+        """One answer; a fault is a problem whatever was asked, and so is a diagnostic outside the text."""
+        answer = self._call(f"language.{method}", {"source": source, **params})
+        self._tally.add(method, answer)
+        if isinstance(answer, Fault):
+            raise Wrong(answer.kind, f"language.{method}: {answer.detail}")
+        if isinstance(answer, Rejected):
+            _require_places(source, answer.diagnostics)
+        return answer
+
+
+def _without_warnings(answer: Observation) -> Observation:
+    """A verified program as one that returned nothing: parentheses may silence a warning."""
+    return Returned({"outputs": []}) if isinstance(answer, Returned) else answer
+
+
+def _all_outputs(answer: Observation) -> list[list[Tensor]]:
+    """The values that were returned, of every rank; nothing where nothing was returned."""
+    if not isinstance(answer, Returned):
+        return []
+    return [each["outputs"] for each in answer.value.get("ranks", [answer.value])]
+
+
+def _require(condition: bool, name: str, answer: Observation) -> None:
+    if not condition:
+        raise Wrong(name, describe(answer))
+
+
+def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
+    """Categories are those of section 11, and places lie inside the text, ends behind starts.
+
+    The end of the text counts as a character that a diagnostic may be about.
+    """
+    lines = [len(line) for line in source.split("\n")]
+    longest, count = max(lines), max(len(lines), len(source.splitlines()))
+    plain = count == len(lines)
+    for each in diagnostics:
+        text = f"{each.category} at {each.line}:{each.column} to {each.end_line}:{each.end_column}: {each.message}"
+        if each.category not in CATEGORIES or not each.message.strip():
+            raise Wrong("diagnostic without category or message", text)
+        for line, column, beyond in ((each.line, each.column, 1), (each.end_line, each.end_column, 2)):
+            if line is not None and not 1 <= line <= count:
+                raise Wrong("diagnostic outside the text", text)
+            width = lines[line - 1] if plain and line is not None else max(longest, len(source))
+            if column is not None and not 1 <= column <= width + beyond:
+                raise Wrong("diagnostic outside the text", text)
+        if None not in (each.line, each.end_line, each.column, each.end_column) and (each.end_line, each.end_column) < (
+            each.line,
+            each.column,
+        ):
+            raise Wrong("diagnostic that ends before it starts", text)
+
+
+def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
+    """As many values as are returned, of their dtypes and, where those are known, shapes."""
+    wanted = [(each.dtype, each.shape) for each in trial.outputs]
+    found = [
+        (tensor.dtype, None if place < len(wanted) and wanted[place][1] is None else tensor.shape)
+        for place, tensor in enumerate(outputs)
+    ]
+    if found != wanted:
+        raise Wrong("other results than the types say", f"found {found}, expected {wanted}")
+
+
+def _require_equal(name: str, first: Observation, second: Observation) -> None:
+    """The same values bit for bit, or the same refusal; NaN payloads are not compared. No answer is none to compare."""
+    if isinstance(first, Unsupported) or isinstance(second, Unsupported):
+        return
+    if isinstance(first, Returned) and isinstance(second, Returned):
+        left, right = ([each for rank in _all_outputs(answer) for each in rank] for answer in (first, second))
+        if len(left) != len(right):
+            raise Wrong(name, f"{len(left)} values; {len(right)} values")
+        for one, other in zip(left, right, strict=True):
+            difference = first_difference(other, one)
+            if difference is not None:
+                raise Wrong(name, difference.sentence())
+    elif _without_place(first) != _without_place(second):
+        raise Wrong(name, f"{describe(first)}; {describe(second)}")
+
+
+def _without_place(answer: Observation) -> str:
+    """An answer without what may change when a text is spelled otherwise."""
+    if isinstance(answer, Rejected):
+        return f"rejected in phase {answer.phase} with {answer.code}"
+    return "returned a result" if isinstance(answer, Returned) else describe(answer)
+
+
+def _general(text: str) -> str:
+    """A text without what it quotes, and without its names, types and numbers."""
+    text = re.sub(r"'.*'|\".*\"", "'...'", text, flags=re.DOTALL)
+    text = re.sub(r"@[\w.]+", "@...", text)
+    text = re.sub(r"tensor<[^>]*>|\b(?:fp|int|bf|tf)\d\w*", "a type", text)
+    return re.sub(r"\b[0-9a-f]*\d[0-9a-f]*|\d+", "N", text)[:MOST_OF_A_SIGNATURE]

@@ -1,23 +1,14 @@
-"""A table of callables as an adapter: `--impl=ops:MODULE:TABLE`.
-
-TABLE is a mapping in MODULE from names of operations to callables on numpy arrays: operands by position, attributes by
-name, their defaults filled in. What is absent is unsupported. The module may also have
-
-    NAME, VERSION   who answers (default: the module's name)
-    DTYPES          the dtypes that it takes (default: all but tf32, which numpy does not have)
-    LACKS           features that follow from its operations and that it does not claim
-    LEVEL           fast, deterministic or strict (default: fast, or deterministic where an order is declared)
-    SUBNORMALS      kept or flushed
-    DECLARED        the file with its orders (default: declared.toml beside it, if there is one)
-"""
+"""A table of callables as an adapter: arrays for tensors, and what the table declares."""
 
 from __future__ import annotations
 
 import inspect
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,10 +16,200 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.operations.arrays import Array, NoArray, array_of, numpy_type, tensor_of
-from tessera_conformance.operations.declared import BadDeclaration, Declarations
-from tessera_conformance.operations.names import OPERATIONS, Operation, nearest
+from tessera_conformance.arithmetic import NodeArithmetic, Tree, canonical
+from tessera_conformance.operations.names import DTYPES, OPERATIONS, Operation, nearest
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+# Tensors of the protocol as numpy arrays, and back; `ml_dtypes` is imported for bf16 and fp8 alone.
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NARROW = "ml_dtypes."
+
+
+class NoArray(Exception):
+    """A callable returned something other than an array of a dtype of the language; the message names it."""
+
+
+@cache
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """The numpy dtype in which elements of a dtype are handed over; tf32 is stored as fp32.
+
+    Raises:
+        NotSupported: it needs ml_dtypes, which is not installed.
+    """
+    name = "float32" if dtype == "tf32" else DTYPES[dtype]["numpy"]
+    if not name.startswith(NARROW):
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise NotSupported(f"{dtype} without ml_dtypes: pip install ml_dtypes") from None
+    narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name.removeprefix(NARROW)))
+    return narrow
+
+
+def array_of(tensor: Tensor) -> Array:
+    """A fresh array of a tensor's elements, which may be written to."""
+    return np.frombuffer(tensor.data, numpy_type(tensor.dtype)).reshape(tensor.shape).copy()
+
+
+def tensor_of(result: Any, tf32: bool = False) -> Tensor:
+    """The tensor of what a callable gave: an array, a scalar of numpy, or what makes an array of itself.
+
+    With `tf32`, fp32 stands for tf32.
+
+    Raises:
+        NoArray: it is none, or of a dtype that the language lacks.
+    """
+    if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
+        raise NoArray(f"a {type(result).__name__}, expected a numpy array")
+    array = np.asarray(result)
+    dtype = _dtype_of(array.dtype)
+    data = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).tobytes()
+    return Tensor("tf32" if tf32 and dtype == "fp32" else dtype, array.shape, data)
+
+
+@cache
+def _dtype_of(kind: np.dtype[Any]) -> str:
+    for dtype, names in DTYPES.items():
+        name = names.get("numpy", "").removeprefix(NARROW)
+        if name and kind.name == name:
+            return dtype
+    known = ", ".join(names["numpy"] for names in DTYPES.values() if "numpy" in names)
+    raise NoArray(f"an array of {kind.name}, which is no dtype of the language; expected one of {known}")
+
+
+# The file of orders that an implementation declares, `declared.toml`: written by `probe --write`, read for a table.
+#
+# format = 1
+# implementation = "numpy 2.4.6"
+#
+# [[order]]
+# operation = "matmul"
+# dtype = "fp32"
+# shapes = [[[4, 4], [4, 4]], [[4, 9], [9, 5]]]     of the operands, a list for each product
+# tree = "fold"
+# arithmetic = { product = "fused", accumulator = "fp32" }
+#
+# An order may have the `axis` of a sum, the dtype `out` of a product, and `elements`, "0-3,8": the elements of the
+# result that it holds for. The last two extents of a product of batches are looked up where the whole shapes are not
+# there.
+
+
+FORMAT = 1
+Key = tuple[Any, ...]
+
+
+class BadDeclaration(Exception):
+    """A file of orders that cannot be used; says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order some elements of one result are reduced, and how a node computes."""
+
+    tree: str
+    arithmetic: NodeArithmetic
+    elements: str = ""
+
+    def holds(self, element: int) -> bool:
+        """True if it is the order of an element."""
+        runs = (run.partition("-") for run in self.elements.split(",") if run)
+        return not self.elements or any(int(first) <= element <= int(last or first) for first, _, last in runs)
+
+    def answer(self) -> dict[str, Any]:
+        """The answer to `numerics.declared`."""
+        return {"tree": Tree.from_text(self.tree).to_json(), "arithmetic": self.arithmetic.to_json()}
+
+
+class Declarations:
+    """The orders in a file.
+
+    Raises:
+        BadDeclaration: it cannot be read, or an order is malformed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+            if table.get("format") != FORMAT:
+                raise BadDeclaration(f"{path}: format {table.get('format')}; expected {FORMAT}")
+            self._rows = [(row, _order(row)) for row in table.get("order", [])]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BadDeclaration(f"{path}: {type(error).__name__}: {error}") from None
+
+    @cached_property
+    def _orders(self) -> Mapping[Key, Sequence[Order]]:
+        orders: dict[Key, list[Order]] = {}
+        for row, order in self._rows:
+            for shapes in row["shapes"]:
+                orders.setdefault(key_of(row["operation"], row["dtype"], shapes, row), []).append(order)
+        return orders
+
+    def answer(
+        self,
+        *,
+        operation: str,
+        dtype: str,
+        shapes: Sequence[Sequence[int]],
+        attributes: Mapping[str, Any] | None = None,
+        element: int = 0,
+    ) -> dict[str, Any]:
+        """The answer to `numerics.declared`.
+
+        Raises:
+            NotSupported: no order of this operation, dtype and shape is declared.
+        """
+        said = attributes or {}
+        whole = self._orders.get(key_of(operation, dtype, shapes, said))
+        if whole is None and operation == "matmul":
+            whole = self._orders.get(key_of(operation, dtype, [each[-2:] for each in shapes], said))
+        if whole is None and terms_of(operation, shapes, said) < 2:
+            return Order("fold", self._any_arithmetic(operation, dtype)).answer()
+        for order in whole or ():
+            if order.holds(element):
+                return order.answer()
+        raise NotSupported(f"a declared order for this shape: `tessera-conformance probe --write {self.path.name}`")
+
+    def _any_arithmetic(self, operation: str, dtype: str) -> NodeArithmetic:
+        """The arithmetic of a sum of one term: that of other shapes, else the canonical one."""
+        known = (order for row, order in self._rows if (row["operation"], row["dtype"]) == (operation, dtype))
+        first = next(known, None)
+        return first.arithmetic if first else canonical(dtype)
+
+
+def key_of(operation: str, dtype: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> Key:
+    """By what an order is looked up."""
+    extents = tuple(tuple(each) for each in shapes)
+    if operation == "sum":
+        return (operation, dtype, extents, int(attributes.get("axis", -1)) % max(len(extents[0]), 1))
+    return (operation, dtype, extents, attributes.get("out") or dtype)
+
+
+def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> int:
+    """The number of terms that an element of the result adds."""
+    return int(shapes[0][-1] if operation == "matmul" else shapes[0][attributes.get("axis", -1)])
+
+
+def _order(row: Mapping[str, Any]) -> Order:
+    Tree.from_text(row["tree"])
+    return Order(row["tree"], NodeArithmetic.from_json(row["arithmetic"]), row.get("elements", ""))
+
+
+# A table of callables as an adapter: `--impl=ops:MODULE:TABLE`.
+#
+# TABLE is a mapping in MODULE from names of operations to callables on numpy arrays: operands by position, attributes
+# by name, their defaults filled in. What is absent is unsupported. The module may also have
+#
+# NAME, VERSION   who answers (default: the module's name)
+# DTYPES          the dtypes that it takes (default: all but tf32, which numpy does not have)
+# LACKS           features that follow from its operations and that it does not claim
+# LEVEL           fast, deterministic or strict (default: fast, or deterministic where an order is declared)
+# SUBNORMALS      kept or flushed
+# DECLARED        the file with its orders (default: declared.toml beside it, if there is one)
+
 
 DTYPE_ATTRIBUTES = ("dtype", "out", "accum")
 """Attributes that name a dtype; a callable gets the numpy dtype."""

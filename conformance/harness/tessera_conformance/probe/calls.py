@@ -17,8 +17,7 @@ from tessera_conformance.oracle.exact import Value
 from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, float_format
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.terminal.errors import error_text
-from tessera_conformance.terminal.text import quoted_tail
+from tessera_conformance.terminal.errors import error_text, quoted_tail
 
 # Calls to the implementation under probe: one operation on one shape, of which one result element is watched.
 #

@@ -18,8 +18,7 @@ from tessera_conformance.probe.rendering import as_json, as_markdown, as_text, d
 from tessera_conformance.probe.run import Finding, probe
 from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjects
 from tessera_conformance.protocol import Hello
-from tessera_conformance.reports.publish import write_text
-from tessera_conformance.reports.toml_files import write_toml
+from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable

@@ -1,22 +1,27 @@
-"""The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.
-
-A tag says that a case is about a clause, not that it carries it: a case about refused arguments may be all there is.
-What was judged is for a report to say, and counted beside the tags where one is given.
-
-A clause that says what another says is covered by its twin's tests. Testable is what a case can decide, by a call or
-statically (`verify` is test or static). Where a chapter is enforced (chapters.toml), an active testable clause that has
-neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or withdrawn
-clause is always an error: nobody would see that it checks nothing.
-"""
+"""The clauses that a test verifies, and the tests that name an interpretation."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+from tessera_conformance import locations
 from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
-from tessera_conformance.registry.model import Clause, Registry, nearest
+from tessera_conformance.registry.model import INTERPRETATION_ID, Clause, Registry, nearest
+
+# The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.
+#
+# A tag says that a case is about a clause, not that it carries it: a case about refused arguments may be all there
+# is. What was judged is for a report to say, and counted beside the tags where one is given.
+#
+# A clause that says what another says is covered by its twin's tests. Testable is what a case can decide, by a call
+# or statically (`verify` is test or static). Where a chapter is enforced (chapters.toml), an active testable clause
+# that has neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or
+# withdrawn clause is always an error: nobody would see that it checks nothing.
+
 
 Group = TypeVar("Group")
 
@@ -113,3 +118,41 @@ def _tally(clauses: Sequence[Clause], cases: Mapping[str, Sequence[str]], judged
     untested = sum(1 for clause in testable if _waits(clause, cases))
     of_run = None if judged is None else sum(1 for clause in testable if clause.id in judged)
     return Tally(len(clauses), len(testable), tested, len(testable) - tested - untested, untested, of_run)
+
+
+# The tests of the suite that name an interpretation, found in their source: decorators, docstring and body.
+#
+# A name outside of the tests of a module, in a table or a helper, is the module's. The suite need not be collected.
+# Violators and legal variants are no tests.
+
+
+NO_TESTS = {"violators", "variants"}
+
+
+def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
+    """The tests that name each interpretation, `runtime/test_streams.py::test_order`, and after them the modules."""
+    found: dict[str, dict[str, None]] = {}
+    for chapter in locations.CHAPTERS:
+        for path in sorted((suite / chapter).rglob("*.py")):
+            if not NO_TESTS & {*path.parts}:
+                for name, place in _named_in(path.read_text(encoding="utf-8"), path.relative_to(suite).as_posix()):
+                    found.setdefault(name, {})[place] = None
+    return {name: tuple(sorted(places, key=lambda place: "::" not in place)) for name, places in sorted(found.items())}
+
+
+def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
+    """Each interpretation that a module names, with the test or, where no test of it does, the module."""
+    everywhere = dict.fromkeys(INTERPRETATION_ID.findall(source))
+    if not everywhere:
+        return
+    lines = source.splitlines()
+    in_tests = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            for name in INTERPRETATION_ID.findall("\n".join(lines[first - 1 : node.end_lineno])):
+                in_tests.add(name)
+                yield name, f"{module}::{node.name}"
+    for name in everywhere:
+        if name not in in_tests:
+            yield name, module

@@ -19,9 +19,9 @@ from functools import cached_property
 
 from tessera_conformance.diagnosis import diagnose
 from tessera_conformance.reports.claim import Line, counts_against
-from tessera_conformance.reports.failures import did_not_start, in_order, missing_feature
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.traits import digest, digests_of
+from tessera_conformance.reports.lines import digest, digests_of
+from tessera_conformance.reports.outcomes import did_not_start, in_order, missing_feature
 
 Form = tuple[str, ...]
 """How a case went wrong: `value`, or a kind with what tells it from others of its kind."""

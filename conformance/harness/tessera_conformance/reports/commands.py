@@ -15,16 +15,12 @@ from pathlib import Path
 
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
-from tessera_conformance.reports.badge import badge
-from tessera_conformance.reports.compare import as_json, as_text, compare
-from tessera_conformance.reports.compared_page import compared_page
-from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
+from tessera_conformance.reports.compare import as_json, as_text, badge, compare, compared_page
+from tessera_conformance.reports.journal import FILE_NAME, CannotMerge, Report, UnreadableReport, merge, read, report_in
 from tessera_conformance.reports.junit import junit
-from tessera_conformance.reports.markdown import markdown
-from tessera_conformance.reports.merge import CannotMerge, merge
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
-from tessera_conformance.reports.summary import terminal_summary
+from tessera_conformance.reports.summary import markdown, terminal_summary
 from tessera_conformance.terminal.errors import error_text, print_error, reporting_errors
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2

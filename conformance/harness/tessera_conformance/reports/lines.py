@@ -1,23 +1,310 @@
-"""From what a case did to the JSON of its observation line: each part is encoded once."""
+"""The JSON of an observation line: from what a case did to text that is encoded once and parsed when asked for."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import re
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from sys import intern
+from typing import Any, ClassVar, TypeVar
 
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.observations import Fault, Observation, Returned
 from tessera_conformance.protocol import write_outcome
-from tessera_conformance.reports.line_defaults import short
-from tessera_conformance.reports.observed_line import LineBuilder, ObservedLine
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.verdicts import LEVELS
+
+# What a line of a report leaves out: of an observation fields with their default, of the plan what cases share.
+#
+# The file holds short lines; whoever reads it through `journal.read` has whole ones.
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "levels": [*LEVELS],
+    "needs": [],
+    "judges": ["effect"],
+    "disposition": "none",
+    "reason": "",
+    "cause": "",
+    "interpretation": "",
+    "leans": [],
+    "cites": [],
+    "methods": [],
+    "traits": [],
+}
+"""By field, the value that is not written."""
+EVIDENCE = ("digests", "all")
+"""What a report keeps of cases that pass."""
+LONG = ("checks", "exchanges")
+"""The fields that a line with `evidence` does not have: they are known by counts and a digest."""
+
+
+def short(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line as it is written."""
+    if line.get("record") == "plan":
+        return {**line, "cases": _by_folder(line["cases"])}
+    if line.get("record") != "observation":
+        return dict(line)
+    gone = {name for name, value in DEFAULTS.items() if line.get(name) == value}
+    gone |= {*LONG} if "evidence" in line else set()
+    return {name: value for name, value in line.items() if name not in gone}
+
+
+def whole(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line with every field, from one as it is written."""
+    if line["record"] == "plan":
+        return {**line, "cases": _listed(line["cases"])}
+    if line["record"] != "observation":
+        return dict(line)
+    added = {name: value for name, value in DEFAULTS.items() if name not in line}
+    return {**line, **added, **{name: [] for name in LONG if name not in line}}
+
+
+def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
+    """The last names of cases, by what stands before them: most tests have many cases."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        before, slash, last = case.rpartition("/")
+        found.setdefault(before + slash, []).append(last)
+    return found
+
+
+def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every case in order of its id."""
+    return sorted(folder + last for folder, names in folders.items() for last in names)
+
+
+# An observation line as it is kept in a run: encoded once, as text, of which the long parts are parsed when asked
+# for.
+#
+# Checks and exchanges are nearly all of a report. What is written to the file and sealed is this very text; once it
+# is in the file, it is read from there when asked for, so that a run does not hold its report in memory.
+
+
+FOLDER = "<folder>"
+"""What stands for the folder of a case's files, which is another one in every run."""
+
+
+class ObservedLine(Mapping[str, Any]):
+    """The line of one case.
+
+    `runs` are the places in the text where a field named run begins and ends, in turn; `long` is where the checks and
+    exchanges begin and end, which stand side by side; of a line with `evidence` both are the same place.
+    """
+
+    __slots__ = ("_long", "_parsed", "_runs", "_text")
+    _parsed_last: ClassVar[tuple[ObservedLine, dict[str, Any]] | None] = None
+    """The line whose long fields were asked for last, and these: the checks and the exchanges are asked for in turn."""
+
+    def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
+        self._text: str | tuple[Path, int, int] = text
+        """The text, or the file that holds it and where in it the text begins and ends, in bytes."""
+        self._runs = array("Q", runs)
+        self._long = tuple(long)
+        self._parsed: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        if isinstance(self._text, str):
+            return self._text
+        path, start, end = self._text
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            return file.read(end - start).decode()
+
+    def keep_in(self, path: Path, start: int, end: int) -> None:
+        """From now on the text is read from a file, of which it is the bytes from `start` up to `end`."""
+        self._text = (path, start, end)
+
+    def parts(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        """What makes this line again, in another process."""
+        return self.text, tuple(self._runs), self._long
+
+    @property
+    def text_without_run(self) -> str:
+        """The text without what differs between two runs of the same behaviour."""
+        text = self.text
+        places = [0, *self._runs, len(text)]
+        return "".join(text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
+
+    @property
+    def long_text(self) -> str:
+        """The fields `checks` and `exchanges` as JSON, with a comma between."""
+        start, end = self._long
+        return self.text[start:end] or '"checks":[],"exchanges":[]'
+
+    def long_fields(self) -> dict[str, Any]:
+        """Checks and exchanges, parsed together."""
+        found: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
+        return found
+
+    @property
+    def _short(self) -> dict[str, Any]:
+        if self._parsed is None:
+            (start, end), text = self._long, self.text
+            line: dict[str, Any] = json.loads(text if start == end else text[:start] + text[end + 1 :])
+            self._parsed = {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
+        return self._parsed
+
+    def __getitem__(self, key: str) -> Any:
+        short = self._short
+        if key in short:
+            return short[key]
+        kept = ObservedLine._parsed_last
+        if kept is None or kept[0] is not self:
+            ObservedLine._parsed_last = kept = (self, self.long_fields())
+        return kept[1][key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._short, *LONG])
+
+    def __len__(self) -> int:
+        return len(self._short) + len(LONG)
+
+
+def _shared(value: Any) -> Any:
+    """The value, held once for all lines: clauses, levels and verdicts are the same in many."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return _list_of(*value)
+    return intern(value) if isinstance(value, str) else value
+
+
+@cache
+def _list_of(*texts: str) -> list[str]:
+    return [*map(intern, texts)]
+
+
+class LineBuilder:
+    """The text of a line as it grows; the folder of the case's files is `FOLDER` there."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = "" if folder is None else json.dumps(str(folder))[1:-1]
+        self._parts: list[str] = []
+        self.length = 0
+        self.runs: list[int] = []
+
+    def add(self, text: str) -> None:
+        """More of the line."""
+        text = text.replace(self._folder, FOLDER) if self._folder else text
+        self._parts.append(text)
+        self.length += len(text)
+
+    def add_run(self, text: str) -> None:
+        """A field named run, after others of its object."""
+        self.runs.append(self.length)
+        self.add(f',"run":{text}')
+        self.runs.append(self.length)
+
+    def text(self) -> str:
+        """What there is."""
+        return "".join(self._parts)
+
+    def line(self, long: Sequence[int]) -> ObservedLine:
+        """The whole line."""
+        return ObservedLine(self.text(), self.runs, long)
+
+
+# Traits: what the calls of a case have in common with those of others, in words, such as `tessMemcpyAsync
+# bytes>=256`.
+#
+# Of two cases that call one function, one may pass and one fail: the values of their arguments tell them apart.
+# Handles and addresses tell nothing. A number is told by its value where it is small, else by the thresholds that it
+# reaches, a program by its operations and dtypes, a tensor by its dtype and the number of its elements. A report
+# keeps them in words of the cases that went wrong, and as digests of those that pass, which are only counted.
+
+
+LARGEST_VALUE = 16
+"""The largest number that is told by its value."""
+THRESHOLDS = (32, 256, 1024, 4096, 65536)
+LARGEST_SIZE = 1 << 32
+"""Larger numbers are handles and addresses."""
+WORD = 64
+"""Bytes or elements that implementations like to move at once."""
+_NAME = re.compile(r"[\w.+-]{1,24}")
+_TOLD = re.compile(
+    r"\b(?:op|dist|schedule|kernel|tile)\s*\.\s*[a-z_]\w*|(?<![a-wyz_])(?:fp|bf|int|complex|tf)\d+(?:_e\dm\d)?|\bbool\b"
+)
+
+
+def traits(exchanges: Iterable[Exchange]) -> list[str]:
+    """Return the traits of the calls of a case, sorted; a method itself is one."""
+    found: set[str] = set()
+    for exchange in exchanges:
+        if exchange.method != "session.reset":
+            found.add(exchange.method)
+            found.update(f"{exchange.method} {trait}" for trait in _of_arguments("", exchange.params))
+    return sorted(found)
+
+
+def _of_arguments(path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _of_arguments(f"{path}.{name}" if path else str(name), part)
+    elif isinstance(value, Tensor):
+        yield f"{path}:{value.dtype}"
+        yield from _of_size(f"elements of {path}", value.size)
+    elif isinstance(value, bool):
+        yield f"{path}={value}".lower()
+    elif isinstance(value, int):
+        if value < 0:
+            yield f"{path}<0"
+        if abs(value) <= LARGEST_VALUE:
+            yield f"{path}={value}"
+        elif 0 < value < LARGEST_SIZE:
+            yield from _of_size(path, value)
+    elif isinstance(value, str):
+        yield from [f"{path}={value}"] if _NAME.fullmatch(value) else _of_text(value)
+    elif isinstance(value, list | tuple):
+        yield from _of_size(f"number of {path}", len(value))
+        for part in value[:LARGEST_VALUE]:
+            yield from _of_arguments(path, part)
+
+
+def _of_size(path: str, size: int) -> Iterator[str]:
+    if size <= LARGEST_VALUE:
+        yield f"{path}={size}"
+    for threshold in THRESHOLDS:
+        if size >= threshold:
+            yield f"{path}>={threshold}"
+            if size % WORD:
+                yield f"{path}>={threshold}, no multiple of {WORD}"
+
+
+@cache
+def digest(trait: str) -> str:
+    """Return the four characters that stand for a trait of a case that passes: 24 bits, of some thousand traits."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(trait.encode(), digest_size=3).digest()).decode()
+
+
+def digests(names: Sequence[str]) -> str:
+    """Return the digests of traits, one behind the other."""
+    return "".join(map(digest, names))
+
+
+def digests_of(kept: str | Sequence[str]) -> list[str]:
+    """Return the digests of the traits in the line of a case, which are written as digests or in words."""
+    if isinstance(kept, str):
+        return [kept[start : start + 4] for start in range(0, len(kept), 4)]
+    return [*map(digest, kept)]
+
+
+@cache
+def _of_text(text: str) -> tuple[str, ...]:
+    return tuple(sorted({"".join(found.split()) for found in _TOLD.findall(text)}))
+
+
+# From what a case did to the JSON of its observation line: each part is encoded once.
+
 
 Entry = TypeVar("Entry")
 

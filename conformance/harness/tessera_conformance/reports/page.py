@@ -1,15 +1,15 @@
-"""The report as one self-contained HTML page that works from a file, without a network.
-
-The page is `assets/page.html` with its style, its script and two islands of data put in, compressed: a JSON object with
-all that the tables and filters need, and, in blocks, one JSON line a case with what was sent, what came back and what
-was expected; a block is unpacked when a case of it is opened. The page cuts long texts, those of a case that passed
-sooner; the report file has them.
-"""
+"""The report as one self-contained HTML page that works from a file, without a network."""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import html
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tessera_conformance.registry import Registry
@@ -17,18 +17,76 @@ from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
-from tessera_conformance.reports.clause_results import (
-    OUTCOME_WORDS,
-    ClauseResult,
-    clause_results,
-)
-from tessera_conformance.reports.failures import in_order, missing_feature
-from tessera_conformance.reports.html_document import as_json, cut, document, packed
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.line_defaults import LONG
-from tessera_conformance.reports.observed_line import ObservedLine
+from tessera_conformance.reports.lines import LONG, ObservedLine
+from tessera_conformance.reports.outcomes import OUTCOME_WORDS, ClauseResult, clause_results, in_order, missing_feature
 from tessera_conformance.reports.rooflines import rooflines
 from tessera_conformance.verdicts import VERDICTS
+
+# A self-contained HTML document: a template of `assets` with its style, its script and its data put in.
+#
+# A content policy allows exactly this style and this script, by their hashes. Data are compressed and in base64: no
+# text inside can end its island, and the same data give the same bytes.
+
+
+_ASSETS = Path(__file__).resolve().parent / "assets"
+_PLACE = re.compile(r"@@([A-Z]+)@@")
+
+
+def document(
+    template: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    places: Mapping[str, str],
+    details: Iterable[str] = (),
+) -> Iterator[str]:
+    """Yield the document piece by piece; the details stand where the template says so and are never joined."""
+    style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))
+    filled = {**places, "POLICY": _policy(script, style), "STYLE": style, "SCRIPT": script}
+    before, _, after = _asset(template).partition("@@DETAILS@@")
+    yield _PLACE.sub(lambda place: filled[place[1]], before)
+    yield from details
+    yield _PLACE.sub(lambda place: filled[place[1]], after)
+
+
+def packed(text: str) -> str:
+    """A gzip stream in base64."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8", errors="backslashreplace"), 9, mtime=0)).decode()
+
+
+def script_json(value: Any) -> str:
+    """JSON without blanks."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def cut(text: str, longest: int) -> str:
+    """A text, or its beginning and how many characters follow."""
+    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} more characters)"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
+    """Nothing from anywhere, but this very script and this very style."""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# The report as one self-contained HTML page that works from a file, without a network.
+#
+# The page is `assets/page.html` with its style, its script and two islands of data put in, compressed: a JSON object
+# with all that the tables and filters need, and, in blocks, one JSON line a case with what was sent, what came back
+# and what was expected; a block is unpacked when a case of it is opened. The page cuts long texts, those of a case
+# that passed sooner; the report file has them.
+
 
 LONGEST_PASSED = 2_000
 LONGEST_OTHER = 20_000
@@ -60,7 +118,7 @@ def page(report: Report, registry: Registry) -> Iterator[str]:
     places = {
         "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
         "ROOFLINES": rooflines(report),
-        "DATA": packed(as_json(_data(report, clause_results(report, registry), registry))),
+        "DATA": packed(script_json(_data(report, clause_results(report, registry), registry))),
     }
     return document("page.html", ["page.css"], SCRIPTS, places, _blocks(report))
 
@@ -146,7 +204,7 @@ def _details(report: Report, observation: Line) -> str:
         "deviation": wording.deviation_reason(report, observation),
     }
     after = {"left_out": wording.left_out(observation)}
-    parts = [as_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), as_json(after)[1:-1]]
+    parts = [script_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), script_json(after)[1:-1]]
     return f"{{{','.join(parts)}}}"
 
 
@@ -156,8 +214,8 @@ def _long_fields(observation: Line, longest: int) -> str:
         text = observation.long_text
         if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
             return text
-        return as_json(_trimmed(observation.long_fields(), longest))[1:-1]
-    return as_json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
+        return script_json(_trimmed(observation.long_fields(), longest))[1:-1]
+    return script_json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:

@@ -22,10 +22,10 @@ from tessera_conformance.reports.claim import (
     missing_musts,
     product_results,
 )
-from tessera_conformance.reports.clause_results import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.reports.journal import Report
+from tessera_conformance.reports.outcomes import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.session import DEADLINE, START_DEADLINE
-from tessera_conformance.terminal.text import escaped
+from tessera_conformance.terminal.errors import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4

@@ -1,18 +1,167 @@
-"""A pytest run narrowed before it collects: its arguments become those files and tests that hold what was asked for."""
+"""A pytest run narrowed before it collects: places on the command line and `-k`, answered from the index."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.locations import CHAPTERS, suite_directory
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.case_index import case_index, current_index
+from tessera_conformance.registry.case_index import CaseIndex, case_index, current_index
 from tessera_conformance.selection.choice import Choice, NothingChosen
-from tessera_conformance.selection.keywords import matching
-from tessera_conformance.selection.places import Place, narrowed, places
+from tessera_conformance.terminal.errors import error_text, meant
+
+# Files, folders and tests of the suite as they are named on the command line, with `::` as pytest has it.
+
+
+MOST_FUNCTIONS = 100
+"""Test functions that are named to pytest one by one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder that exists, and what follows it: `::test_k_tail[bf16]`, or nothing."""
+
+    argument: str
+    """As pytest is to be given it: a path from the working directory on, or from the root."""
+    path: Path
+    test: str = ""
+
+    @property
+    def in_suite(self) -> str:
+        """The place from the folder of the suite on; nothing where it is, or holds, the whole suite."""
+        suite = suite_directory()
+        return "" if self.path in (suite, *suite.parents) else f"{self.path.relative_to(suite).as_posix()}{self.test}"
+
+    @property
+    def outside(self) -> bool:
+        """Whether it has nothing of the suite."""
+        suite = suite_directory()
+        return self.path not in (suite, *suite.parents) and suite not in self.path.parents
+
+    def holds(self, node: str) -> bool:
+        """Whether a node id, from the folder of the suite on, belongs to it."""
+        if self.outside:
+            return False
+        name = self.in_suite
+        return not name or node == name or node.startswith((f"{name}/", f"{name}::", f"{name}["))
+
+
+def places(arguments: Iterable[str], directory: Path) -> list[Place]:
+    """What the arguments name: from the directory on, or from the folder of the suite on.
+
+    Raises:
+        NothingChosen: there is no such file or folder.
+    """
+    return [_place(argument, directory) for argument in arguments]
+
+
+def _place(argument: str, directory: Path) -> Place:
+    name, colons, test = argument.partition("::")
+    suite = suite_directory()
+    inside = Path(*Path(name).parts[1:]) if Path(name).parts[:1] == ("conformance",) else Path(name)
+    for path, argued in ((directory / name, argument), (suite / inside, f"{suite / inside}{colons}{test}")):
+        if path.exists():
+            return Place(argued, path.resolve(), f"{colons}{test}")
+    hint = meant(name, _near(Path(name), inside))
+    raise NothingChosen(f"{name}: no such file or folder, here or in the suite{hint}")
+
+
+def _near(given: Path, inside: Path) -> Iterator[str]:
+    """The folders and test files of the suite, as the given path would name them."""
+    before = given.parts[: len(given.parts) - len(inside.parts)]
+    suite = suite_directory()
+    for chapter in CHAPTERS:
+        for path in [suite / chapter, *sorted((suite / chapter).rglob("*"))]:
+            if path.match("test_*.py") or (path.is_dir() and next(path.glob("test_*.py"), None)):
+                yield Path(*before, path.relative_to(suite)).as_posix()
+
+
+def narrowed(nodes: Sequence[str]) -> list[str]:
+    """Arguments for pytest that hold these nodes and little else: functions, or files where there are many."""
+    suite = suite_directory()
+    functions = list(dict.fromkeys(node.partition("[")[0] for node in nodes))
+    files = list(dict.fromkeys(node.partition("::")[0] for node in nodes))
+    return [f"{suite}/{name}" for name in (functions if len(functions) <= MOST_FUNCTIONS else files)]
+
+
+# `-k` answered from the index of cases, before anything is collected: which cases it may mean, or what was meant.
+
+
+UNINDEXED = (
+    "clause",
+    "feature",
+    "judges",
+    "title",
+    "level",
+    "parametrize",
+    "usefixtures",
+    "filterwarnings",
+    "hypothesis",
+)
+"""Names of marks, which pytest matches too and which the index does not have."""
+_NAME = re.compile(r"[^\s()]+")
+_WORD = re.compile(r"[a-z0-9.]+")
+
+
+def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
+    """The cases that `-k` means; None where that cannot be told from the index.
+
+    Raises:
+        NothingChosen: it means no case.
+    """
+    words = _words(expression)
+    if any(word in name for word in words for name in (*UNINDEXED, suite_directory().name)):
+        return None
+    try:
+        compiled = Expression.compile(expression)
+    except SyntaxError:
+        return None  # pytest says what is wrong
+    kept = {identifier: case for identifier, case in index.items() if compiled.evaluate(_Names(names_of(case.node)))}
+    if not kept:
+        raise NothingChosen(nothing(expression, [case.node for case in index.values()]))
+    return kept
+
+
+class _Names:
+    """The names of a case, of which `-k` gives parts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._text = "\n".join(names).lower()
+
+    def __call__(self, part: str, /, **arguments: str | int | bool | None) -> bool:
+        return part.lower() in self._text
+
+
+def names_of(node: str) -> list[str]:
+    """What pytest calls the folders, the file, the class and the test of a node id, parameters and all."""
+    path, *inside = node.split("::")
+    return [*PurePosixPath(path).parts, *inside]
+
+
+def _words(expression: str) -> list[str]:
+    return [word for word in _NAME.findall(expression.lower()) if word not in ("and", "or", "not")]
+
+
+def nothing(expression: str, nodes: Sequence[str]) -> str:
+    """Say which word of an expression that means none of the cases none has, and what may have been meant."""
+    text = "\n".join(nodes).lower()
+    absent = next((word for word in _words(expression) if word not in text), None)
+    if absent is None:
+        return error_text(f"-k {expression}", "no case has all of these names", do="leave out one of them")
+    known = {*_WORD.findall(text), *(PurePosixPath(node.partition("::")[0]).stem[5:] for node in nodes)}
+    hint = meant(absent, known).removeprefix("; ")
+    return error_text(f"-k {expression}", f"no case has {absent} in its name", do=hint or "`--list` shows the cases")
+
+
+# A pytest run narrowed before it collects: its arguments become those files and tests that hold what was asked for.
+
 
 FILTERS = ("keyword", "markexpr")
 

@@ -14,8 +14,7 @@ from typing import Any
 from tessera_conformance.cases import SuiteNotCollected, in_shard, parse_shard
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
-from tessera_conformance.executor.engine import Engine
-from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
+from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
@@ -24,9 +23,14 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
-from tessera_conformance.strength.mutants.commands import configure_mutants, judge_mutants, mutants_in_rooms
-from tessera_conformance.strength.variants.commands import SAMPLE, chosen_variants, configure_variants, put_variants
-from tessera_conformance.strength.variants.trial import require_reach
+from tessera_conformance.strength.mutants import configure_mutants, judge_mutants, mutants_in_rooms
+from tessera_conformance.strength.variants import (
+    SAMPLE,
+    chosen_variants,
+    configure_variants,
+    put_variants,
+    require_reach,
+)
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.terminal.errors import error_text, print_error

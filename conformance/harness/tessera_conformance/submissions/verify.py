@@ -22,7 +22,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import judged_by_checks
-from tessera_conformance.reports.blocking import Blockers
+from tessera_conformance.reports.claim import Blockers
 from tessera_conformance.reports.journal import FILE_NAME, Report
 from tessera_conformance.submissions.contents import (
     CLAUSES_LOCK,

@@ -1,11 +1,9 @@
-"""Foreseen errors of a command, one sentence on standard error and exit code 2; and the problems that it finds.
-
-Every message has one form: `error: WHERE: what is wrong; what was expected; what to do`.
-"""
+"""Foreseen errors of a command: one sentence on standard error and exit code 2, with near names; safe text."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
 import os
 import re
@@ -13,8 +11,51 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeAlias
 
-from tessera_conformance.terminal.near_names import meant
-from tessera_conformance.terminal.text import visible
+# Known names near one that is unknown: what may have been meant.
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
+    names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in names]
+    nearest = [each for each, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+
+
+# Text of others as a terminal may get it: no escape sequence, and nothing that turns the order of what is shown.
+
+
+HIDDEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+)
+"""Control and format characters, but for the line feed and the tab, as a class of a regular expression."""
+_HIDDEN = re.compile(f"[{HIDDEN}]")
+
+
+TAIL_LINES = 12
+"""Lines that are shown of what an implementation wrote."""
+
+
+def quoted_tail(text: str, indent: str = "  ") -> list[str]:
+    """The last lines of what another program wrote, each behind a bar."""
+    return [f"{indent}| {line}" for line in text.strip().splitlines()[-TAIL_LINES:]]
+
+
+def visible(text: str) -> str:
+    """The text with each hidden character written as Python escapes it."""
+    return escaped(_HIDDEN, text)
+
+
+def escaped(unwanted: re.Pattern[str], text: str) -> str:
+    """The text with each character that a rendering cannot show written as Python escapes it."""
+    return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+# Foreseen errors of a command, one sentence on standard error and exit code 2; and the problems that it finds.
+#
+# Every message has one form: `error: WHERE: what is wrong; what was expected; what to do`.
+
 
 Handler = Callable[[argparse.Namespace], int]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tessera_conformance import locations
-from tessera_conformance.executor.engine import Engine
-from tessera_conformance.executor.errors import ExecutorLost, ExecutorUnavailable
+from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable
 from tessera_conformance.options import add_executor
 from tessera_conformance.session import Session
 from tessera_conformance.terminal.errors import Handler, Subparsers, print_problems, reporting_errors
@@ -19,10 +18,9 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import check as checks
 from tessera_conformance.vectors import on_workers
-from tessera_conformance.vectors.check import differences, load_side
-from tessera_conformance.vectors.fill import Filled, Freezer, open_session
+from tessera_conformance.vectors.building import load_sources
+from tessera_conformance.vectors.check import Filled, Freezer, differences, load_side, open_session
 from tessera_conformance.vectors.model import Unanswerable, VectorProblem
-from tessera_conformance.vectors.sources import load_sources
 
 SOUND, PROBLEMS = 0, 1
 FORESEEN = (VectorProblem, ImplementationUnavailable, ExecutorUnavailable, ExecutorLost)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.executor.engine import Engine
-from tessera_conformance.executor.units import Lost, units_of
+from tessera_conformance.executor.engine import Engine, Lost, units_of
 from tessera_conformance.vectors.files import digest, path_of
 from tessera_conformance.vectors.model import Disagreement, Unanswerable, VectorFile, VectorProblem
 

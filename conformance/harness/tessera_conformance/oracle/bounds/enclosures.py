@@ -5,33 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.oracle.bounds import (
-    attention,
-    elementwise,
-    movement,
-    normalization,
-    products,
-    random,
-    reductions,
-    softmax,
-    transforms,
-)
-from tessera_conformance.oracle.bounds import payloads as wires
+from tessera_conformance.oracle.bounds import compositions, elementwise, products, reductions
+from tessera_conformance.oracle.bounds import reductions as movement
+from tessera_conformance.oracle.bounds import reductions as wires
 from tessera_conformance.oracle.bounds.intervals import Enclosures
 from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
-    **attention.RULES,
+    **compositions.ATTENTION_RULES,
     **elementwise.RULES,
-    **movement.RULES,
-    **normalization.RULES,
+    **movement.MOVEMENT_RULES,
+    **compositions.NORMALIZATION_RULES,
     **products.RULES,
-    **random.RULES,
+    **compositions.RANDOM_RULES,
     **reductions.RULES,
-    **softmax.RULES,
-    **transforms.RULES,
-    **wires.RULES,
+    **compositions.SOFTMAX_RULES,
+    **compositions.TRANSFORMS_RULES,
+    **wires.PAYLOADS_RULES,
 }
 """The rule of each function, by its name in the oracle."""
 

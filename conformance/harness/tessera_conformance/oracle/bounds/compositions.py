@@ -1,0 +1,397 @@
+"""Enclosures of compositions: softmax, normalization, attention, random numbers and Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from math import isqrt, prod
+from typing import TypeAlias
+
+from tessera_conformance.oracle import compositions
+from tessera_conformance.oracle.bounds import intervals
+from tessera_conformance.oracle.bounds.elementwise import SINGLE_ONE, composed, composed_along, point, points, unchanged
+from tessera_conformance.oracle.bounds.intervals import (
+    DOWN,
+    EXACT,
+    FAST,
+    FUNCTION_ULPS,
+    INFINITE,
+    POINT_ZERO,
+    QUOTIENT,
+    UP,
+    ZERO,
+    Enclosure,
+    Enclosures,
+    Interval,
+    Steps,
+    Unpromised,
+    accumulator_of,
+    enclosure,
+    gamma_number,
+    image,
+    total,
+    underflow,
+)
+from tessera_conformance.oracle.bounds.products import inner_products
+from tessera_conformance.oracle.complex_operands import complex_operand
+from tessera_conformance.oracle.compositions import matrices, rows_of, scale_factor
+from tessera_conformance.oracle.exact import finite
+from tessera_conformance.oracle.fields import Complex, along, elements_of
+from tessera_conformance.oracle.formats import (
+    ACCUMULATORS,
+    TF32_OPERAND,
+    FloatFormat,
+    component_format,
+    float_format,
+    values_of,
+)
+from tessera_conformance.oracle.functions import Context, Number
+from tessera_conformance.oracle.movement import transpose
+from tessera_conformance.oracle.products import operands
+from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.tensors import Tensor
+
+# Enclosures of softmax and of the logarithm of a sum of exponentials, in steps or in one pass.
+
+
+Row: TypeAlias = list[Interval]
+
+EXPONENT_UNITS = 3
+"""Units of roundoff in an exponent: the difference itself, and one scaled to base 2 by a rounded constant."""
+WEIGHT_UNITS = 2 * FUNCTION_ULPS + 1
+"""Units of roundoff that one rescaling of a weight costs, an exponential and a product."""
+
+
+def _softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise", known_order: bool = False) -> Enclosures:
+    count = x.shape[axis]
+    rule = f"softmax of {count}: differences, exponentials within {FUNCTION_ULPS} ulp, any order"
+    return composed_along(softmax, x, axis, rule)
+
+
+def softmax(steps: Steps, inner: FloatFormat, row: Row) -> Row:
+    """Weights over their sum; in one pass over the row too, where each new maximum rescales the weights so far."""
+    weights, total = _weights(steps, row, inner)
+    most = steps.relative(Interval.around(1), len(row) + QUOTIENT, inner).high
+    return [steps.quotient(weight, total, inner).clipped(ZERO, most) for weight in weights]
+
+
+def _weights(steps: Steps, row: Row, inner: FloatFormat) -> tuple[Row, Interval]:
+    """The exponentials of the differences from the maximum and their sum, which is at least that of the maximum."""
+    top = Interval(max(x.low for x in row), max(x.high for x in row))
+    weights = [_weight(steps, x - top, len(row), inner) for x in row]
+    total = steps.sum(weights, inner)
+    least = _weight(steps, POINT_ZERO, len(row), inner).low
+    return weights, total.clipped(least, INFINITE)
+
+
+def _weight(steps: Steps, difference: Interval, count: int, inner: FloatFormat) -> Interval:
+    exponent = steps.relative(difference.clipped(-INFINITE, ZERO), EXPONENT_UNITS, inner)
+    power = steps.function("exp", inner, exponent.clipped(-INFINITE, ZERO))
+    return steps.relative(power, WEIGHT_UNITS * (count - 1), inner).clipped(ZERO, INFINITE)
+
+
+def _logsumexp(
+    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", known_order: bool = False
+) -> Enclosures:
+    inner, result = accumulator_of(x.dtype), float_format(x.dtype)
+
+    def composition(steps: Steps, format_: FloatFormat, *row: Interval) -> Interval:
+        top = Interval(max(x.low for x in row), max(x.high for x in row))
+        _, total = _weights(steps, list(row), format_)
+        return steps.rounded(steps.function("log", format_, total) + top, format_)
+
+    elements = points(x)
+    rule = f"logsumexp: exponentials and logarithm within {FUNCTION_ULPS} ulp, any order"
+    return [
+        composed(composition, [elements[place] for place in places], result, inner, result, rule)
+        for places in along(x.shape, axis).places
+    ]
+
+
+SOFTMAX_RULES: Mapping[str, Callable[..., Enclosures]] = {"softmax": _softmax, "logsumexp": _logsumexp}
+"""The rule of each function."""
+
+# Enclosures of normalizations along an axis: sums in any order, the variance from centred elements.
+
+
+def _layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Enclosures:
+    def composition(steps: Steps, format_: FloatFormat, row: Row, factors: Row, addends: Row) -> Row:
+        middle = _mean(steps, row, 0, format_)
+        centred = [steps.rounded(value - middle, format_) for value in row]
+        scaled = _scaled(steps, centred, factors, eps, format_)
+        return [steps.rounded(value + addend, format_) for value, addend in zip(scaled, addends, strict=True)]
+
+    return _along(x, axis, composition, gamma, beta)
+
+
+def _rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Enclosures:
+    def composition(steps: Steps, format_: FloatFormat, row: Row, factors: Row) -> Row:
+        return _scaled(steps, row, factors, eps, format_)
+
+    return _along(x, axis, composition, gamma)
+
+
+def _scaled(steps: Steps, row: Row, factors: Row, eps: float, format_: FloatFormat) -> Row:
+    """Each value over the root of their mean square, times its factor; Unpromised where that may vanish."""
+    square = _mean(steps, [value * value for value in row], 1, format_).clipped(ZERO, INFINITE)
+    term = steps.rounded(Interval.around(Fraction(eps)), format_)
+    root = steps.function("rsqrt", format_, steps.rounded(square + term, format_))
+    units = [steps.rounded(value * root, format_) for value in row]
+    return [steps.rounded(unit * factor, format_) for unit, factor in zip(units, factors, strict=True)]
+
+
+def _mean(steps: Steps, row: Row, roundings: int, format_: FloatFormat) -> Interval:
+    """The mean of terms, each of which has been rounded so many times."""
+    count = steps.rounded(Interval.around(len(row)), format_)
+    return steps.quotient(steps.sum(row, format_, roundings), count, format_)
+
+
+def _along(x: Tensor, axis: int, composition: Callable[..., Row], *vectors: Tensor) -> Enclosures:
+    rule = f"{x.shape[axis]} elements normalized: any order, a root within {FUNCTION_ULPS} ulp"
+    return composed_along(composition, x, axis, rule, *vectors)
+
+
+NORMALIZATION_RULES: Mapping[str, Callable[..., Enclosures]] = {"layer_norm": _layer_norm, "rms_norm": _rms_norm}
+"""The rule of each function."""
+
+# Enclosures of attention: as separate steps, and as one operation, which may take the keys in one pass.
+
+
+def _flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None, causal: bool = False, block: int | None = None
+) -> Enclosures:
+    factor = image("rsqrt", Interval.around(q.shape[-1])) if scale is None else Interval.around(Fraction(scale))
+    found: Enclosures = []
+    for queries, keys, values in zip(*map(matrices, (q, k, v)), strict=True):
+        found += _of_matrix(queries, keys, values, factor, causal, q.dtype)
+    return found
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
+    """Every result of a step is rounded to the operands' type, or kept wider."""
+    return _of_matrix(q, k, v, Interval.around(Fraction(factor)), False, q.dtype, wide_scores=False)
+
+
+def _of_matrix(
+    q: Tensor, k: Tensor, v: Tensor, factor: Interval, causal: bool, dtype: str, *, wide_scores: bool = True
+) -> Enclosures:
+    count, columns = k.shape[-2], v.shape[-1]
+    products, elements = inner_products(q, transpose(k)), [point(value) for value in operands(v)]
+    rounded = f"weights rounded to {dtype}," if wide_scores else f"its steps rounded to {dtype}"
+    found: Enclosures = []
+    for row in range(q.shape[-2]):
+        taken = row + 1 if causal else count
+        terms, values = products[row * count : row * count + taken], elements[: taken * columns]
+        try:
+            ideal, actual = (
+                _attended(steps, terms, factor, values, columns, dtype, wide_scores) for steps in (EXACT, FAST)
+            )
+        except Unpromised:
+            found += [None] * columns
+            continue
+        rule = f"attention over {taken} keys, {rounded} in any order"
+        found += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
+    return found
+
+
+def _attended(
+    steps: Steps,
+    terms: Sequence[intervals.Terms | None],
+    factor: Interval,
+    values: Sequence[Interval | None],
+    columns: int,
+    dtype: str,
+    wide_scores: bool,
+) -> Row:
+    """One row of the result; Unpromised where an operand is not finite. Scores are rounded to the dtype unless wide."""
+    result, inner = float_format(dtype), accumulator_of(dtype)
+    score = inner if wide_scores else result
+    scores = []
+    for term in terms:
+        if term is None:
+            raise Unpromised("an operand that is not finite")
+        error = Fraction(0) if steps is EXACT else intervals.any_order(term, inner, products=True)
+        product = steps.rounded(Interval.around(term.exact, error), score)
+        scores.append(steps.rounded(product * steps.rounded(factor, score), score))
+    weights = softmax(steps, inner, scores)
+    weights = weights if result == inner else [steps.rounded(weight, result) for weight in weights]
+    if dtype == "tf32":
+        weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
+    found = []
+    for column in range(columns):
+        known = [value for value in values[column::columns] if value is not None]
+        if len(known) < len(weights):
+            raise Unpromised("a value that is not finite")
+        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, known, strict=True)]
+        found.append(steps.rounded(steps.sum(parts, inner, 1), result))
+    return found
+
+
+ATTENTION_RULES: Mapping[str, Callable[..., Enclosures]] = {
+    "attention": _attention,
+    "flash_attention": _flash_attention,
+}
+"""The rule of each function."""
+
+# Enclosures of random numbers and dropout: the generator's words are exact, what is computed from them is not.
+
+
+MINUS_TWO = Interval.around(-2)
+TWO_PI = Interval(DOWN.mul(2, DOWN.const_pi()), UP.mul(2, UP.const_pi()))
+
+
+def _uniform(**arguments: object) -> Enclosures:
+    drawn = compositions.uniform(**arguments)  # type: ignore[arg-type]
+    return unchanged(values_of(drawn), float_format(drawn.dtype))
+
+
+def _normal(*, seed: int, stream: int = 0, shape: tuple[int, ...], dtype: str = "fp32", offset: int = 0) -> Enclosures:
+    """In the accumulator type or wider; the smaller -2 log(u1), the more the rounding of u1 shows."""
+    inner, result = float_format(ACCUMULATORS[dtype]), float_format(dtype)
+    rule = f"normal: logarithm, root and cosine within {FUNCTION_ULPS} ulp"
+    found: Enclosures = []
+    for place in range(prod(shape)):
+        sources = [Interval.around(part) for part in compositions.normal_sources(seed, stream, offset + place)]
+        found.append(composed(_box_muller, sources, inner, inner, result, rule))
+    return found
+
+
+def _box_muller(steps: Steps, format_: FloatFormat, first: Interval, second: Interval) -> Interval:
+    radius = steps.function("log", format_, steps.rounded(first, format_).clipped(ZERO, SINGLE_ONE.high))
+    doubled = steps.rounded(MINUS_TWO * radius, format_).clipped(ZERO, INFINITE)
+    angle = steps.rounded(steps.rounded(TWO_PI, format_) * steps.rounded(second, format_), format_)
+    root = steps.function("sqrt", format_, doubled)
+    return steps.rounded(root * steps.cosine(angle, format_), format_)
+
+
+def _dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Enclosures:
+    """What is dropped is zero; 1 - rate may be taken from a rounded rate."""
+    inner, result = float_format(ACCUMULATORS[x.dtype]), float_format(x.dtype)
+    chance = Interval.around(compositions.exact_rate(rate))
+
+    def kept(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
+        remaining = steps.rounded(SINGLE_ONE - steps.rounded(chance, format_), format_)
+        return steps.quotient(value, remaining, format_)
+
+    rule = "dropout: a difference and a quotient"
+    keeps = compositions.keeps(rate, seed, stream, offset, x.size)
+    return [
+        composed(kept, [value], result, inner, result, rule) if keep else Enclosure(Fraction(0), Fraction(0), "dropped")
+        for value, keep in zip(points(x), keeps, strict=True)
+    ]
+
+
+RANDOM_RULES: Mapping[str, Callable[..., Enclosures]] = {"uniform": _uniform, "normal": _normal, "dropout": _dropout}
+"""The rule of each function."""
+
+# Enclosures of Fourier transforms, by any common algorithm.
+#
+# Let G be the factor by which the sum of the moduli of a row bounds the error of an element, in units of roundoff. A
+# root of unity, correctly rounded, errs by 1, a complex product by less than 3 (Higham, 3.6) and a complex sum by 1;
+# so the definition in any order takes n + 4, and mixed radices p + 4 for each prime factor p of n (Higham, 24.1).
+# Bluestein's algorithm, which libraries use for large prime factors, takes three transforms of a power of two of at
+# least 2n - 1; the 2-norm of the chirp, which is below the square root of 2n, multiplies their error.
+
+
+LARGEST_RADIX = 13
+"""The largest prime factor that is transformed directly; larger ones go by Bluestein's algorithm."""
+SCALING_UNITS = 2
+"""The factor and the product with it."""
+
+
+def error_units(n: int) -> int:
+    """G: units of roundoff of the sum of the moduli, whatever the algorithm."""
+    factors = _prime_factors(n)
+    units = max(n + 4, sum(factor + 4 for factor in factors))
+    if factors and factors[-1] > LARGEST_RADIX:
+        stages = (2 * n).bit_length() + 1
+        units = max(units, 3 * 5 * stages * (isqrt(2 * n) + 1))
+    return units
+
+
+def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
+    x = complex_operand(x)
+    rows, n = rows_of(x), x.shape[-1]
+    format_ = component_format(x.dtype)
+    scaled = scale_factor(n, norm, inverse, format_) is not None
+    factor = _factor(n, norm) if scaled else Interval.around(1)
+    turns = [_turn(m if inverse else -m, n) for m in range(n)]
+    elements = elements_of(x)
+    found: Enclosures = []
+    for places in rows:
+        row = [elements[place] for place in places]
+        try:
+            found += _row(row, turns, factor, format_)
+        except Unpromised:
+            found += [None] * (2 * n)
+    return found
+
+
+def _row(
+    row: list[Complex], turns: list[tuple[Interval, Interval]], factor: Interval, format_: FloatFormat
+) -> Enclosures:
+    n = len(row)
+    if any(point(part) is None for element in row for part in element):
+        raise Unpromised("an operand that is not finite")
+    parts = [tuple(Interval.around(finite(part)) for part in element) for element in row]
+    moduli = ZERO
+    for real, imaginary in parts:
+        moduli = UP.add(moduli, UP.hypot(real.low, imaginary.low))
+    units = error_units(n)
+    radius = UP.add(UP.mul(moduli, gamma_number(units, format_)), UP.mul(units + n, underflow(format_)))
+    if UP.add(moduli, radius) > format_.largest:
+        raise Unpromised("some order may overflow")
+    rule = f"a transform of {n} by any algorithm, gamma({units})"
+    found: Enclosures = []
+    for k in range(n):
+        pairs = [(x, turns[j * k % n]) for j, x in enumerate(parts)]
+        for exact in (
+            total([part for (a, b), (c, s) in pairs for part in (a * c, -(b * s))]),
+            total([part for (a, b), (c, s) in pairs for part in (a * s, b * c)]),
+        ):
+            actual = FAST.relative(exact.widened(radius) * factor, SCALING_UNITS, format_)
+            found.append(enclosure(exact * factor, actual, rule))
+    return found
+
+
+def _factor(n: int, norm: str) -> Interval:
+    if norm == "ortho":
+        return Interval(DOWN.rec_sqrt(Interval.around(n).low), UP.rec_sqrt(Interval.around(n).low))
+    return Interval.around(Fraction(1, n))
+
+
+def _turn(numerator: int, denominator: int) -> tuple[Interval, Interval]:
+    """Cosine and sine of a part of a full turn."""
+    part = Fraction(numerator, denominator) % 1
+    return _cosine(part), _cosine((part - Fraction(1, 4)) % 1)
+
+
+def _cosine(part: Fraction) -> Interval:
+    part = min(part, 1 - part)
+    if part == Fraction(1, 4):
+        return POINT_ZERO
+    if part > Fraction(1, 4):
+        return -_cosine(Fraction(1, 2) - part)
+    return Interval(DOWN.cos(_angle(part, UP)), UP.cos(_angle(part, DOWN)))
+
+
+def _angle(part: Fraction, context: Context) -> Number:
+    return context.div(context.mul(context.mul(2, context.const_pi()), part.numerator), part.denominator)
+
+
+def _prime_factors(n: int) -> list[int]:
+    factors, factor = [], 2
+    while n > 1:
+        while n % factor == 0:
+            factors.append(factor)
+            n //= factor
+        factor += 1
+    return factors
+
+
+TRANSFORMS_RULES: Mapping[str, Callable[..., Enclosures]] = {
+    "fft": partial(_transform, False),
+    "ifft": partial(_transform, True),
+}
+"""The rule of each function."""

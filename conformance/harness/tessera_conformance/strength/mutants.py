@@ -1,0 +1,770 @@
+"""Mutants that no author of a case chose: small changes made by rule in the code of the implementation."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import pkgutil
+import re
+import resource
+import sys
+import time
+import tomllib
+import types
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import pytest
+
+from tessera_conformance.adapter import Adapter
+from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import Registry
+from tessera_conformance.strength import processes
+from tessera_conformance.strength.matrix import DEADLINE, KILLS, judge
+from tessera_conformance.strength.processes import isolated
+from tessera_conformance.strength.violation import load_whole
+from tessera_conformance.suite_run import SuiteRun
+from tessera_conformance.terminal.errors import print_error
+from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import load_adapter
+
+# The rules by which code is changed, the places of a package that they fit, and a sample of them.
+
+
+# The rules by which code is changed: each finds the places in a function that it fits, and what stands there instead.
+#
+# The operators are those of mutation testing as mutmut and cosmic-ray have them. Left alone is what no case can
+# judge: texts of errors, annotations, docstrings, and what is evaluated when a module is imported, as default values
+# are.
+
+
+OTHER_OPERATOR: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+}
+"""What an operator becomes."""
+
+Rewrite = Callable[[Any], ast.AST]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place of a function, the number of its node in a walk, and a rule that fits it.
+
+    A case can tell it only where it executes the line `reached`: of the branch that is dropped, or of the place itself.
+    """
+
+    rule: str
+    place: int
+    line: int
+    before: str
+    after: str
+    reached: int
+
+
+def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
+    """Every change that some rule makes of a function."""
+    found = []
+    for place, node in enumerate(_walk(function)):
+        for rule, rewrite in _fitting(node):
+            before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(rewrite(deepcopy(node))))
+            line = getattr(node, "lineno", function.lineno)
+            if before != after:
+                found.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
+    return found
+
+
+def _reached(node: ast.AST, rule: str, line: int) -> int:
+    """The line that is executed where a change makes a difference."""
+    branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
+    if branch is None:
+        return line
+    inner = getattr(node, branch)
+    return int((inner[0] if isinstance(inner, list) else inner).lineno)
+
+
+def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:
+    """Make a change in the tree of its function."""
+    node = next(each for place, each in enumerate(_walk(function)) if place == change.place)
+    rewrite = dict(_fitting(node))[change.rule]
+    substitute = ast.copy_location(rewrite(deepcopy(node)), node)
+    _Substitution(node, substitute).visit(function)
+    ast.fix_missing_locations(function)
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = old, new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self._new if node is self._old else super().visit(node)
+
+
+def _walk(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function's body, those left out that no rule may change."""
+    waiting: list[ast.AST] = list(reversed(_without_docstring(function.body)))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(_inner(node))
+
+
+def _inner(node: ast.AST) -> list[ast.AST]:
+    """The children in which changes are looked for."""
+    if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
+        return []
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return list(_without_docstring(node.body))
+    if isinstance(node, ast.AnnAssign):
+        return [node.value] if node.value is not None else []
+    return list(ast.iter_child_nodes(node))
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.AST]:
+    first = body[0]
+    has_one = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return list(body[1:] if has_one else body)
+
+
+def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
+    """The rules that fit a node, with what they make of a copy of it."""
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in OTHER_OPERATOR:
+            yield "comparison", _other_comparison
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in OTHER_OPERATOR:
+            yield "operator", _other_operator
+        case ast.BoolOp():
+            yield "operator", _other_operator
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield "unary", lambda copy: copy.operand
+        case ast.Constant(value=bool()):
+            yield "constant", lambda copy: ast.Constant(not copy.value)
+        case ast.Constant(value=int() | float()):
+            yield "off by one", lambda copy: ast.Constant(copy.value + 1)
+        case ast.If() | ast.IfExp():
+            yield "branch dropped", _never
+            if node.orelse:
+                yield "else dropped", _always
+        case ast.Call(func=called, args=[first, second, *_]) if _has_an_order(called, first, second):
+            yield "argument order", _swapped
+        case ast.Expr(value=ast.Call() | ast.Await()):
+            yield "statement removed", lambda copy: ast.Pass()
+    if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _stores(node)):
+        yield "statement removed", lambda copy: ast.Pass()
+
+
+def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
+    """Whether two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
+    symmetric = isinstance(called, ast.Name) and called.id in ("max", "min")
+    return not symmetric and not any(isinstance(each, ast.Starred) for each in arguments)
+
+
+def _stores(node: ast.Assign) -> bool:
+    """Whether it stores into an object: a name that is never bound is a crash, which proves nothing."""
+    return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
+
+
+def _other_comparison(copy: ast.Compare) -> ast.AST:
+    copy.ops = [OTHER_OPERATOR[type(copy.ops[0])]()]  # type: ignore[list-item]
+    return copy
+
+
+def _other_operator(copy: Any) -> ast.AST:
+    copy.op = OTHER_OPERATOR[type(copy.op)]()
+    return copy  # type: ignore[no-any-return]
+
+
+def _never(copy: ast.If | ast.IfExp) -> ast.AST:
+    copy.test = ast.Constant(False)
+    return copy
+
+
+def _always(copy: ast.If | ast.IfExp) -> ast.AST:
+    copy.test = ast.Constant(True)
+    return copy
+
+
+def _swapped(copy: ast.Call) -> ast.AST:
+    copy.args[:2] = [copy.args[1], copy.args[0]]
+    return copy
+
+
+# The places of a package that can be changed, a sample of them, and the change made in the running process.
+#
+# A function is changed by giving it other code, wherever it is held: under its name, in a table, behind a decorator,
+# in a closure that exists already. What a module works out while it is imported is not changed: tables and default
+# values.
+
+
+CLAUSE = re.compile(r"\b(?:RT|LANG|COLL|HIO|WSP)-[0-9A-Z.]+-[0-9]+\b")
+CodeKey = tuple[str, str, int]
+"""File, qualified name and first line of a code object."""
+Line = tuple[str, int]
+"""File and number of a line."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one function."""
+
+    name: str
+    module: str
+    room: str
+    function: CodeKey
+    change: Change
+    clauses: frozenset[str] = field(repr=False)
+    """What the module names."""
+
+    @property
+    def reached(self) -> Line:
+        """What a case executes that can tell it."""
+        return self.function[0], self.change.reached
+
+    @property
+    def description(self) -> str:
+        """What it does wrong, on one line."""
+        before, after = (" ".join(text.split())[:90] for text in (self.change.before, self.change.after))
+        return f"line {self.change.line}: {before!r} becomes {after!r}"
+
+
+def mutants_of(package: str, rooms: Sequence[str]) -> list[Mutant]:
+    """Every mutant of the rooms' modules, which are all imported, in order of name.
+
+    Raises:
+        ValueError: the package has no such room.
+    """
+    found: list[Mutant] = []
+    for room in rooms:
+        for name in _modules(f"{package}.{room}"):
+            found += _of_module(name, room)
+    return found
+
+
+def _modules(room: str) -> list[str]:
+    """A package and the modules below it, imported, in order of name."""
+    if importlib.util.find_spec(room) is None:
+        raise ValueError(f"--rooms: {room.partition('.')[0]} has no room {room.partition('.')[2]!r}")
+    path = getattr(importlib.import_module(room), "__path__", [])
+    names = sorted(each.name for each in pkgutil.walk_packages(path, f"{room}."))
+    for name in names:
+        importlib.import_module(name)
+    return [room, *names]
+
+
+def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many of them, in order of name: those whose names have the least digests with the seed.
+
+    A change of the package exchanges few of them, and a larger sample contains a smaller one (bottom-k sampling).
+    """
+
+    def digest(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()
+
+    return sorted(sorted(mutants, key=digest)[:count], key=lambda mutant: mutant.name)
+
+
+def _of_module(name: str, room: str) -> Iterator[Mutant]:
+    path = sys.modules[name].__file__
+    if path is None:
+        return
+    text = Path(path).read_text(encoding="utf-8")
+    clauses = frozenset(CLAUSE.findall(text))
+    for qualified, function in _functions(ast.parse(text)):
+        key = path, qualified, _first_line(function)
+        for change in changes(function):
+            place = f"{name.partition('.')[2]}.{qualified}/{change.rule.replace(' ', '-')}/{change.place}"
+            yield Mutant(place, name, room, key, change, clauses)
+
+
+def _functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The functions of a module and of its classes; those within functions belong to them."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{above}{node.name}", node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{above}{node.name}.")
+
+
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
+
+
+def code_key(code: types.CodeType) -> CodeKey:
+    """What a code object is known by, in the package and in a changed copy of it."""
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def install(mutant: Mutant) -> bool:
+    """Change the function in this process, for good; False where it cannot be, since nothing holds it."""
+    path, qualified, line = mutant.function
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    function = next(each for name, each in _functions(tree) if name == qualified and _first_line(each) == line)
+    changed(function, mutant.change)
+    substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
+    gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
+    held = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    replaced = False
+    for each in held:
+        substitute = substitutes.get(code_key(each.__code__))
+        if substitute is not None and substitute.co_freevars == each.__code__.co_freevars:
+            each.__code__ = substitute
+            replaced = True
+    return replaced
+
+
+def _codes(code: types.CodeType, wanted: CodeKey, inside: bool = False) -> Iterator[types.CodeType]:
+    """The code of a function and of what is within it."""
+    within = inside or code_key(code) == wanted
+    if within:
+        yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant, wanted, within)
+
+
+# A mutant against the suite: the cases that execute its line, and which of them catches it.
+
+
+# Which cases execute which lines of a package: the cases that can tell a mutant.
+
+
+TraceFunction = Callable[[types.FrameType, str, object], Any]
+CHUNK = 60
+"""Cases that a process runs: each new process begins without what an implementation keeps between cases."""
+SLOWED = 10
+"""A traced case may take so many times the deadline."""
+TRACE_PATIENCE = 3600.0
+"""Seconds for a chunk."""
+
+
+@dataclass(frozen=True)
+class Executions:
+    """The control's run: what each case took, and the cases that execute each line, by place in the suite."""
+
+    seconds: Mapping[int, float]
+    cases: Mapping[Line, Sequence[int]]
+
+
+def executions(
+    items: Sequence[pytest.Function],
+    registry: Registry,
+    control: Callable[[], Adapter],
+    lines: Collection[Line],
+    jobs: int,
+) -> Executions:
+    """Run every case against the control, in processes of their own; cases that it does not pass are left out."""
+    wanted: dict[str, set[int]] = {}
+    for path, number in lines:
+        wanted.setdefault(path, set()).add(number)
+
+    def trace(first: int) -> tuple[dict[int, float], dict[Line, list[int]]]:
+        transport = DirectTransport(control, "control")
+        run = SuiteRun(transport, registry, deadlines=(SLOWED * DEADLINE, SLOWED * DEADLINE))
+        seconds: dict[int, float] = {}
+        cases: dict[Line, list[int]] = {}
+        for place in range(first, min(first + CHUNK, len(items))):
+            start = time.monotonic()
+            with _Trace(wanted) as seen:
+                verdict = judge(run, items[place]).verdict
+            if verdict == "pass":
+                seconds[place] = time.monotonic() - start
+                for line in seen:
+                    cases.setdefault(line, []).append(place)
+        return seconds, cases
+
+    seconds: dict[int, float] = {}
+    cases: dict[Line, list[int]] = {}
+    for _, found in isolated(jobs, trace, range(0, len(items), CHUNK), patience=TRACE_PATIENCE):
+        of_cases, of_lines = found or ({}, {})
+        seconds |= of_cases
+        for line, places in of_lines.items():
+            cases.setdefault(line, []).extend(places)
+    return Executions(seconds, cases)
+
+
+class _Trace:
+    """The lines, among those of interest in each file, that are executed meanwhile in this thread."""
+
+    def __init__(self, wanted: Mapping[str, Collection[int]]) -> None:
+        self._wanted = wanted
+        self._seen: dict[Line, None] = {}
+        self._of_interest: dict[types.CodeType, bool] = {}
+
+    def __enter__(self) -> dict[Line, None]:
+        sys.settrace(self._called)
+        return self._seen
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: types.FrameType, event: str, argument: object) -> TraceFunction | None:
+        code = frame.f_code
+        if code not in self._of_interest:
+            wanted = self._wanted.get(code.co_filename, ())
+            self._of_interest[code] = any(line in wanted for _, _, line in code.co_lines())
+        return self._executed if self._of_interest[code] else None
+
+    def _executed(self, frame: types.FrameType, event: str, argument: object) -> TraceFunction:
+        path, line = frame.f_code.co_filename, frame.f_lineno
+        if event == "line" and line in self._wanted[path]:
+            self._seen[path, line] = None
+        return self._executed
+
+
+# A mutant against the suite: which case catches it, if any.
+#
+# A mutant is judged in a forked process that has run nothing yet: nothing that the unchanged code computed is kept.
+# The cases that execute the changed line come in an order that finds out soon: what caught it in an earlier run,
+# those of clauses that its module names, and the quick ones before the slow ones.
+
+
+Fate = Literal["killed", "survived", "not executed", "not installed"]
+MEMORY = 6 << 30
+"""Bytes that the process of a mutant may have: one that asks for more without end is caught, not the machine's end."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant: the case that caught it and its verdict, or of how many nobody did."""
+
+    fate: Fate
+    killer: str = ""
+    verdict: str = ""
+    near: bool = False
+    """Whether the case judges a clause that the module names."""
+    cases: int = 0
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The suite and what its cases execute.
+
+    `most` cases of each kind are put to a mutant before it counts as survived. `known` has by the name of a mutant the
+    case that caught it in an earlier run.
+    """
+
+    items: Sequence[pytest.Function]
+    registry: Registry
+    control: Callable[[], Adapter]
+    executions: Executions
+    most: int
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    def judge(self, mutant: Mutant) -> Result:
+        """Change this process for good and run the cases, until one catches the mutant."""
+        places = self._in_order(mutant)
+        if not places:
+            return Result("not executed")
+        if not install(mutant):
+            return Result("not installed")
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        run = SuiteRun(DirectTransport(self.control, mutant.name), self.registry, deadlines=(DEADLINE, DEADLINE))
+        for number, place in enumerate(places, 1):
+            judgement = judge(run, self.items[place])
+            verdict = judgement.verdict
+            if verdict in KILLS and not judgement.interpretation:
+                case = self.items[place].stash[CASE].id
+                return Result("killed", case, verdict, self._is_near(mutant, place), number)
+        return Result("survived", cases=len(places))
+
+    def _in_order(self, mutant: Mutant) -> list[int]:
+        """The cases that execute its line: near ones first, then quick ones, at most so many of each kind."""
+        seconds = self.executions.seconds
+        executing = sorted(self.executions.cases.get(mutant.reached, ()), key=lambda place: (seconds[place], place))
+        near = [place for place in executing if self._is_near(mutant, place)]
+        others = [place for place in executing if not self._is_near(mutant, place)]
+        caught = [place for place in executing if self.items[place].stash[CASE].id == self.known.get(mutant.name)]
+        chosen = _spread(near, self.most) + _spread(others, self.most)
+        return caught + [place for place in chosen if place not in caught]
+
+    def _is_near(self, mutant: Mutant, place: int) -> bool:
+        return not mutant.clauses.isdisjoint(self.items[place].stash[CASE].clause_ids)
+
+
+def _spread(places: Sequence[int], most: int) -> list[int]:
+    """At most so many of them, evenly from the whole: neighbours often ask the same."""
+    if len(places) <= most:
+        return list(places)
+    return [places[index * len(places) // most] for index in range(most)]
+
+
+# `tessera-conformance strength --mutants N`: samples mutants of the control's code, and says which survive.
+
+
+# Mutants that no case can tell, each with the reason: they stand in files that people wrote.
+
+
+def read_equivalents(path: Path) -> Mapping[str, str]:
+    """The reasons, of a file or of every `.toml` file of a folder.
+
+    An entry speaks of one mutant (`name`, and what its place `becomes`), of every mutant of a `function` whose result
+    no case may judge, such as a diagnostic's words, or of every mutant of a `module` of which no case can ask.
+
+    Raises:
+        ValueError: the file is no TOML, or an entry lacks what it speaks of or its reason.
+    """
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    return {about: reason for file in files for about, reason in _entries(file)}
+
+
+def _entries(file: Path) -> Iterable[tuple[str, str]]:
+    try:
+        entries = tomllib.loads(file.read_text(encoding="utf-8")).get("mutant", [])
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file.name}: {error}") from None
+    for number, entry in enumerate(entries, 1):
+        about = next(([kind] for kind in ("function", "module") if kind in entry), ["name", "becomes"])
+        missing = [name for name in (*about, "reason") if not entry.get(name)]
+        if missing:
+            raise ValueError(f"{file.name}: entry {number} lacks {', '.join(missing)}")
+        yield " ".join(entry[name] for name in about), entry["reason"]
+
+
+def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
+    """Whether an entry speaks of it."""
+    return not equivalents.keys().isdisjoint(_known_by(mutant))
+
+
+def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence[str]:
+    """Entries that speak of no mutant: the code has changed since they were written."""
+    known = {name for mutant in mutants for name in _known_by(mutant)}
+    return [entry for entry in equivalents if entry not in known]
+
+
+def _known_by(mutant: Mutant) -> tuple[str, str, str]:
+    """What entries call it: a place that has become something else since is another mutant."""
+    function = mutant.name.partition("/")[0]
+    becomes = " ".join(mutant.change.after.split())
+    return f"{mutant.name} {becomes}", function, mutant.module.partition(".")[2]
+
+
+# The journal of an earlier run of mutants, a line each: by it, what caught a mutant comes first.
+
+
+def read_killers(path: Path) -> Mapping[str, str]:
+    """The case that caught a mutant, by the mutant's name.
+
+    Raises:
+        ValueError: the file cannot be read, or a line is no object with `name` and `killer`.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            found[entry["name"]] = entry["killer"]
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(f"{path.name}, line {number}: no object with name and killer") from None
+    return found
+
+
+# The result of a run of mutants, for the terminal, for people and for programs.
+
+
+Judged = Sequence[tuple[Mutant, Result]]
+
+
+def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Mutant, Result]]:
+    """Mutants that nothing caught and nobody explains."""
+    return [
+        (mutant, result)
+        for mutant, result in judged
+        if result.fate in ("survived", "not executed") and not explained(mutant, equivalents)
+    ]
+
+
+def share_killed(judged: Judged, equivalents: Mapping[str, str]) -> float:
+    """The share of mutants that are killed or explained, from 0 to 1."""
+    counted = [each for each in judged if each[1].fate != "not installed"]
+    return 1 - len(survivors(counted, equivalents)) / len(counted) if counted else 0.0
+
+
+def text(judged: Judged, equivalents: Mapping[str, str]) -> str:
+    """The figure of each room, and every survivor."""
+    lines = [
+        f"{room:10} {figures['mutants']:5} mutants  {figures['killed']:5} killed ({figures['near']} near)  "
+        f"{figures['explained']:4} explained  {figures['survived']:4} survived  "
+        f"{figures['not executed']:4} not executed  {100 * figures['share']:.1f} %"
+        for room, figures in _figures(judged, equivalents).items()
+    ]
+    lines += [
+        f"  {result.fate}: {mutant.name} {mutant.description}" for mutant, result in survivors(judged, equivalents)
+    ]
+    return "\n".join(lines)
+
+
+def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[str, Any]:
+    """The figures, and every mutant that survived."""
+    return {
+        "format": 1,
+        "seed": seed,
+        "rooms": {room: dict(figures) for room, figures in _figures(judged, equivalents).items()},
+        "survivors": [
+            {
+                "name": mutant.name,
+                "line": mutant.change.line,
+                "before": mutant.change.before,
+                "after": mutant.change.after,
+            }
+            | {"fate": result.fate, "cases": result.cases}
+            for mutant, result in survivors(judged, equivalents)
+        ],
+    }
+
+
+def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
+    """The figures by room, and the survivors."""
+    rows = [
+        f"| {room} | {figures['mutants']} | {figures['killed']} | {figures['near']} | {figures['explained']} | "
+        f"{figures['survived']} | {figures['not executed']} | {100 * figures['share']:.1f} % |"
+        for room, figures in _figures(judged, equivalents).items()
+    ]
+    left = [f"- `{mutant.name}`, {mutant.description}" for mutant, _ in survivors(judged, equivalents)]
+    head = "| room | mutants | killed | by cases of the module's clauses | explained | survived | not executed |"
+    return "\n".join(
+        [
+            "# Mutants",
+            "",
+            f"Changes of the reference by rule, sampled by seed {seed}, each against the cases that execute it.",
+            "",
+            f"{head} killed or explained |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|",
+            *rows,
+            "",
+            "Survivors:",
+            "",
+            *(left or ["none"]),
+            "",
+        ]
+    )
+
+
+def _figures(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
+    """By room, and for all of them together."""
+    rooms = {mutant.room: [pair for pair in judged if pair[0].room == mutant.room] for mutant, _ in judged}
+    return {room: _counted(pairs, equivalents) for room, pairs in {**rooms, "all": list(judged)}.items()}
+
+
+def _counted(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Any]:
+    left = Counter(result.fate for _, result in survivors(judged, equivalents))
+    fates = Counter(result.fate for _, result in judged)
+    total = len(judged) - fates["not installed"]
+    return {
+        "mutants": total,
+        "killed": fates["killed"],
+        "near": sum(result.near for _, result in judged),
+        "explained": total - fates["killed"] - left["survived"] - left["not executed"],
+        "survived": left["survived"],
+        "not executed": left["not executed"],
+        "share": round(share_killed(judged, equivalents), 4),
+    }
+
+
+# `tessera-conformance strength --mutants N`: sample mutants of the control's code, and say which survive.
+
+
+ROOMS = "numerics,ir,graph,language,runtime,abi"
+PATIENCE = 600.0
+"""Seconds for a mutant: its calls have deadlines of their own."""
+
+
+def configure_mutants(parser: argparse.ArgumentParser) -> None:
+    """The options of `strength` for mutants."""
+    group = parser.add_argument_group("mutants", "changes of the control's own code, made by rule")
+    group.add_argument("--mutants", type=int, metavar="N", help="judge so many mutants instead of the violators")
+    group.add_argument("--seed", type=int, default=0, help="which are sampled (0)")
+    group.add_argument("--rooms", default=ROOMS, metavar="NAMES", help=f"packages of the control ({ROOMS})")
+    most_help = "cases of each kind, of the module's clauses and others, before a mutant counts as survived (60)"
+    group.add_argument("--most", type=int, default=60, metavar="N", help=most_help)
+    equivalents_help = "TOML, or a folder of it: mutants that no case can tell, and why"
+    group.add_argument("--equivalents", type=Path, metavar="FILE", help=equivalents_help)
+
+
+def mutants_in_rooms(arguments: argparse.Namespace) -> list[Mutant]:
+    """Every mutant of the packages that the options name. Raises `ValueError` where the control has no such package.
+
+    The control is loaded whole, so that the process of each mutant has it and need not import it.
+    """
+    control = load_adapter(arguments.control)
+    load_whole(control)
+    package = type(control).__module__.partition(".")[0]
+    return mutants_of(package, arguments.rooms.split(","))
+
+
+def judge_mutants(
+    arguments: argparse.Namespace, every: Sequence[Mutant], suite: CollectedSuite, registry: Registry
+) -> int:
+    """0 where every mutant is killed or explained, 1 where one survives, 2 where it cannot be run."""
+    try:
+        equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
+        known = {} if arguments.known is None else read_killers(arguments.known)
+    except ValueError as error:
+        print_error(error)
+        return 2
+    chosen = [each for each in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in each.name]
+    jobs = arguments.jobs or processes.available()
+
+    def control() -> Adapter:
+        return load_adapter(arguments.control)
+
+    executed = executions(suite.items, registry, control, {each.reached for each in chosen}, jobs)
+    trials = Trials(suite.items, registry, control, executed, arguments.most, known)
+    output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("w", encoding="utf-8") as journal:
+        judged = _judged(trials, chosen, jobs, journal)
+    print(text(judged, equivalents))
+    for entry in stale(equivalents, every):
+        print(f"  speaks of no mutant (the code has changed): {entry}")
+    if arguments.output is not None:
+        document = json.dumps(as_json(judged, equivalents, arguments.seed), indent=1) + "\n"
+        (arguments.output / "mutants.json").write_text(document, encoding="utf-8")
+        (arguments.output / "mutants.md").write_text(markdown(judged, equivalents, arguments.seed), encoding="utf-8")
+    return 1 if survivors(judged, equivalents) else 0
+
+
+def _judged(trials: Trials, chosen: Sequence[Mutant], jobs: int, journal: TextIO) -> list[tuple[Mutant, Result]]:
+    """Every mutant with what became of it, which is also written down at once; one whose process dies is caught."""
+    found: dict[int, Result] = {}
+    for place, ended in processes.isolated(jobs, trials.judge, chosen, PATIENCE):
+        found[place] = ended or Result("killed", "", "crash")
+        journal.write(json.dumps({"name": chosen[place].name} | asdict(found[place])) + "\n")
+        journal.flush()
+    return [(mutant, found[place]) for place, mutant in enumerate(chosen)]
