@@ -1,6 +1,6 @@
 """Writes the attention example as messages into `docs/host_io.md`, between marks: `python docs/draw_host_frames.py`.
 
-`tests/host_io/test_bridge_page.py` holds them current.
+`tests/host_io/test_messages.py` holds them current.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the typed messages of the reference and their page from `schemas/host_io.schema.json`.
 
 `python docs/draw_host_messages.py` renews `reference/tessera_reference/host_io/messages.py`, the schema beside it, and
-`docs/host_messages.md`; `tests/host_io/test_generated.py` holds them current.
+`docs/host_messages.md`; `tests/host_io/test_messages.py` holds them current.
 """
 
 from __future__ import annotations

@@ -1,22 +1,133 @@
-"""Messages from objects and back; the fast judge and the plain one refuse the same messages with the same words."""
+"""Frames and messages: read without loss or refused by name, fills in exact fractions, texts made from a schema."""
 
 from __future__ import annotations
 
 import copy
+import json
 import random
+import runpy
+import struct
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from tessera_reference.host_io.errors import RequestFailed
+from tessera_reference.host_io.errors import InvalidFrame, RequestFailed
 from tessera_reference.host_io.frames import read_frame, request_of, value_of, write_frame
+from tessera_reference.host_io.machine import PAGE, SparseMemory
+from tessera_reference.host_io.patterns import bytes_of, overflows, rounded
+
+UNREADABLE = {
+    "nothing": "",
+    "a list": "[]",
+    "a text": '"a"',
+    "half an object": '{"a":',
+    "a member twice": '{"a": 1, "b": {"c": 1, "c": 1}}',
+    "NaN": '{"a": NaN}',
+    "Infinity": '{"a": -Infinity}',
+    "a lone surrogate": r'{"a": "\ud800"}',
+    "a lone surrogate as a name": r'{"\udc00": 1}',
+    "a surrogate that is written": '{"a": "\ud800"}',
+    "bytes that are not UTF-8": b'{"a": "\xff"}',
+    "deep lists": '{"a": ' + "[" * 100 + "]" * 100 + "}",
+    "very deep lists": '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "deep objects": '{"a": ' * 100_000 + "1" + "}" * 100_000,
+}
+
+
+@pytest.mark.parametrize("frame", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_unreadable_frame_is_refused(frame: str | bytes) -> None:
+    with pytest.raises(InvalidFrame):
+        read_frame(frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("64", 64),
+        ("64.0", 64),
+        ("6.4e1", 64),
+        ("6.4E+0000000000001", 64),
+        ("640e-0000000000001", 64),
+        ("640e-1", 64),
+        ("0.0", 0),
+        ("0e99999999999999999999", 0),
+        ("-0", Decimal("-0")),
+        ("-0e-99999999999999999999", Decimal("-0")),
+        ("-0.0", Decimal("-0.0")),
+        ("0.1", Decimal("0.1")),
+        ("18446744073709551615", 2**64 - 1),
+        ("1.8446744073709551615e19", 2**64 - 1),
+        ("9007199254740993", 2**53 + 1),
+        ("1e-400", Decimal("1e-400")),
+    ],
+)
+def test_a_number_is_what_is_written(text: str, number: int | Decimal) -> None:
+    found = read_frame(f'{{"a": {text}}}')["a"]
+    assert (type(found), str(found)) == (type(number), str(number)) or (found, type(found)) == (number, type(number))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e999999999",
+        "-1e-999999999",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "1" * 5_000,
+        "1." + "1" * 900_000,
+        "1" * 900_000,
+        "1" * 900_000 + "e-900000",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_number_that_is_far_away_or_long_takes_no_time(text: str) -> None:
+    """No power of ten of that size is ever made."""
+    found = read_frame(f'{{"a": {text}}}')["a"]
+    assert isinstance(found, Decimal)
+    assert found.is_finite()
+
+
+def test_a_text_may_hold_any_character() -> None:
+    assert read_frame(r'{"a": "\ud83d\ude00 \u0000 \u2028"}') == {"a": "\U0001f600 \0 \u2028"}
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab\n"', max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("xyz", min_size=1), VALUES, max_size=4))
+def test_an_object_is_read_as_it_was_written(value: dict[str, Any]) -> None:
+    text = write_frame(value)
+    assert "\n" not in text
+    assert read_frame(text) == value == json.loads(text)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False))
+def test_a_number_is_written_with_all_its_digits(number: Decimal) -> None:
+    text = write_frame({"a": [number, "b"]})
+    kept = json.loads(text, parse_float=Decimal, parse_int=Decimal)["a"][0]
+    assert (kept, kept.is_signed()) == (number, number.is_signed())
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), float("nan"), object()])
+def test_what_json_has_not_is_not_written(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        write_frame({"a": value})
+
 
 Message: TypeAlias = dict[str, Any]
 Build: TypeAlias = Callable[..., Message]
-
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=256)
 TAGS = st.integers(0, 2**31 - 1)
 ADDRESSES = st.integers(0, 2**63)
@@ -184,3 +295,127 @@ def test_a_refusal_of_a_launch_names_the_argument(kernel_launch: Build, tensor: 
     assert told(kernel_launch(kernel={"kind": "deployed", "nbytes_code": 1})) == ("kernel_ref.deploy_pa", "HIO-D7-08")
     assert told(kernel_launch(data=[1])) == ("data", "HIO-D7-33")
     assert told(kernel_launch(meta={"a": "b" * 4096})) == ("meta", "HIO-D7-33")
+
+
+FORMATS = {"fp16": ("<e", np.float16), "fp32": ("<f", np.float32)}
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@given(st.decimals(-70000, 70000, allow_nan=False, places=12) | st.floats(-60000, 60000).map(Decimal))
+def test_a_number_is_rounded_once_to_the_nearest_even(dtype: str, value: Decimal) -> None:
+    """No neighbour is nearer, by exact fractions; of two that are as near, the mantissa is even."""
+    if overflows(value, dtype):
+        assert dtype == "fp16"
+        assert abs(value) >= 65520
+        return
+    code, kind = FORMATS[dtype]
+    (found,) = struct.unpack(code, bytes_of(value, dtype))
+    error = abs(Fraction(found) - Fraction(value))
+    for side in (-np.inf, np.inf):
+        other = float(np.nextafter(kind(found), kind(side)))
+        if np.isfinite(other):
+            distance = abs(Fraction(other) - Fraction(value))
+            assert error < distance or (error == distance and bytes_of(value, dtype)[0] % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "bits"),
+    [
+        ("fp32", "1.00000005960464477539062500", 0x3F800000),
+        ("fp32", "1.00000005960464477539062501", 0x3F800001),
+        ("fp32", "1.000000059604644775390625" + "0" * 900 + "1", 0x3F800001),
+        ("fp32", "1.17549428e-38", 0x007FFFFF),
+        ("fp32", "7.006492321624085e-46", 0x00000000),
+        ("fp32", "-1e-999999", 0x80000000),
+        ("fp32", "-0.0", 0x80000000),
+        ("fp16", "65519.99", 0x7BFF),
+        ("fp16", "2.98023223876953125e-8", 0x0000),
+        ("fp16", "2.98023223876953126e-8", 0x0001),
+        ("fp16", "-0.1", 0xAE66),
+    ],
+)
+def test_borders(dtype: str, text: str, bits: int) -> None:
+    """Halfway cases, subnormals and zeros; a decimal far behind decides, where fp64 in between would not."""
+    size = {"fp16": 2, "fp32": 4}[dtype]
+    assert bytes_of(Decimal(text), dtype) == bits.to_bytes(size, "little")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "beyond"),
+    [
+        ("fp16", "65520", True),
+        ("fp16", "65519.999999999", False),
+        ("fp32", "340282356779733661637539395458142568447", False),
+        ("fp32", "340282356779733661637539395458142568448", True),
+        ("fp32", "-1e999999", True),
+    ],
+)
+def test_past_the_largest_there_is_none(dtype: str, text: str, beyond: bool) -> None:
+    assert overflows(Decimal(text), dtype) == beyond
+
+
+def test_a_million_digits_take_no_time() -> None:
+    assert rounded(Decimal("0." + "3" * 1_000_000), "fp32") == float(np.float32(1 / 3))
+
+
+SIZE = 4 * PAGE
+STEPS = st.tuples(
+    st.integers(0, SIZE - 1) | st.sampled_from([PAGE - 1, PAGE, 2 * PAGE + 1]),
+    st.integers(1, SIZE) | st.integers(1, 20),
+    st.sampled_from([b"\1", b"\2\3", b"\4\5\6\7"]),
+    st.booleans(),
+)
+
+
+@given(st.lists(STEPS, max_size=6))
+def test_memory_is_an_array_of_bytes(steps: list[tuple[int, int, bytes, bool]]) -> None:
+    memory, plain, written = SparseMemory(), bytearray(SIZE), bytearray(SIZE)
+    for pa, count, element, fills in steps:
+        nbytes = min(count, SIZE - pa) // len(element) * len(element)
+        data = element * (nbytes // len(element))
+        if fills and nbytes:
+            memory.fill(pa, nbytes, element)
+        else:
+            memory.write(pa, data)
+        plain[pa : pa + nbytes] = data
+        written[pa : pa + nbytes] = b"\1" * nbytes
+        assert memory.read(0, SIZE) == plain
+        assert memory.read(pa, nbytes) == data
+        assert memory.was_written(pa, SIZE - pa) == all(written[pa:])
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_is_made_from_the_schema_is_current() -> None:
+    outputs = runpy.run_path(str(ROOT / "docs" / "draw_host_messages.py"))["outputs"]()
+    stale = [path.name for path, text in outputs.items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "run `python docs/draw_host_messages.py`"
+
+
+def test_the_schema_is_one() -> None:
+    schema = json.loads((ROOT / "schemas" / "host_io.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+
+
+def test_its_clauses_are_in_the_registry() -> None:
+    text = (ROOT / "schemas" / "host_io.schema.json").read_text(encoding="utf-8")
+    known = (ROOT / "conformance" / "clauses" / "host_io.toml").read_text(encoding="utf-8")
+    schema = json.loads(text)["$defs"]
+    stated = {
+        clause
+        for each in schema.values()
+        for node in (each, *each.get("properties", {}).values())
+        for clause in node.get("x-clauses", ())
+    }
+    assert len(stated) > 90
+    assert [clause for clause in sorted(stated) if f'id = "{clause}"' not in known] == []
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_frames_on_the_page_are_current() -> None:
+    script = runpy.run_path(str(DOCS / "draw_host_frames.py"))
+    written = (DOCS / "host_io.md").read_text(encoding="utf-8")
+    assert written == script["page"](written), "run `python docs/draw_host_frames.py`"

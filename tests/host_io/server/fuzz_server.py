@@ -259,7 +259,7 @@ def changed(rng: random.Random, frame: bytes) -> bytes:
 
 
 def stays_within(frame: bytes, place: Place) -> bool:
-    """Whether a frame, if it is a request, is for the client's PE and its region alone."""
+    """Return True unless a frame is a request for another PE or region than the client's."""
     try:
         request = request_of(read_frame(frame))
     except (InvalidFrame, RequestFailed):
