@@ -187,6 +187,31 @@ def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
     check.equal((found["total_cycles"], found["slots"]["x"]), (0, "100"), "time of the run, and the last token")
 
 
+@feature("wsp-capabilities", "wsp-channel-latency", "wsp-slots")
+@clause("WSP-02.2-06", "WSP-02.4-03")
+@pytest.mark.parametrize(("latency", "both"), [(0, 20), (25, 30)])
+def test_a_send_into_a_channel_of_capacity_0_ends_when_its_token_is_taken(impl, check, latency, both):
+    """A token is offered at 5 and wanted at 20: both processes go on at 20, or at 30, when the offer is seen.
+
+    Where the matrix has rendezvous (AMB-WSP-38); elsewhere the program is refused when it is compiled (AMB-WSP-29).
+    """
+    made = program(
+        process("sender", run("w5"), send("c", 9)),
+        process("receiver", run("w20"), receive("c", "x")),
+        channels=[channel("c", 0, latency)],
+        kernels=work(5, 20),
+    )
+    state = check.returns(impl.wsp.capabilities(target="cpu_sim"))["csp"].get("rendezvous", "unsupported")
+    if state == "unsupported":
+        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
+    package = compiled(impl, check, made)
+    if state == "enforced":
+        found = statistics(impl, check, package)
+        check.equal(found["processes"], {"sender": both, "receiver": both}, "the times of the processes")
+        check.equal(found["slots"], {"x": "9"}, "the token")
+
+
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-10", "WSP-02.2-06")
 @pytest.mark.parametrize("capacity", [None, 1, 2, 3, 7])
