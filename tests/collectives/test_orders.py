@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import delivery
 from tessera_reference.collectives.delivery import Move, Sent, deliver
-from tessera_reference.collectives.groups import (
-    BLOCK,
-    add_over,
-    is_addable,
-    share_of,
-    through_devices,
-)
+from tessera_reference.collectives.groups import BLOCK, add_over, is_addable, share_of, through_devices
 from tessera_reference.collectives.operations import OPERATIONS, OPERATORS, messages, order_of, orders, run
 from tessera_reference.collectives.rank_vectors import combined
 from tessera_reference.collectives.recurrence import Irregular, recurrence

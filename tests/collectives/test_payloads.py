@@ -20,14 +20,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.abi import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives.chunks import MOST, MOST_CHUNKS, Chunk, ChunkSize, chunks_of, read_chunk_size
-from tessera_reference.collectives.compression import (
-    WIRES,
-    compress,
-    densify,
-    feed_back,
-    read_compression,
-    sparsify,
-)
+from tessera_reference.collectives.compression import WIRES, compress, densify, feed_back, read_compression, sparsify
 from tessera_reference.collectives.queues import dispatch
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import NonFinite, ShapeMismatch, TooLarge

@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.delivery import Sent
-from tessera_reference.collectives.links import (
-    FIXED,
-    PATHS,
-    route,
-    topology_of,
-    way_between,
-)
+from tessera_reference.collectives.links import FIXED, PATHS, route, topology_of, way_between
 from tessera_reference.collectives.operations import messages
 from tessera_reference.collectives.queues import (
     MOST_MESSAGES,

@@ -45,12 +45,7 @@ from tessera_reference.mesh.topology import (
     ],
 )
 def test_blocks_run_in_waves(
-    small: Topology,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    shared: int,
-    waves: int,
-    part: float,
+    small: Topology, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, waves: int, part: float
 ) -> None:
     """On two multiprocessors of 2048 threads each."""
     device = small.device(10)

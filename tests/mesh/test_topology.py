@@ -66,8 +66,7 @@ def test_ranks_of_a_group_differ_along_its_axis_only(axis: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("axis", "message"),
-    [(None, "a NULL axis; expected tp, pp, dp, ep"), ("xp", "axis 'xp'"), ("", "axis ''")],
+    ("axis", "message"), [(None, "a NULL axis; expected tp, pp, dp, ep"), ("xp", "axis 'xp'"), ("", "axis ''")]
 )
 def test_an_unknown_axis_is_refused(axis: str | None, message: str) -> None:
     with pytest.raises(Failure, match=message) as caught:
@@ -328,11 +327,7 @@ MEANINGLESS: dict[str, tuple[Change, str, str]] = {
     "a node given twice": (put("nodes", 1, "name", "left"), "$.nodes[1].name", "no earlier element"),
     "a switch given twice": (put("switches", 1, "name", "hub"), "$.switches[1].name", "no earlier element"),
     "a switch named as a node": (put("switches", 1, "name", "right"), "$.switches[1].name", "no node has"),
-    "a NIC given twice": (
-        put("nics", [{"name": "nic0", "node": "left"}] * 2),
-        "$.nics[1].name",
-        "no earlier element",
-    ),
+    "a NIC given twice": (put("nics", [{"name": "nic0", "node": "left"}] * 2), "$.nics[1].name", "no earlier element"),
     "a NIC named as a switch": (put("nics", [{"name": "hub", "node": "left"}]), "$.nics[0].name", "node or switch"),
     "a NIC on an unknown node": (put("nics", [{"name": "nic0", "node": "lefft"}]), "$.nics[0].node", "mean left?"),
     "RDMA to a device": (put("links", 0, "kind", "rdma"), "$.links[0].a", "a NIC or a switch"),

@@ -193,10 +193,7 @@ SETTINGS = {
     "UBSAN_OPTIONS": "halt_on_error=1",
 }
 """The interpreter that loads the library leaks, and would be told so; the program in C is looked at for leaks."""
-SAMPLE = {
-    "thread": ("test_streams.py",),
-    "address,undefined": ("test_events.py", "test_kernel_arguments.py"),
-}
+SAMPLE = {"thread": ("test_streams.py",), "address,undefined": ("test_events.py", "test_kernel_arguments.py")}
 """Files of the chapter runtime: arguments are read in one thread."""
 
 

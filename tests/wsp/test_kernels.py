@@ -119,11 +119,7 @@ def test_what_a_statement_cannot_take_is_said(program: Program, state: Callable[
 
 @pytest.mark.parametrize(
     ("policy", "parameters", "workers"),
-    [
-        ("round_robin", {}, [0, 1, 2, 0, 1, 2]),
-        ("affinity", {}, [2, 2, 0, 1, 1, 0]),
-        ("hash", {}, [0, 0, 0, 2, 1, 0]),
-    ],
+    [("round_robin", {}, [0, 1, 2, 0, 1, 2]), ("affinity", {}, [2, 2, 0, 1, 1, 0]), ("hash", {}, [0, 0, 0, 2, 1, 0])],
 )
 def test_policies(
     execute: Execute, program: Program, policy: str, parameters: dict[str, int], workers: list[int]

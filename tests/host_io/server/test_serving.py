@@ -175,12 +175,7 @@ def verdicts(tmp_path: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("form", "files"),
-    [
-        pytest.param("unix", (), marks=pytest.mark.slow),
-        ("tcp", QUICK),
-    ],
-    ids=["unix", "tcp-part"],
+    ("form", "files"), [pytest.param("unix", (), marks=pytest.mark.slow), ("tcp", QUICK)], ids=["unix", "tcp-part"]
 )
 def test_nothing_that_crosses_the_wire_fails(
     serve: Callable[..., Served], tmp_path: Path, drawn: Callable[[int], int], form: str, files: tuple[str, ...]

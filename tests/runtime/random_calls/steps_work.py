@@ -208,21 +208,14 @@ def launch_problems(mesh: Mesh, on: Stream, module: Module, flags: int) -> set[S
 
 
 def queue_launch(
-    session: Session,
-    on: Stream,
-    name: str,
-    scalar: int,
-    places: list[Place],
-    flags: int,
-    faults: list[dict[str, Any]],
+    session: Session, on: Stream, name: str, scalar: int, places: list[Place], flags: int, faults: list[dict[str, Any]]
 ) -> None:
     seeds = (on.mesh.context.seed,)
     work = replace(launch_work(session, on.mesh, name, scalar, places, faults), seeds=seeds)
     if flags & CAPTURE:
         mesh = on.mesh
         work = replace(
-            work,
-            again=lambda: launch_work(session, mesh, name, scalar, places, befalls(session, mesh.context, name)),
+            work, again=lambda: launch_work(session, mesh, name, scalar, places, befalls(session, mesh.context, name))
         )
         if on.capture is None:
             on.capture = Capture(before={on.handle: frozenset()})
@@ -384,14 +377,7 @@ def relayed(session: Session) -> None:
     synchronized(session, second.handle)
 
 
-GRAPH_STEPS = {
-    graph_instantiate: 4,
-    graph_nodes: 2,
-    graph_launch: 5,
-    graph_destroy: 1,
-    captured: 6,
-    relayed: 6,
-}
+GRAPH_STEPS = {graph_instantiate: 4, graph_nodes: 2, graph_launch: 5, graph_destroy: 1, captured: 6, relayed: 6}
 MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
 
 

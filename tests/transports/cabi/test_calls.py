@@ -40,11 +40,7 @@ SAID = [
     ("tessMeshCreate", MESH | {"null": ["mesh"]}, "context 1, ids 3 1, count 2, axes 1 2 3 4, mesh 0"),
     ("tessMeshCreate", MESH | {"deviceIds": None, "nDevices": 7}, "context 1, ids NULL, count 7, axes 1 2 3 4, mesh 1"),
     ("tessMeshCreate", MESH | {"context": 0, "nDevices": -1}, "context 0, ids, count -1, axes 1 2 3 4, mesh 1"),
-    (
-        "tessLaunch",
-        LAUNCH,
-        "grid 1 2 3, block 4 5 6, 1099511627776 bytes shared, flags f, 3 bytes from data ff",
-    ),
+    ("tessLaunch", LAUNCH, "grid 1 2 3, block 4 5 6, 1099511627776 bytes shared, flags f, 3 bytes from data ff"),
     (
         "tessLaunch",
         LAUNCH | {"argBuffer": None},
