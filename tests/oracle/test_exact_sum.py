@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle.exact import BadArgument, finite, is_zero
-from tessera_conformance.oracle.exact_sum import exact_sum
+from tessera_conformance.oracle.fields import exact_sum
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, values_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 

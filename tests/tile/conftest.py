@@ -166,7 +166,6 @@ class Kernel:
         return Function(self.name, body, (), place, attributes, device="tile")
 
     def run(self, *arguments: Any, **options: Any) -> tuple[Array, ...]:
-        """What its buffers hold afterwards; it verifies."""
         verify_kernel(self.function, self.target)
         return run_kernel(self.function, arguments, self.target, **options)
 
@@ -183,7 +182,7 @@ class Kernel:
         return found
 
     def refused(self) -> list[Diagnostic]:
-        """Why it does not verify."""
+        """Return the diagnostics with which it does not verify."""
         with pytest.raises(Rejection) as caught:
             verify_kernel(self.function, self.target)
         return list(caught.value.diagnostics)

@@ -1,4 +1,4 @@
-"""Matrix instructions: fragments from shared memory, products added up in order, and back to memory."""
+"""Matrix instructions on fragments, against a fold in plain Python, and the races between warps."""
 
 from __future__ import annotations
 
@@ -94,33 +94,6 @@ def test_products_are_added_in_the_order_of_k(kernel, held, m, n, k_, target, tu
     assert k.result(kernel.array(held, a), kernel.array(held, b), None) == folded(a, b, kind)
 
 
-def test_the_order_of_k_shows_and_nothing_is_rounded_between_the_steps(kernel):
-    """2**24 + 1 - 2**24 is 0 in this order, 1 in another; 257 is no bf16, and survives to the next step."""
-    k = product(kernel, "bf16", 16, 16, 16, turns=2)
-    a = [[0.0] * 32 for _ in range(16)]
-    b = [[1.0] * 16 for _ in range(32)]
-    a[0][:3] = [2.0**24, 1.0, -(2.0**24)]
-    a[1][:2], a[1][16] = [256.0, 1.0], -256.0
-    found = k.result(kernel.array("bf16", a), kernel.array("bf16", b), None)
-    assert (found[0][0], found[1][0]) == (0.0, 1.0)
-
-
-def test_transposed_the_columns_of_a_fragment_are_the_rows_in_memory(kernel):
-    k = product(kernel, "fp16", 16, 8, 16, transposed=True)
-    a, b = matrix(16, 16, "fp16", 3), matrix(16, 8, "fp16", 5)
-    stored = [list(column) for column in zip(*b, strict=True)]
-    assert k.result(kernel.array("fp16", a), kernel.array("fp16", stored), None) == folded(a, b, np.float32)
-
-
-def test_tf32_operands_are_rounded_to_ten_bits(kernel):
-    """1 + 2**-11 is rounded to even, 1; 1 + 3 * 2**-11 up."""
-    k = product(kernel, "tf32", 16, 8, 4)
-    a = [[0.0] * 4 for _ in range(16)]
-    a[0][0], a[1][0] = 1 + 2.0**-11, 1 + 3 * 2.0**-11
-    found = k.result(kernel.array("tf32", a), kernel.array("tf32", [[1.0] * 8] * 4), None)
-    assert (found[0][0], found[1][0]) == (1.0, 1 + 2.0**-9)
-
-
 def test_each_warp_has_its_own_corner(kernel):
     """Four warps, each a quarter of a 32 by 32 product of which A is the identity: B comes back."""
     k = kernel(
@@ -147,27 +120,6 @@ def test_a_whole_warp_may_stay_away(kernel):
     assert k.result(None) == [[0.0] * 16] * 16
 
 
-def test_part_of_a_warp_is_an_error(kernel):
-    k = kernel(kernel.buffer("fp32", 16, 16), block=(64, 1, 1))
-    type_ = kernel.fragment("bf16", 16, 16, 16)
-    zero = k(FragmentZero, returns=type_)
-    k.branch(k.less(k.thread(), 40), lambda: k.all(FragmentStore, zero, k[0]))
-    found = k.fails(None)
-    assert found.message == (
-        "fragment.store: only part of warp 1 comes to the corner of fragment.store: "
-        "thread (40, 0, 0) of block (0, 0, 0) does not"
-    )
-
-
-def test_a_warp_without_all_its_lanes_is_an_error(kernel):
-    k = kernel(kernel.buffer("fp32", 16, 16), block=(48, 1, 1))
-    k.all(FragmentStore, k(FragmentZero, returns=kernel.fragment("bf16", 16, 16, 16)), k[0])
-    assert (
-        "only part of warp 1 comes to the corner of fragment.store: the block has no more threads"
-        in k.fails(None).message
-    )
-
-
 def test_lanes_of_a_warp_agree_on_the_corner(kernel):
     k = kernel(kernel.buffer("fp32", 64, 16))
     zero = k(FragmentZero, returns=kernel.fragment("bf16", 16, 16, 16))
@@ -175,69 +127,6 @@ def test_lanes_of_a_warp_agree_on_the_corner(kernel):
     assert (
         "the corner of fragment.store differs between threads: 0, and 16 in thread (1, 0, 0)" in k.fails(None).message
     )
-
-
-@pytest.mark.parametrize(("row", "column", "place"), [(0, 8, "%v0[15, 23]"), (24, 0, "%v0[39, 15]")])
-def test_a_matrix_that_leaves_its_memory_is_out_of_bounds(kernel, row, column, place):
-    """Even where the next row of memory follows on."""
-    k = kernel(kernel.buffer("bf16", 1))
-    tile = k.allocate("bf16", 32, 16)
-    t = k.thread()
-    for c in range(16):
-        k.store(k.constant(0, "bf16"), tile, t, c)
-    k.all(Barrier)
-    k(LoadMatrix, tile, k.constant(row), k.constant(column), returns=kernel.fragment("bf16", 16, 16, 16))
-    found = k.fails(kernel.array("bf16", [0.0]))
-    assert f"ldmatrix: warp 0 of block (0, 0, 0) goes to {place}, out of bounds" in found.message
-
-
-def test_a_corner_that_is_not_aligned_is_an_error(kernel):
-    """Column 4 of bf16 is byte 8; known only while running."""
-    k = kernel(kernel.buffer("bf16", 1), kernel.scalar("int32"))
-    tile, t = k.allocate("bf16", 32, 32), k.thread()
-    for c in range(32):
-        k.store(k.constant(0, "bf16"), tile, t, c)
-    k.all(Barrier)
-    k(LoadMatrix, tile, k.constant(2), k[1], returns=kernel.fragment("bf16", 16, 16, 16))
-    k.run(kernel.array("bf16", [0.0]), kernel.array("int32", 8))
-    found = k.fails(kernel.array("bf16", [0.0]), kernel.array("int32", 4))
-    assert found.clause == "LANG-07.3-01"
-    assert found.message == "ldmatrix: warp 0 of block (0, 0, 0) goes to %v0[2, 4], byte 136: not aligned to 16 bytes"
-
-
-def test_a_fragment_that_a_loop_carries_is_what_it_is_used_as_inside(kernel):
-    """B is 16 by 8, A 16 by 16; the loop adds their product twice."""
-    k = kernel(kernel.buffer("fp16", 16, 16), kernel.buffer("fp16", 16, 8), kernel.buffer("fp32", 16, 8))
-    tile_a, tile_b = k.allocate("fp16", 16, 16), k.allocate("fp16", 16, 8)
-    fill(k, k[0], tile_a, 16, 16, 32)
-    fill(k, k[1], tile_b, 16, 8, 32)
-    k.all(Barrier)
-    type_ = kernel.fragment("fp16", 16, 8, 16)
-    a, b, zero = (
-        k(LoadMatrix, tile_a, returns=type_),
-        k(LoadMatrix, tile_b, returns=type_),
-        k(FragmentZero, returns=type_),
-    )
-    _, c = k.loop(0, 2, 1, lambda i, b, c: (b, k(MmaSync, a, b, c, m=16, n=8, k=16)), b, zero)
-    k.all(FragmentStore, c, k[2])
-    x, y = matrix(16, 16, "fp16", 3), matrix(16, 8, "fp16", 5)
-    expected = folded([row * 2 for row in x], y * 2, np.float32)
-    assert k.result(kernel.array("fp16", x), kernel.array("fp16", y), None) == expected
-
-
-def test_another_stride_reads_rows_that_lie_further_apart(kernel):
-    """Every second row of 32 is one of the fragment's."""
-    k = kernel(kernel.buffer("bf16", 32, 16), kernel.buffer("bf16", 16, 16), kernel.buffer("fp32", 16, 16))
-    tile, one = k.allocate("bf16", 32, 16), k.allocate("bf16", 16, 16)
-    fill(k, k[0], tile, 32, 16, 32)
-    fill(k, k[1], one, 16, 16, 32)
-    k.all(Barrier)
-    type_ = kernel.fragment("bf16", 16, 16, 16)
-    a, b = k(LoadMatrix, tile, returns=type_, stride=32), k(LoadMatrix, one, returns=type_)
-    k.all(FragmentStore, k(MmaSync, a, b, k(FragmentZero, returns=type_), m=16, n=16, k=16), k[2])
-    x = matrix(32, 16, "bf16", 1)
-    identity = [[float(i == j) for j in range(16)] for i in range(16)]
-    assert k.result(kernel.array("bf16", x), kernel.array("bf16", identity), None) == x[::2]
 
 
 def test_reading_a_matrix_that_threads_have_just_written_is_a_race(kernel):
