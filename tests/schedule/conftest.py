@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.diagnostics import Diagnostic, Rejection
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text_reader import read_module
@@ -22,7 +21,7 @@ from tessera_reference.schedule.verifier import verify_schedule
 
 
 class Schedules:
-    """What the tests of this folder share."""
+    """Programs, texts and plans that the tests of this folder share."""
 
     @staticmethod
     def program(signature: str, body: str, mesh: str = "") -> Module:
@@ -48,16 +47,6 @@ class Schedules:
         return read_module(cls.text(parameters, lines, results, types)).functions["f"]
 
     @classmethod
-    def refused(
-        cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "", target: str = "sm_90"
-    ) -> Diagnostic:
-        """The one thing that is wrong with a text, as it is read or as its schedule is verified."""
-        with pytest.raises(Rejection) as caught:
-            verify_schedule(cls.read(parameters, lines, results, types), target_of(target))
-        (diagnostic,) = caught.value.diagnostics
-        return diagnostic
-
-    @classmethod
     def accepted(
         cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "", target: str = "sm_90"
     ) -> Function:
@@ -68,7 +57,7 @@ class Schedules:
 
     @staticmethod
     def nests(function: Function, target: str = "sm_90") -> list[tuple[object, ...]]:
-        """What a function's body is made of: each nest in short, what stays by its name."""
+        """Return the parts of a function: each nest in short, what stays by its name."""
         return [Schedules.short(each) for each in nests_of(function, target_of(target))]
 
     @staticmethod
@@ -105,7 +94,7 @@ class Schedules:
 
     @classmethod
     def of_graph(cls, module: Module, inputs: dict[str, Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
-        """What the Graph level gives."""
+        """Return the results of the Graph level."""
         return cls.told(execute(module, "f", inputs))
 
 

@@ -1,4 +1,4 @@
-"""Nests carried out tile by tile give the bits of Graph IR (LANG-08.2-01, AMB-LANG-110), and really through buffers."""
+"""Nests carried out tile by tile, through buffers (LANG-08.2-01, AMB-LANG-110), and programs for given shapes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import UnknownFunction
 from tessera_reference.graph.execution import execute as execute_graph
-from tessera_reference.graph.execution import execute_on_mesh as execute_graph_on_mesh
-from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.diagnostics import Diagnostic, Rejection
+from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import Target
 from tessera_reference.ir.text_reader import read_module
+from tessera_reference.ir.verifier import verify
+from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule import execution
-from tessera_reference.schedule.execution import Event, execute, execute_on_mesh
+from tessera_reference.schedule.execution import Event, execute
 from tessera_reference.schedule.lowering import to_schedule
 from tessera_reference.schedule.options import Options
+from tessera_reference.schedule.specialize import specialize
 
 PROGRAMS = {
     "product": ("A: tensor<5x7xfp32>, B: tensor<7x3xfp32>", "A @ B"),
@@ -78,6 +80,7 @@ PROGRAMS = {
     "open": ("A: tensor<NxKxfp32>, B: tensor<Kx3xfp32>", "op.relu(A @ B)"),
 }
 
+
 OPTIONS = {
     "default": Options(),
     "tails": Options(tile=(2, 2, 2)),
@@ -103,13 +106,6 @@ def test_the_bits_are_those_of_graph_ir(schedules: Any, target: Target, which: s
 
 def array(name: str, values: object) -> Array:
     return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
-
-
-def test_infinities_stay_out_of_padding(schedules: Any, target: Target) -> None:
-    inputs = {"A": array("fp32", [[np.inf, 1.0, 2.0]]), "B": array("fp32", [[1.0], [np.inf], [-1.0]])}
-    module = schedules.program("A: tensor<1x3xfp32>, B: tensor<3x1xfp32>", "A @ B")
-    (found,) = execute(to_schedule(module, target, Options(tile=(4, 4, 2))), "f", inputs, target)
-    assert found.values.tolist() == [[np.inf]]
 
 
 def test_the_order_of_k_shows(schedules: Any, target: Target) -> None:
@@ -258,13 +254,6 @@ def test_what_fails_fails_as_at_graph_ir(schedules: Any, target: Target, which: 
     assert told[0] == told[1]
 
 
-def test_padding_never_divides(schedules: Any, target: Target) -> None:
-    module = schedules.program("A: tensor<3x5xint32>", "(A + 7) / (A + 1)")
-    inputs = schedules.numbers(module)
-    made = to_schedule(module, target, Options(tile=(2, 2)))
-    assert schedules.told(execute(made, "f", inputs, target)) == schedules.of_graph(module, inputs)
-
-
 def test_what_a_gradient_goes_through_is_in_no_nest(schedules: Any, target: Target) -> None:
     functions = "func g(X: tensor<3x3xfp32>) { return op.relu(X @ X); }"
     module = schedules.program(
@@ -275,22 +264,95 @@ def test_what_a_gradient_goes_through_is_in_no_nest(schedules: Any, target: Targ
     assert schedules.told(found) == schedules.of_graph(module, inputs)
 
 
-def test_an_unknown_function(schedules: Any, target: Target) -> None:
-    with pytest.raises(UnknownFunction):
-        execute(schedules.program("A: int32", "A"), "g", {}, target)
+def compiled(functions: str) -> Module:
+    return compile_source(f"module m {{ {functions} }}", "t.tsr").module
 
 
-def test_ranks_meet_between_nests(schedules: Any, target: Target) -> None:
-    module = schedules.program(
-        "X: tensor<3x3xfp32>",
-        'let Y: tensor<3x3xfp32> = dist.all_reduce(X @ X, axis=dp, op="sum"); return op.relu(Y) @ X;',
-        "mesh g = mesh<axes=[dp], shape=[3]>;",
-    )
-    inputs = [schedules.numbers(module, seed) for seed in (1, 2, 3)]
-    made = to_schedule(module, target, Options(tile=(2, 2, 2)))
-    found = execute_on_mesh(made, "f", inputs, target)
-    expected = execute_graph_on_mesh(module, "f", inputs)
-    assert [[each.to_bits() for each in rank] for rank in found] == [
-        [each.to_bits() for each in rank] for rank in expected
+def types_in(module: Module, name: str = "f") -> list[str]:
+    """The types of parameters, of everything inside, and of the results."""
+    function = module.functions[name]
+    values = [*function.parameters, *(value for each in function.body.walk() for value in each.results)]
+    return [str(value.type) for value in values] + [str(type_) for type_ in function.results]
+
+
+def refused(functions: str, **shapes: tuple[int, ...]) -> Diagnostic:
+    with pytest.raises(Rejection) as caught:
+        specialize(compiled(functions), "f", shapes)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.category, diagnostic.phase) == ("shapes", "lower")
+    return diagnostic
+
+
+def test_dimensions_become_extents() -> None:
+    module = compiled("func f(A: tensor<?xKxfp32>, B: tensor<Kx3xfp32>) { return op.concat(A @ B, A @ B, axis=0); }")
+    made = specialize(module, "f", {"A": (5, 7), "B": (7, 3)})
+    verify(made)
+    assert types_in(made) == [
+        "tensor<5x7xfp32>",
+        "tensor<7x3xfp32>",
+        "tensor<5x3xfp32>",
+        "tensor<5x3xfp32>",
+        "tensor<10x3xfp32>",
+        "tensor<10x3xfp32>",
     ]
-    assert len({rank[0].to_bits() for rank in found}) == 3
+    assert "?" in types_in(module)[0]
+
+
+def test_through_regions() -> None:
+    source = """
+    func f(A: tensor<NxNxfp32>, n: int32) {
+      let y: tensor<NxNxfp32> = A;
+      for (i in 0 : n) { if (i > 1) { y = y @ A; } else { y = A + A; } }
+      while (n < 0) { y = y * 2.0; n = n + 1; }
+      return y;
+    }
+    """
+    made = specialize(compiled(source), "f", {"A": (4, 4)})
+    verify(made)
+    assert not [type_ for type_ in types_in(made) if "N" in type_ or "?" in type_]
+
+
+def test_a_function_for_each_shape_that_it_is_called_with() -> None:
+    source = """
+    func f(A: tensor<?x4xfp32>) { return g(A), g(op.concat(A, A, axis=0)), g(A); }
+    func g(X: tensor<Nx4xfp32>) { return op.softmax(X, axis=0); }
+    """
+    made = specialize(compiled(source), "f", {"A": (3, 4)})
+    verify(made)
+    assert types_in(made, "g")[0] == "tensor<3x4xfp32>"
+    assert types_in(made, "g_1")[0] == "tensor<6x4xfp32>"
+    called = [each.operation.attributes["callee"] for each in made.functions["f"].body.walk() if each.operation.calls]
+    assert called == ["g", "g_1", "g"]
+
+
+def test_results_have_the_shapes_that_are_returned() -> None:
+    made = specialize(
+        compiled("func f(A: tensor<?x4xfp32>) -> tensor<?x?xfp32> { return op.transpose(A); }"), "f", {"A": (3, 4)}
+    )
+    verify(made)
+    assert types_in(made)[-1] == "tensor<4x3xfp32>"
+
+
+REFUSED = {
+    "a parameter without a shape": ("func f(A: tensor<?xfp32>) { return A; }", {}),
+    "one name for two extents": ("func f(A: tensor<NxNxfp32>) { return A; }", {"A": (2, 3)}),
+    "another extent": ("func f(A: tensor<4xfp32>) { return A; }", {"A": (3,)}),
+    "another rank": ("func f(A: tensor<?xfp32>) { return A; }", {"A": (3, 3)}),
+    "computed bounds": ("func f(A: tensor<?xfp32>, n: int32) { return A[0:n]; }", {"A": (3,)}),
+    "branches of two shapes": (
+        "func f(A: tensor<?xfp32>, b: bool) { let y: tensor<?xfp32> = A; "
+        "if (b) { y = op.concat(A, A, axis=0); } return y; }",
+        {"A": (3,)},
+    ),
+    "returns of two shapes": (
+        "func f(A: tensor<?xfp32>, b: bool) -> tensor<?xfp32> { if (b) { return op.concat(A, A, axis=0); } return A; }",
+        {"A": (3,)},
+    ),
+    "a reshape that does not fit": ("func f(A: tensor<?xfp32>) { return op.reshape(A, shape=[2, 2]); }", {"A": (3,)}),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_what_no_shape_tells_is_refused(which: str) -> None:
+    source, shapes = REFUSED[which]
+    refused(source, **shapes)

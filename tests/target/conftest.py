@@ -52,7 +52,7 @@ class Build(BlockBuilder):
         return self(REGISTERS[self.vendor, "block", axis])
 
     def load(self, pointer: Value, index: Value, type_: Type) -> Value:
-        """What lies so many elements on."""
+        """Return the element that lies so many elements on."""
         return self(Load, self(GetElementPtr, pointer, index, elem_type=type_.dtype), returns=type_)
 
     def store(self, value: Value, pointer: Value, index: Value) -> None:
@@ -166,7 +166,7 @@ def bits() -> type[Bits]:
 
 @pytest.fixture
 def tools() -> type[Tools]:
-    """What accepts emitted text."""
+    """The tools that accept emitted text."""
     return Tools
 
 
@@ -177,7 +177,7 @@ def kernels() -> Any:
 
 
 class Kernels:
-    """What tests build kernels with."""
+    """The builders of kernels."""
 
     Build = Build
     kernel = staticmethod(kernel)

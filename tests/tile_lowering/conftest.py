@@ -85,7 +85,6 @@ class Lowered:
         return [operation for operation in every if operation.name == f"tessera.tile.{name}"]
 
     def agrees(self, inputs: Mapping[str, Array]) -> bool:
-        """Whether both levels give the same bits."""
         expected, found = (execute(module, "f", inputs) for module in (self.graph, self.tile))
         return [described(each) for each in expected] == [described(each) for each in found]
 

@@ -1,0 +1,328 @@
+"""Kernels of Target IR: lane layouts by the documents of the instruction sets, native code, words of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.types import Scalar, Vector
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.errors import DivisionByZero
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.target_ir.emission.host import NotNative, run_native
+from tessera_reference.target_ir.operations import vendors
+from tessera_reference.target_ir.operations.llvm import (
+    Add,
+    FMul,
+    FPExt,
+    FPToSISat,
+    FPTrunc,
+    Maximum,
+    Mul,
+    SDiv,
+)
+from tessera_reference.target_ir.operations.vendors import (
+    MFMA,
+    Barrier,
+    MmaSync,
+)
+
+Place = Callable[[int, int], tuple[int, int]]
+
+
+# PTX ISA: groupID = %laneid >> 2, threadID_in_group = %laneid % 4. Each entry: the place of element i of a lane.
+PTX: dict[tuple[str, int, int, int, str], Place] = {
+    ("bf16", 16, 8, 16, "a"): lambda g, t, i: (
+        g if 0 <= i < 2 or 4 <= i < 6 else g + 8, t * 2 + (i & 1) if i < 4 else t * 2 + (i & 1) + 8
+    ),
+    ("bf16", 16, 8, 16, "b"): lambda g, t, i: (t * 2 + (i & 1) if i < 2 else t * 2 + (i & 1) + 8, g),
+    ("bf16", 16, 8, 16, "c"): lambda g, t, i: (g if i < 2 else g + 8, t * 2 + (i & 1)),
+    ("fp16", 16, 8, 8, "a"): lambda g, t, i: (g if i < 2 else g + 8, t * 2 + (i & 1)),
+    ("fp16", 16, 8, 8, "b"): lambda g, t, i: (t * 2 + i, g),
+    ("tf32", 16, 8, 4, "a"): lambda g, t, i: (g if i == 0 else g + 8, t),
+    ("tf32", 16, 8, 4, "b"): lambda g, t, i: (t, g),
+    ("tf32", 16, 8, 8, "a"): lambda g, t, i: (g if i in (0, 2) else g + 8, t if i in (0, 1) else t + 4),
+    ("tf32", 16, 8, 8, "b"): lambda g, t, i: (t if i == 0 else t + 4, g),
+    ("fp64", 8, 8, 4, "a"): lambda g, t, i: (g, t),
+    ("fp64", 8, 8, 4, "b"): lambda g, t, i: (t, g),
+    ("fp64", 8, 8, 4, "c"): lambda g, t, i: (g, t * 2 + i),
+    ("int8", 8, 8, 16, "a"): lambda g, t, i: (g, t * 4 + i),
+    ("int8", 8, 8, 16, "b"): lambda g, t, i: (t * 4 + i, g),
+    ("int8", 16, 8, 16, "a"): lambda g, t, i: (g if i < 4 else g + 8, t * 4 + (i & 3)),
+    ("int8", 16, 8, 16, "b"): lambda g, t, i: (t * 4 + i, g),
+    ("int8", 16, 8, 32, "a"): lambda g, t, i: (
+        g if 0 <= i < 4 or 8 <= i < 12 else g + 8, t * 4 + (i & 3) if i < 8 else t * 4 + (i & 3) + 16
+    ),
+    ("fp8_e4m3", 16, 8, 32, "b"): lambda g, t, i: (t * 4 + (i & 3) if i < 4 else t * 4 + (i & 3) + 16, g),
+}  # fmt: skip
+
+
+# The calculator: the lane and the element within it, of row and column. Columns of A and rows of B are k.
+AMD: dict[tuple[str, int, int, int, str], Place] = {
+    ("fp16", 16, 16, 16, "a"): lambda i, k: (i + 16 * (k // 4), k % 4),
+    ("fp16", 16, 16, 16, "b"): lambda k, j: (j + 16 * (k // 4), k % 4),
+    ("bf16", 16, 16, 16, "c"): lambda i, j: (j + 16 * (i // 4), i % 4),
+    ("fp16", 32, 32, 8, "a"): lambda i, k: (i + 32 * (k // 4), k % 4),
+    ("fp16", 32, 32, 8, "c"): lambda i, j: (j + 32 * (i // 4 % 2), 4 * (i // 8) + i % 4),
+    ("fp32", 16, 16, 4, "a"): lambda i, k: (i + 16 * k, 0),
+    ("fp32", 16, 16, 4, "b"): lambda k, j: (j + 16 * k, 0),
+    ("fp32", 32, 32, 2, "b"): lambda k, j: (j + 32 * k, 0),
+    ("fp64", 16, 16, 4, "a"): lambda i, k: (i + 16 * k, 0),
+    ("fp64", 16, 16, 4, "c"): lambda i, j: (j + 16 * (i % 4), i // 4),
+    ("int8", 16, 16, 16, "a"): lambda i, k: (i + 16 * (k // 4), k % 4),
+    ("int8", 16, 16, 32, "b"): lambda k, j: (j + 16 * (k // 8), k % 8),
+    ("int8", 32, 32, 16, "a"): lambda i, k: (i + 32 * (k // 8), k % 8),
+    ("tf32", 16, 16, 8, "a"): lambda i, k: (i + 16 * (k // 2), k % 2),
+}
+
+
+@pytest.mark.parametrize("shape", PTX, ids=lambda shape: "-".join(map(str, shape)))
+def test_nvidia_lanes_hold_what_the_ptx_isa_says(shape: tuple[str, int, int, int, str]) -> None:
+    name, m, n, k, role = shape
+    spread = vendors.nvidia(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
+    count = {"a": m * k, "b": k * n, "c": m * n}[role] // 32
+    assert spread.held == count
+    for lane in range(32):
+        expected = [PTX[shape](lane >> 2, lane % 4, i) for i in range(count)]  # type: ignore[call-arg]  # of three numbers
+        assert list(zip(spread.rows[lane], spread.columns[lane], strict=True)) == expected
+
+
+@pytest.mark.parametrize("shape", AMD, ids=lambda shape: "-".join(map(str, shape)))
+def test_amd_lanes_hold_what_the_calculator_says(shape: tuple[str, int, int, int, str]) -> None:
+    name, m, n, k, role = shape
+    spread = vendors.amd(role, m, n, k, DTYPES[name])  # type: ignore[arg-type]  # a role
+    rows, columns = {"a": (m, k), "b": (k, n), "c": (m, n)}[role]
+    assert spread.held * 64 == rows * columns
+    for row in range(rows):
+        for column in range(columns):
+            lane, element = AMD[shape](row, column)
+            assert (spread.rows[lane, element], spread.columns[lane, element]) == (row, column)
+
+
+def test_single_entries_of_the_figures() -> None:
+    """Lane 5 of m16n8k16: a2 and a3 are row 9, columns 2 and 3; b2 is row 10 of column 1; c3 is row 9, column 3."""
+    a, b, c = (vendors.nvidia(role, 16, 8, 16, DTYPES["fp16"]) for role in ("a", "b", "c"))
+    assert [(int(a.rows[5, i]), int(a.columns[5, i])) for i in (2, 3)] == [(9, 2), (9, 3)]
+    assert (int(b.rows[5, 2]), int(b.columns[5, 2])) == (10, 1)
+    assert (int(c.rows[5, 3]), int(c.columns[5, 3])) == (9, 3)
+
+
+def test_ldmatrix_gives_each_lane_two_neighbours() -> None:
+    """Lane 6 receives elements 4 and 5 of row 1 of each matrix; transposed, element 1 of rows 4 and 5."""
+    lanes, places = vendors.ldmatrix(2, transpose=False)
+    assert (lanes[6].tolist(), places[6].tolist()) == ([1, 1, 9, 9], [4, 5, 4, 5])
+    lanes, places = vendors.ldmatrix(2, transpose=True)
+    assert (lanes[6].tolist(), places[6].tolist()) == ([4, 5, 12, 13], [1, 1, 1, 1])
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, 5e-324, 2.0**-149, 2.0**-133 * 1.5, 2.0**-134, 65520.0, 65519.99]
+
+
+TIES = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-50, 1 + 2.0**-8 - 2.0**-50, 1 + 2.0**-11, 1 + 3 * 2.0**-11]
+
+
+LARGE = [3.4e38, 3.3961775292304957e38, 3.39617752923046e38, 1e300, -1e300, 2.0**31, -(2.0**31), 2.0**63, -(2.0**63)]
+
+
+NUMBERS = np.array([*SPECIAL, *TIES, *LARGE, *(-np.array(TIES))], np.float64)
+
+
+def unary(kernels: Any, source: str, operation: Any, to: str) -> Any:
+    def body(build: Any, x: Any, y: Any) -> None:
+        lane = build.thread()
+        build.store(build(operation, build.load(x, lane, Scalar(DTYPES[source])), to=DTYPES[to]), y, lane)
+
+    return kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, block=(len(NUMBERS), 1, 1))
+
+
+@pytest.mark.parametrize("source", ["fp64", "fp32"])
+@pytest.mark.parametrize(
+    ("operation", "to"), [(FPTrunc, "bf16"), (FPTrunc, "fp16"), (FPToSISat, "int32"), (FPToSISat, "int8")]
+)
+def test_conversions_have_the_interpreters_bits(kernels: Any, tools: Any, source: str, operation: Any, to: str) -> None:
+    """Ties, subnormals, what overflows, and NaN."""
+    tools.needs_llvm()
+    made = unary(kernels, source, operation, to)
+    with np.errstate(all="ignore"):
+        x = Array(DTYPES[source], NUMBERS.astype(DTYPES[source].carrier))
+    y = Array(DTYPES[to], np.zeros(len(NUMBERS), DTYPES[to].carrier))
+    assert run_native(made, (x, y))[1].to_bits() == kernels.run(made, x, y)[1].to_bits()
+
+
+def test_a_double_is_rounded_to_bf16_once(kernels: Any, tools: Any) -> None:
+    """1 + 2**-8 + 2**-50 lies above the tie, which rounding to float first would reach and break downwards."""
+    tools.needs_llvm()
+    made = unary(kernels, "fp64", FPTrunc, "bf16")
+    x = Array(DTYPES["fp64"], np.full(len(NUMBERS), 1 + 2.0**-8 + 2.0**-50))
+    y = Array(DTYPES["bf16"], np.zeros(len(NUMBERS), np.float32))
+    assert set(run_native(made, (x, y))[1].values.tolist()) == {1 + 2.0**-7}
+
+
+def test_products_and_maxima_of_special_numbers(kernels: Any, tools: Any) -> None:
+    tools.needs_llvm()
+
+    def body(build: Any, x: Any, y: Any) -> None:
+        lane = build.thread()
+        a, b = build.load(x, lane, kernels.fp32), build.load(y, lane, kernels.fp32)
+        build.store(build(Maximum, build(FMul, a, b), a), y, lane)
+
+    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, block=(len(NUMBERS), 1, 1))
+    with np.errstate(all="ignore"):
+        x, y = (Array(DTYPES["fp32"], each.astype(np.float32)) for each in (NUMBERS, NUMBERS[::-1]))
+    assert run_native(made, (x, y))[1].to_bits() == kernels.run(made, x, y)[1].to_bits()
+
+
+def test_every_bf16_widens_to_itself(kernels: Any, tools: Any) -> None:
+    tools.needs_llvm()
+
+    def body(build: Any, x: Any, y: Any) -> None:
+        place = build(Add, build(Mul, build.block_id(), build.constant(256)), build.thread())
+        value = build.load(x, place, Scalar(DTYPES["bf16"]))
+        build.store(build(FPExt, value, to=DTYPES["fp64"]), y, place)
+
+    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, (256, 1, 1), (256, 1, 1))
+    x = Array.from_bits(DTYPES["bf16"], (65536,), np.arange(65536, dtype="<u2").tobytes())
+    y = Array(DTYPES["fp64"], np.zeros(65536))
+    found = run_native(made, (x, y))[1].values
+    assert np.array_equal(found, x.values.astype(np.float64), equal_nan=True)
+
+
+def test_a_division_by_zero_is_the_interpreters(kernels: Any, tools: Any) -> None:
+    tools.needs_llvm()
+
+    def body(build: Any, x: Any) -> None:
+        lane = build.thread()
+        build.store(build(SDiv, build.constant(7), build.load(x, lane, kernels.int32)), x, lane)
+
+    made = kernels.kernel({"x": kernels.buffer}, body, block=(3, 1, 1))
+    assert run_native(made, (kernels.array("int32", [2, -2, 8]),))[0].values.tolist() == [3, -3, 0]
+    with pytest.raises(DivisionByZero):
+        run_native(made, (kernels.array("int32", [2, 0, 8]),))
+
+
+def test_scalars_and_the_grid_arrive(kernels: Any, tools: Any) -> None:
+    """Place 6 z + 3 y + x of the blocks gets 10 n; the grid is 3 by 2 by 2."""
+    tools.needs_llvm()
+
+    def body(build: Any, y: Any, n: Any) -> None:
+        row = build(Mul, build.block_id(1), build.constant(3))
+        plane = build(Mul, build.block_id(2), build.constant(6))
+        place = build(Add, build(Add, build.block_id(0), row), plane)
+        build.store(build(Add, build(Mul, n, build.constant(10)), place), y, place)
+
+    made = kernels.kernel({"y": kernels.buffer, "n": kernels.int32}, body, (1, 1, 1), (3, 2, 2))
+    found = run_native(made, (kernels.array("int32", [0] * 12), kernels.array("int32", 4)))
+    assert found[0].values.tolist() == [40 + place for place in range(12)]
+
+
+def test_threads_that_meet_do_not_run_natively(kernels: Any) -> None:
+    made = kernels.kernel({"x": kernels.buffer}, lambda build, x: build.all(Barrier))
+    with pytest.raises(NotNative, match="several threads"):
+        run_native(made, (kernels.array("fp32", [0.0]),))
+
+
+def failure(kernels: Any, made: Any, *arguments: Any) -> str:
+    with pytest.raises(Rejection) as caught:
+        kernels.run(made, *arguments)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.phase == "execute"
+    return diagnostic.message
+
+
+def test_an_access_outside_a_buffer_names_the_lane(kernels: Any) -> None:
+    def body(build: Any, x: Any) -> None:
+        build.store(build.load(x, build(Add, build.thread(), build.constant(1)), kernels.fp32), x, build.thread())
+
+    made = kernels.kernel({"x": kernels.buffer}, body, block=(4, 1, 1))
+    message = failure(kernels, made, kernels.array("fp32", [1.0] * 4))
+    assert "out of bounds" in message and "(3, 0, 0)" in message
+
+
+def test_two_threads_on_one_element_race(kernels: Any) -> None:
+    def body(build: Any, x: Any) -> None:
+        build.store(build.constant(1.0, "fp32"), x, build.constant(0))
+
+    made = kernels.kernel({"x": kernels.buffer}, body, block=(2, 1, 1))
+    assert "race" in failure(kernels, made, kernels.array("fp32", [0.0]))
+
+
+def small(rows: int, columns: int, salt: int) -> list[list[int]]:
+    """Small integers, which every dtype holds and every sum here holds exactly."""
+    return [[(5 * row + 3 * column * column + salt) % 9 - 4 for column in range(columns)] for row in range(rows)]
+
+
+def fold(a: list[list[int]], b: list[list[int]], row: int, column: int) -> int:
+    """One element of the product."""
+    return sum(a[row][k] * b[k][column] for k in range(len(b)))
+
+
+def product_kernel(kernels: Any, target: str, held: str, counts: tuple[int, int, int], product: Any) -> Any:
+    """Each lane loads its share of A, B and C, multiplies, and stores its share of the result."""
+    types = [Vector(count, DTYPES[held]) for count in counts[:2]]
+    types.append(Vector(counts[2], DTYPES[held].accumulator))
+
+    def body(build: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+        lane = build.thread()
+        shares = [
+            build.load(pointer, build(Mul, lane, build.constant(type_.extent)), type_)
+            for pointer, type_ in zip((a, b, c), types, strict=True)
+        ]
+        build.store(product(build, *shares), d, build(Mul, lane, build.constant(counts[2])))
+
+    warp = 64 if target.startswith("gfx") else 32
+    parameters = dict.fromkeys("abcd", kernels.buffer)
+    return kernels.kernel(parameters, body, block=(warp, 1, 1), target=target)
+
+
+def multiplied(kernels: Any, made: Any, held: str, shares: list[list[list[Any]]]) -> list[list[Any]]:
+    """The share of the result of each lane."""
+    kinds = (held, held, DTYPES[held].accumulator.name)
+    a, b, c = (kernels.array(kind, share).values for kind, share in zip(kinds, shares, strict=True))
+    arrays = [kernels.array(kind, x.reshape(-1)) for kind, x in zip(kinds, (a, b, c), strict=True)]
+    result = kernels.run(made, *arrays, arrays[2])[3].values
+    lanes = len(shares[2])
+    return result.reshape(lanes, -1).tolist()
+
+
+@pytest.mark.parametrize("held", ["bf16", "fp16"])
+def test_m16n8k16_multiplies_what_the_lanes_hold(kernels: Any, held: str) -> None:
+    """Shares by the PTX ISA's formulas of m16n8k16; small integers, so that only the places matter."""
+    a, b, c = small(16, 16, 1), small(16, 8, 2), small(16, 8, 3)
+    lanes = [(lane >> 2, lane % 4) for lane in range(32)]
+    share_a = [[a[g + 8 * (i // 2 % 2)][t * 2 + (i & 1) + 8 * (i // 4)] for i in range(8)] for g, t in lanes]
+    share_b = [[b[t * 2 + (i & 1) + 8 * (i // 2)][g] for i in range(4)] for g, t in lanes]
+    places = [[(g + 8 * (i // 2), t * 2 + (i & 1)) for i in range(4)] for g, t in lanes]
+    share_c = [[c[row][column] for row, column in each] for each in places]
+    made = product_kernel(
+        kernels, "sm_90", held, (8, 4, 4), lambda build, *shares: build(MmaSync, *shares, m=16, n=8, k=16)
+    )
+    expected = [[fold(a, b, row, column) + c[row][column] for row, column in each] for each in places]
+    assert multiplied(kernels, made, held, [share_a, share_b, share_c]) == expected
+
+
+def test_mfma_16x16x16_multiplies_what_the_lanes_hold(kernels: Any) -> None:
+    """Shares by the equations of the calculator."""
+    a, b, c = small(16, 16, 4), small(16, 16, 5), small(16, 16, 6)
+    lanes = [(lane % 16, lane // 16) for lane in range(64)]
+    share_a = [[a[line][4 * block + i] for i in range(4)] for line, block in lanes]
+    share_b = [[b[4 * block + i][line] for i in range(4)] for line, block in lanes]
+    share_c = [[c[4 * block + i][line] for i in range(4)] for line, block in lanes]
+    made = product_kernel(
+        kernels, "gfx90a", "bf16", (4, 4, 4), lambda build, *shares: build(MFMA["mfma.f32.16x16x16bf16.1k"], *shares)
+    )
+    expected = [[fold(a, b, 4 * block + i, line) + c[4 * block + i][line] for i in range(4)] for line, block in lanes]
+    assert multiplied(kernels, made, "bf16", [share_a, share_b, share_c]) == expected
+
+
+def test_integers_wrap(kernels: Any) -> None:
+    """The largest int32 and one more is the least."""
+    made = product_kernel(
+        kernels, "sm_80", "int8", (4, 4, 2), lambda build, *shares: build(MmaSync, *shares, m=8, n=8, k=16)
+    )
+    ones = [[1 if lane % 4 == 0 and i == 0 else 0 for i in range(4)] for lane in range(32)]
+    found = multiplied(kernels, made, "int8", [ones, ones, [[2**31 - 1] * 2] * 32])
+    assert found == [[-(2**31)] * 2] * 32
