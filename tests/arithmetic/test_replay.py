@@ -1,16 +1,189 @@
-"""Whole tensors, on the exact and on the fast path."""
+"""Replays of sums and products: on exact values and on the fast path, in every order, arithmetic and rounding."""
 
 from __future__ import annotations
 
+import random
+from bisect import bisect_left
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tessera_conformance.arithmetic import FOLD, PAIRWISE, NodeArithmetic, Tree, canonical, fast_sums, replay, ring
+from tessera_conformance.arithmetic import (
+    FOLD,
+    PAIRWISE,
+    LeafCountError,
+    NodeArithmetic,
+    Tree,
+    canonical,
+    fast_sums,
+    replay,
+    ring,
+)
+from tessera_conformance.arithmetic.model import Rounding
+from tessera_conformance.arithmetic.rounding import flushed, result_of, rounded
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO, Value, exponent_of
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format
+from tessera_conformance.oracle.products import matmul
+from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor
+
+FP32 = NodeArithmetic("fp32")
+
+
+HALF_STEP = Fraction(1, 2**24)
+
+
+ONE = Fraction(1)
+
+
+def test_the_order_decides() -> None:
+    terms = [ONE, HALF_STEP, HALF_STEP]
+    assert replay.reduce(terms, FOLD, FP32) == 1
+    assert replay.reduce(terms, Tree.from_text("(0 (1 2))"), FP32) == 1 + 2 * HALF_STEP
+    assert replay.reduce(terms, ring(1), FP32) == 1 + 2 * HALF_STEP
+
+
+@pytest.mark.parametrize(
+    ("rounding", "result"),
+    [
+        ("nearest_even", ONE),
+        ("nearest_away", 1 + 2 * HALF_STEP),
+        ("toward_zero", ONE),
+        ("up", 1 + 2 * HALF_STEP),
+        ("down", ONE),
+    ],
+)
+def test_a_tie_in_every_direction(rounding: Any, result: Fraction) -> None:
+    assert replay.reduce([ONE, HALF_STEP], FOLD, FP32.but(rounding=rounding)) == result
+
+
+def test_a_fused_node_rounds_once() -> None:
+    terms = [ONE, HALF_STEP, HALF_STEP]
+    assert replay.reduce(terms, Tree.from_text("(0 1 2)"), FP32) == 1 + 2 * HALF_STEP
+    assert replay.reduce([ONE, -ONE, HALF_STEP**4], Tree.from_text("(0 1 2)"), FP32) == HALF_STEP**4
+
+
+@pytest.mark.parametrize(("bits", "result"), [(24, Fraction(1, 2**24)), (23, ZERO)])
+def test_an_aligned_node_drops_what_lies_below_the_largest_term(bits: int, result: Fraction) -> None:
+    """As the matrix units of accelerators do: 1 - 1 + 2^-24 needs 24 bits below the leading one."""
+    model = FP32.but(alignment_bits=bits)
+    assert replay.reduce([ONE, -ONE, HALF_STEP], Tree.from_text("(0 1 2)"), model) == result
+    assert replay.reduce([ONE, -ONE], Tree.from_text("(0 1)"), model) == 0
+
+
+def test_alignment_cuts_toward_zero_on_both_sides() -> None:
+    model = FP32.but(alignment_bits=2)
+    nearly = Fraction(7, 16)
+    tree = Tree.from_text("(0 1 2)")
+    assert replay.reduce([ONE, nearly, ZERO], tree, model) == ONE + Fraction(1, 4)
+    assert replay.reduce([ONE, -nearly, ZERO], tree, model) == ONE - Fraction(1, 4)
+
+
+def test_alignment_does_not_touch_nodes_of_two() -> None:
+    model = FP32.but(alignment_bits=2)
+    assert replay.reduce([ONE, Fraction(7, 16)], FOLD, model) == Fraction(23, 16)
+
+
+def test_fused_and_rounded_products() -> None:
+    """(1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which a product rounded to fp32 loses."""
+    left, right = [1 + Fraction(1, 2**12), ONE], [1 + Fraction(1, 2**12), -(1 + Fraction(1, 2**11))]
+    backward = Tree.from_text("((c 1) 0)")
+    assert replay.product(left, right, backward, FP32) == 0
+    assert replay.product(left, right, backward, FP32.but(product="fused")) == HALF_STEP
+
+
+def test_of_two_products_in_a_node_the_first_is_rounded() -> None:
+    """Alone in the node, c coming later: the first product is rounded, the second one fused."""
+    big, small = [1 + Fraction(1, 2**12)] * 2, [ONE, -(1 + Fraction(1, 2**11))]
+    left, right = [big[0], small[0]], [big[1], small[1]]
+    fused = FP32.but(product="fused")
+    assert replay.product(left, right, Tree.from_text("((0 1) c)"), fused) == 0
+    assert replay.product(left, right, Tree.from_text("((1 0) c)"), fused) == HALF_STEP
+    assert replay.product(left, right, Tree.from_text("(c 0 1)"), fused) == HALF_STEP
+
+
+def test_a_start_value_goes_first_in_a_fold() -> None:
+    terms = [HALF_STEP, HALF_STEP]
+    assert replay.reduce(terms, FOLD, FP32, start=ONE) == 1
+    assert replay.reduce(terms, PAIRWISE, FP32, start=ONE) == 1 + 2 * HALF_STEP
+    assert replay.product(terms, [ONE, ONE], FOLD, FP32, start=ONE) == 1
+
+
+@pytest.mark.parametrize(
+    ("terms", "result"),
+    [
+        ([NEGATIVE_ZERO, NEGATIVE_ZERO], NEGATIVE_ZERO),
+        ([NEGATIVE_ZERO, ZERO], ZERO),
+        ([ONE, -ONE], ZERO),
+        ([INFINITY, -ONE], INFINITY),
+        ([INFINITY, NEGATIVE_INFINITY], NAN),
+        ([NAN, ONE], NAN),
+        ([Fraction(2) ** 127 * Fraction(3, 2)] * 2, INFINITY),
+        ([], ZERO),
+        ([NEGATIVE_ZERO], NEGATIVE_ZERO),
+    ],
+)
+def test_special_values(terms: list[Value], result: Value) -> None:
+    assert replay.reduce(terms, PAIRWISE, FP32) == result
+    if len(terms) == 2:
+        assert replay.reduce([*terms, terms[0]], Tree.from_text("(0 1 2)"), FP32.but(alignment_bits=24)) in (
+            result,
+            terms[0],
+        )
+
+
+def test_rounding_down_makes_negative_zeros() -> None:
+    down = FP32.but(rounding="down")
+    assert replay.reduce([ONE, -ONE], FOLD, down) is NEGATIVE_ZERO
+    assert replay.reduce([ZERO, ZERO], FOLD, down) == ZERO
+    assert replay.reduce([ZERO, NEGATIVE_ZERO], FOLD, down) is NEGATIVE_ZERO
+
+
+def test_a_product_sum_starts_from_positive_zero() -> None:
+    zeros: list[Value] = [NEGATIVE_ZERO, NEGATIVE_ZERO]
+    assert replay.product(zeros, [ONE, ONE], FOLD, FP32) == ZERO
+    assert replay.product(zeros, [ONE, ONE], PAIRWISE, FP32) == ZERO
+    assert replay.product(zeros, [ONE, ONE], PAIRWISE, FP32, start=None) is NEGATIVE_ZERO
+
+
+def test_integers_wrap() -> None:
+    model = NodeArithmetic("int32")
+    assert replay.reduce([Fraction(2**31 - 1), ONE], FOLD, model) == -(2**31)
+    assert replay.product([Fraction(2**16)], [Fraction(2**16)], FOLD, model) == 0
+
+
+def test_terms_and_leaves_must_fit() -> None:
+    with pytest.raises(LeafCountError):
+        replay.reduce([ONE], Tree.from_text("(0 1)"), FP32)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_loop_of_additions(kind: type, wide: Callable[..., Any], fractions: Callable[[Any], list[Fraction]]) -> None:
+    model = NodeArithmetic("fp32" if kind is np.float32 else "fp64")
+    for _ in range(50):
+        terms = wide((33,), kind)
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        assert replay.reduce(fractions(terms), FOLD, model) == Fraction(float(total))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_loop_of_fused_multiply_adds(
+    kind: type, wide: Callable[..., Any], fused: dict[type, Any], fractions: Callable[[Any], list[Fraction]]
+) -> None:
+    model = NodeArithmetic("fp32" if kind is np.float32 else "fp64", product="fused")
+    for _ in range(50):
+        left, right = wide((17,), kind), wide((17,), kind)
+        total = kind(0)
+        for x, y in zip(left, right, strict=True):
+            total = fused[kind](x, y, total)
+        assert replay.product(fractions(left), fractions(right), FOLD, model) == Fraction(float(total))
+
 
 TREES = [
     FOLD,
@@ -19,13 +192,19 @@ TREES = [
     Tree.from_text("((c 0 1 2 3) 4 5 6 7)"),
     Tree.from_text("((0 1) (2 (3 4)) 5 (6 7))"),
 ]
+
+
 ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+
+
 MODELS = [
     NodeArithmetic(accumulator, product_, rounding, bits, kept)  # type: ignore[arg-type]
     for accumulator, product_, rounding, bits, kept in product(
         ("fp32", "fp64"), ("rounded", "fused"), ROUNDINGS, (24,), ("kept", "flushed")
     )
 ]
+
+
 MODELS += [model.but(start="none") for model in MODELS]
 
 
@@ -190,3 +369,119 @@ def test_a_product_may_start_from_its_first_term(tree: Tree, tensor: Callable[[A
     assert replay.matmul(a, b, tree, model, start=c).bits() == "3f800000"
     nothing = tensor(np.ones((1, 0), np.float32)), tensor(np.ones((0, 1), np.float32))
     assert replay.matmul(*nothing, FOLD, model).bits() == "00000000"
+
+
+def of(dtype: str, numbers: object, kind: type) -> Tensor:
+    array = np.asarray(numbers, kind)
+    return Tensor(dtype, array.shape, array.tobytes())
+
+
+def test_a_fused_product_beyond_the_range_is_still_finite() -> None:
+    """fma(x, y, -inf) is -inf for finite x and y, though x * y alone would overflow to +inf."""
+    a, b = of("fp64", [[-1e200, 1e200]], np.float64), of("fp64", [[1e200], [1e200]], np.float64)
+    found = replay.matmul(a, b, FOLD, canonical("fp64").but(product="fused"))
+    assert np.frombuffer(found.data)[0] == -np.inf
+
+
+def test_a_single_leaf_is_rounded_to_the_accumulator() -> None:
+    x = Tensor.from_words("fp16", (1,), [0x3C01])
+    assert replay.sum(x, 0, FOLD, NodeArithmetic("bf16")).words().tolist() == [0x3C00]
+
+
+def test_integers_wrap_whatever_is_aligned() -> None:
+    x = of("int32", [1 << 30, 3, 5], np.int32)
+    from_text = type(FOLD).from_text
+    found = replay.sum(x, 0, from_text("(0 1 2)"), NodeArithmetic("int32", alignment_bits=4))
+    assert np.frombuffer(found.data, np.int32)[0] == (1 << 30) + 8
+
+
+def test_the_oracle_rounds_the_c_operand_to_the_accumulator() -> None:
+    one = of("fp32", [[1.0]], np.float32)
+    c = of("fp64", [[2.0**24 + 1 + 2.0**-10]], np.float64)
+    assert np.frombuffer(matmul(one, one, c, out="fp64").data)[0] == 2.0**24 + 4  # 2**24 + 2, plus 1, is a tie
+
+
+def test_the_oracle_compensates_parts_of_complex_numbers_for_themselves() -> None:
+    """An infinity in the imaginary part leaves the compensation of the real part alone."""
+    tiny = 2.0**-24
+    x = of("complex64", [1, complex(tiny, np.inf), tiny, tiny], np.complex64)
+    found = np.frombuffer(sum_(x, 0, order="kahan").data, np.float32)
+    assert found[0] == np.float32(1 + 2.0**-22)
+
+
+DIRECTIONS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+
+
+SMALL = FloatFormat(exponent_bits=4, fraction_bits=3)
+
+
+CODES = range(SMALL.largest_code + 1)
+
+
+VALUES = [Fraction(SMALL.decode(code)) for code in CODES]  # type: ignore[arg-type]
+
+
+def expected(number: Fraction, direction: Rounding) -> Value:
+    """By search: the neighbours in the list of all values, one step beyond the largest standing for infinity."""
+    negative, size = number < 0, abs(number)
+    values = [*VALUES, 2 * VALUES[-1] - VALUES[-2]]
+    place = bisect_left(values, size)
+    if place >= len(values):
+        below, above = len(values) - 1, len(values) - 1
+    else:
+        above = place
+        below = place if values[place] == size else place - 1
+    outward = direction == ("down" if negative else "up")
+    if direction in ("toward_zero", "up", "down"):
+        chosen = above if outward else below
+        if not outward:
+            chosen = min(chosen, len(VALUES) - 1)
+    else:
+        low, high = size - values[below], values[above] - size
+        tied = above if direction == "nearest_away" or above % 2 == 0 else below
+        chosen = below if low < high else above if high < low else tied
+    if chosen >= len(VALUES):
+        return NEGATIVE_INFINITY if negative else INFINITY
+    if VALUES[chosen] == 0:
+        return NEGATIVE_ZERO if negative else Fraction(0)
+    return -VALUES[chosen] if negative else VALUES[chosen]
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_against_all_values_of_a_small_format(direction: Rounding) -> None:
+    chance = random.Random(direction)
+    grid = SMALL.smallest / 8
+    for _ in range(4000):
+        number = grid * chance.randint(1, 1 << chance.randint(1, 21)) * chance.choice((-1, 1))
+        assert rounded(number, SMALL, direction) == expected(number, direction), number
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_values_of_the_format_stay(direction: Rounding) -> None:
+    for value in [*VALUES, *(-value for value in VALUES[1:]), NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN]:
+        assert rounded(value, SMALL, direction) == value
+
+
+def test_eight_bit_floats_stop_at_their_largest_value() -> None:
+    e4m3 = float_format("fp8_e4m3")
+    assert rounded(Fraction(10**6), e4m3, "up") == 448
+    assert rounded(Fraction(-(10**6)), e4m3, "nearest_away") == -448
+
+
+def test_integers_wrap_in_every_direction() -> None:
+    assert rounded(Fraction(2**31), FORMATS["int32"], "up") == -(2**31)
+
+
+def test_flushing_keeps_the_sign() -> None:
+    format_ = float_format("fp32")
+    assert flushed(-format_.smallest_normal / 2, format_) is NEGATIVE_ZERO
+    assert flushed(format_.smallest_normal / 2, format_) == 0
+    assert flushed(format_.smallest_normal, format_) == format_.smallest_normal
+    model = NodeArithmetic("fp32", subnormals="flushed")
+    assert result_of(format_.smallest_normal * 3 / 4, model) == 0
+    assert result_of(format_.smallest_normal * 3 / 4, model.but(subnormals="kept")) == format_.smallest_normal * 3 / 4
+
+
+@pytest.mark.parametrize(("number", "exponent"), [("1", 0), ("3/2", 0), ("2", 1), ("7/8", -1), ("-1/3", -2), ("4", 2)])
+def test_exponents(number: str, exponent: int) -> None:
+    assert exponent_of(Fraction(number)) == exponent

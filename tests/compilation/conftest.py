@@ -71,7 +71,7 @@ def corpus_kernel(name: str) -> CorpusKernel:
 
 
 class Helpers:
-    """What tests build images and arguments with."""
+    """The builders of images and arguments."""
 
     array = staticmethod(array)
     compiled = staticmethod(compiled)

@@ -1,26 +1,33 @@
-"""Images of programs: their sections, hash and targets, what is refused, and the same bytes whenever they are made."""
+"""Images of programs: sections, hash, targets, the table of kernels, explanations, and the same bytes always."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tessera_reference.abi.fatbin import public_key, read, verify
+from tessera_reference.abi.fatbin import CollectivePlan, FusionGroup, TileShape, public_key, read, verify
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.compilation import images
-from tessera_reference.compilation.executables import executables_of
-from tessera_reference.compilation.images import compile_module
+from tessera_reference.compilation.executables import executables_of, explain_launch, reduction_orders
+from tessera_reference.compilation.images import compile_module, explanation_json, explanation_text, explanation_value
 from tessera_reference.ir.diagnostics import MissingTool, Rejection
 from tessera_reference.levels.execution import Options
+from tessera_reference.numerics.trees import FOLD, PAIRWISE
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
+
+
 OPEN = "module m { kernel twice(X: tensor<Nxfp32>, N: int32) { X = X + X; } }"
+
+
 BOTH = """module m {
   func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
   kernel narrow(X: tensor<4x4xfp32>) { X = half(X); }
@@ -248,3 +255,211 @@ def test_the_bytes_of_an_image_are_the_same_in_every_process() -> None:
             [sys.executable, "-c", BYTES], input=BOTH, env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == expected
+
+
+SAMPLE = """module attention {
+  kernel flash_attention_fused(Q: tensor<BxHxLxDxbf16>, K: tensor<BxHxLxDxbf16>, V: tensor<BxHxLxDxbf16>,
+      O: tensor<BxHxLxDxbf16>, B: int32, H: int32, L: int32, D: int32, scale: fp32) {
+    O = op.flash_attention(Q, K, V);
+  }
+}
+"""
+
+
+def test_the_sample_of_the_specification_has_its_parameter_buffer(build: Any) -> None:
+    """The offsets that section 10.1 prints."""
+    entry = build.entry_of(SAMPLE)
+    assert (entry.name, entry.module, entry.level, entry.grid) == (
+        "flash_attention_fused",
+        "attention",
+        "program",
+        None,
+    )
+    assert [each.name for each in entry.parameters] == ["Q", "K", "V", "O", "B", "H", "L", "D", "scale"]
+    assert entry.layout.offsets == (0x00, 0x08, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30)
+    assert entry.layout.size == 0x38
+    first, last = entry.parameters[0], entry.parameters[-1]
+    assert (first.type, first.dtype, first.shape) == ("ptr", "bf16", ("B", "H", "L", "D"))
+    assert (last.type, last.dtype, last.shape) == ("fp32", None, None)
+    assert [each.name for each in entry.parameters if each.written] == ["O"]
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("C = A + B;", ["C"]),
+        ("", []),
+        ("A = A;", []),
+        ("let T: tensor<4xfp32> = A; A = B; B = T;", ["A", "B"]),
+        ("if (n > 0) { B = -A; }", ["B"]),
+        ("for (i in 0:n) { C = C + A; }", ["C"]),
+        ("B[0] = A[1];", ["B"]),
+        ("if (n > 0) { A = B; return; } C = B;", ["A", "C"]),
+        ("if (n > 0) { A = B; return; } else { C = B; return; }", ["A", "C"]),
+    ],
+)
+def test_written_is_what_the_kernel_may_leave_changed(build: Any, body: str, written: list[str]) -> None:
+    entry = build.entry_of(
+        f"module m {{ kernel k(A: tensor<4xfp32>, B: tensor<4xfp32>, C: tensor<4xfp32>, n: int32) {{ {body} }} }}"
+    )
+    assert [each.name for each in entry.parameters if each.written] == written
+
+
+def test_scalars_of_every_type_keep_their_order(build: Any) -> None:
+    types = ["bool", "int8", "int64", "fp16", "complex64", "fp64", "tf32", "int16"]
+    parameters = ", ".join(f"{chr(97 + place)}: {type_}" for place, type_ in enumerate(types))
+    entry = build.entry_of(f"module m {{ kernel k({parameters}, X: tensor<2xtf32>) {{ X = -X; }} }}")
+    found = [each.type for each in entry.parameters]
+    assert found == ["bool", "int8", "int64", "fp16", "complex64", "fp64", "fp32", "int16", "ptr"]
+    assert entry.parameters[-1].dtype == "tf32"
+    assert entry.layout.offsets == (0, 1, 8, 16, 24, 32, 40, 44, 48)
+
+
+def test_a_program_says_the_largest_block_and_the_most_shared_memory_of_its_launches(build: Any) -> None:
+    source = "module m { kernel k(A: tensor<64x64xbf16>, C: tensor<64x64xbf16>, s: tensor<64xbf16>) "
+    source += "{ C = A @ A; s = op.sum(A, axis=1); } }"
+    fatbin = build.compiled(source, ("sm_90", "gfx942"))
+    blocks, shared = [], []
+    for target in fatbin.targets:
+        section = fatbin.section("target-ir", target)
+        text = section.data.decode()
+        blocks += [int(part.split(",")[0]) for part in text.split("block = [")[1:]]
+        shared += [int(part.split(",")[0]) for part in text.split("smem_bytes = ")[1:]]
+    (entry,) = fatbin.metadata.kernels
+    assert len(blocks) == 4 and len(set(blocks)) > 1 and max(shared) > 0
+    assert (entry.block, entry.shared_bytes, entry.dynamic_shared) == ((max(blocks), 1, 1), max(shared), False)
+
+
+SOURCE = """module m {
+  func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
+  kernel product(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>, C: tensor<20x18xbf16>) {
+    let P: tensor<20x18xbf16> = A @ B;
+    schedule.tile(P, m=16, n=16, k=8, pad=[12, 14, 0]);
+    schedule.pipeline(P, depth=3);
+    C = op.relu(P);
+  }
+  kernel halved(X: tensor<Nx4xfp32>, N: int32) { X = half(X); }
+  kernel same(X: tensor<4xfp32>) { }
+}
+"""
+
+
+PLANS = (
+    CollectivePlan("all_reduce", "dp", "tree"),
+    CollectivePlan("broadcast", None, "ring", "default", "f", chunk_bytes=512, qos="bulk"),
+)
+
+
+PRODUCT = "%P = matmul -> tensor<20x18xbf16>"
+
+
+def test_fusion_groups_and_tiles_are_those_of_the_schedule(build: Any) -> None:
+    explanation = build.compiled(SOURCE).metadata.explanation
+    (group,) = explanation.fusion_groups
+    assert group == FusionGroup("product", (PRODUCT, "%C_0 = relu -> tensor<20x18xbf16>"))
+    extents = (("depth", 3), ("k", 8), ("m", 16), ("n", 16))
+    assert explanation.tile_shapes == (TileShape("product", PRODUCT, extents),)
+
+
+def test_what_targets_decide_alike_is_told_once(build: Any) -> None:
+    assert len(build.compiled(SOURCE, ("sm_80", "sm_90")).metadata.explanation.fusion_groups) == 1
+
+
+def test_a_kernel_with_named_dimensions_is_explained_for_a_launch(build: Any) -> None:
+    fatbin = build.compiled(SOURCE)
+    found = explain_launch(fatbin, "halved", "sm_90", {"N": 8})
+    assert [each.kernel for each in (*found.fusion_groups, *found.tile_shapes)] == ["halved", "halved"]
+    assert "tensor<8x4xfp32>" in found.fusion_groups[0].operations[0]
+    assert dict(found.tile_shapes[0].extents) == {"m": 8, "n": 4}
+
+
+def test_the_text_names_what_was_decided_and_what_is_not_yet(build: Any) -> None:
+    metadata = build.compiled(SOURCE).metadata
+    assert explanation_text(replace(metadata, collective_plans=PLANS)).splitlines() == [
+        "kernel product",
+        f"  fusion group 0: {PRODUCT}; %C_0 = relu -> tensor<20x18xbf16>",
+        f"  tile of {PRODUCT}: depth=3, k=8, m=16, n=16",
+        "kernel halved",
+        "  fusion groups and tiles are decided at launch, for N",
+        "kernel same",
+        "  nothing to tile: the host function computes it",
+        "collective all_reduce along dp: tree, a hint",
+        "collective broadcast of @f over the whole mesh: ring, by size, chunk_bytes 512, qos bulk",
+    ]
+    assert explanation_text(metadata).endswith("collectives: no plans; the runtime chooses\n")
+
+
+def test_the_json_is_the_value(build: Any) -> None:
+    metadata = replace(build.compiled(SOURCE).metadata, collective_plans=PLANS[:1])
+    value = json.loads(explanation_json(metadata))
+    assert value == json.loads(json.dumps(explanation_value(metadata)))
+    assert value["kernels"]["halved"] == {"level": "program", "decided_at_launch_for": ["N"]}
+    assert value["fusion_groups"][0]["operations"][0] == PRODUCT
+    assert value["tile_shapes"][0]["extents"] == {"depth": 3, "k": 8, "m": 16, "n": 16}
+    assert value["collective_plans"] == [
+        {"collective": "all_reduce", "axis": "dp", "algorithm": "tree", "source": "hint"}
+    ]
+
+
+TEXT = """"builtin.module"() ({{
+  "tessera.graph.mesh"() {{sym_name = "g", axes = ["dp", "tp"], shape = [2, 3]}} : () -> ()
+  "tessera.graph.kernel"() ({{
+  ^bb0(%x: tensor<6xfp32>):
+    {lines}
+    "tessera.graph.return"(%x) : (tensor<6xfp32>) -> ()
+  }}) {{sym_name = "k", function_type = (tensor<6xfp32>) -> (tensor<6xfp32>)}} : () -> ()
+}}) {{sym_name = "m"}} : () -> ()
+"""
+
+
+def planned(*lines: str) -> tuple[CollectivePlan, ...]:
+    image = compile_module(TEXT.format(lines="\n    ".join(lines)), ["sm_90"], at="graph")
+    return read(image).metadata.collective_plans
+
+
+def issue(name: str, attributes: str) -> str:
+    return f'{name} = tessera.collective.all_reduce %x : tensor<6xfp32> {{op="sum", {attributes}}}'
+
+
+def test_collectives_of_a_function_that_are_alike_have_one_plan() -> None:
+    first, last = planned(issue("%a", 'axis="dp"'), issue("%b", 'axis="tp"'), issue("%c", 'axis="dp"'))
+    assert (first.axis, last.axis, first.function, first.bytes) == ("dp", "tp", "k", 24)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [("7", 7), ('"high"', "high"), ("true", "true"), ("[1, 2.5]", "[1, 2.5]"), ("18446744073709551616 : i66", None)],
+)
+def test_what_has_no_meaning_is_kept_as_it_is_written(written: str, kept: Any) -> None:
+    (found,) = planned(issue("%a", f'axis="dp", priority={written}'))
+    assert found.priority == (written if kept is None else kept)
+
+
+def test_a_collective_in_a_branch_has_its_plan() -> None:
+    source = """module m {
+      mesh g = mesh<axes=[dp], shape=[2]>;
+      kernel k(x: tensor<2xfp32>) { if (x[0] > 0.0) { x = dist.all_reduce(x, axis=dp, op="sum"); } }
+    }"""
+    (found,) = read(compile_module(source, ["sm_90"])).metadata.collective_plans
+    assert found == CollectivePlan("all_reduce", "dp", "direct", "default", "k", bytes=8)
+
+
+X = "X: tensor<4x4xfp32>"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "body", "orders"),
+    [
+        (X, "X = X + X;", set()),
+        (X, "X = X @ X;", {FOLD}),
+        (f"{X}, Y: tensor<4xfp32>", "Y = op.sum(X, axis=0);", {PAIRWISE}),
+        (f"{X}, Y: tensor<4xfp32>", "Y = op.max(X, axis=0);", set()),
+        ("X: tensor<4x4xint32>, Y: tensor<4xint32>", "Y = op.sum(X, axis=0);", set()),
+        (f"{X}, I: tensor<3xint32>, Y: tensor<3x4xfp32>", "X = op.scatter_add(X, I, Y, axis=0);", {FOLD}),
+        (f"{X}, Y: tensor<4xfp32>, G: tensor<4xfp32>", "G = op.grad(X * Y, Y);", {FOLD, PAIRWISE}),
+    ],
+)
+def test_an_operation_that_adds_tells_the_order(build: Any, parameters: str, body: str, orders: set[Any]) -> None:
+    """Adjoints add in either: of a broadcast, such as the last, by a sum, of a gather term by term."""
+    fatbin = build.compiled(f"module m {{ kernel k({parameters}) {{ {body} }} }}")
+    assert reduction_orders(fatbin, "k", "sm_90") == orders

@@ -1,4 +1,4 @@
-"""`tessera-reference` as a program: files in, files out, exit codes, no tracebacks."""
+"""`tessera-reference` as a program: run, explain, fmt, serve, files in and out, exit codes, no tracebacks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ import mpmath
 import numpy as np
 import pytest
 
+from tessera_conformance.observations import Rejected, Returned
+from tessera_conformance.protocol import Hello
+from tessera_conformance.session import Session
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports.locate import locate
 from tessera_reference.cli import main
 
 ROOT = Path(__file__).parents[2]
+
+
 ATTENTION = ROOT / "examples" / "attention.tsr"
+
+
 ATTENTION_BF16 = ROOT / "examples" / "attention_bf16.tsr"
 
 
@@ -234,3 +243,215 @@ def test_a_module_that_is_no_subcommand_is_none(capsys: pytest.CaptureFixture[st
             main([name])
         assert ended.value.code == 2
         assert "expected one of run, verify, fmt" in capsys.readouterr().err
+
+
+PROGRAM = """module m {
+  mesh g = mesh<axes=[dp], shape=[2]>;
+  func total(X: tensor<2xfp32>) -> tensor<2xfp32> { return dist.all_reduce(X, axis=dp, op="sum"); }
+  kernel double(A: tensor<2xfp32>, B: tensor<2xfp32>) { B = A + A; }
+  func count(n: int32) -> int32 {
+    let s: int32 = 0;
+    for (i in 0:n) { s = s + i; }
+    return s;
+  }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program and three inputs, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.tsr").write_text(PROGRAM)
+    np.save("a.npy", np.float32([1, 2]))
+    np.save("b.npy", np.float32([10, 20]))
+    np.save("n.npy", np.int32(3))
+    return tmp_path
+
+
+def test_a_kernel_is_shown_by_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "p.tsr", "--function", "double", "--input", "A=a.npy", "--input", "B=b.npy"]) == 0
+    assert capsys.readouterr().out == "A tensor<2xfp32>\n[1. 2.]\nB tensor<2xfp32>\n[2. 4.]\n"
+
+
+def test_an_output_of_a_kernel_is_named_by_its_parameter() -> None:
+    files = ["--input", "A=a.npy", "--input", "B=b.npy", "--output", "B=out.npy"]
+    assert main(["run", "p.tsr", "--function", "double", *files]) == 0
+    assert np.load("out.npy").tolist() == [2, 4]
+
+
+def test_each_rank_has_inputs_and_outputs_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = ["--input", "X@0=a.npy", "--input", "X@1=b.npy"]
+    assert main(["run", "p.tsr", "--function", "total", *inputs]) == 0
+    assert capsys.readouterr().out == "r0@0 tensor<2xfp32>\n[11. 22.]\nr0@1 tensor<2xfp32>\n[11. 22.]\n"
+    assert main(["run", "p.tsr", "--function", "total", *inputs, "--output", "r0@1=out.npy"]) == 0
+    assert np.load("out.npy").tolist() == [11, 22]
+
+
+def test_an_input_without_a_rank_is_that_of_every_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "p.tsr", "--function", "total", "--input", "X=a.npy"]) == 0
+    assert capsys.readouterr().out == "r0 tensor<2xfp32>\n[2. 4.]\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "X@2=a.npy"], "error: input X@2: there are ranks 0 to 1"),
+        (["--input", "X@1=a.npy", "--input", "X@1=b.npy"], "error: input X@1 is given twice"),
+        (["--input", "X@one=a.npy"], "error: 'X@one=a.npy' is not of the form NAME=FILE.npy"),
+        (["--input", "X@1=a.npy"], "error: input X of rank 0 is missing: expected tensor<2xfp32>"),
+        (["--input", "X=a.npy", "--output", "r0@5=o.npy"], "error: output r0@5: there are ranks 0 to 1"),
+    ],
+)
+def test_refused_ranks(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+    assert main(["run", "p.tsr", "--function", "total", *options]) == 2
+    assert capsys.readouterr().err.strip() == message
+
+
+def test_the_trace_shows_every_turn_of_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "p.tsr", "--function", "count", "--input", "n=n.npy", "--trace"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[:-2]].count("tessera.graph.add") == 3
+    assert lines[-2:] == ["r0 int32", "3"]
+    added = [line for line in lines if "graph.add" in line]
+    assert added[0].startswith("7:26 tessera.graph.add %")
+    assert len({line.split()[-1] for line in added}) == 3, "sums of 0, 1 and 3 have digests of their own"
+
+
+def test_explain_names_operations_effects_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "p.tsr"]) == 0
+    out = capsys.readouterr().out
+    assert "mesh @g: mesh<axes=[dp], shape=[2]>, 2 ranks" in out
+    assert "kernel @double(A: tensor<2xfp32>, B: tensor<2xfp32>)" in out
+    assert "   1 x tessera.graph.all_reduce: " in out
+    assert "effects: communication; line 3; " in out
+
+
+UNTIDY = "module m {\n func f( x:fp32 )->fp32{ // why\n return x+1.0 ;}}"
+
+
+TIDY = "module m {\n  func f(x: fp32) -> fp32 { // why\n    return x + 1.0;\n  }\n}\n"
+
+
+def test_fmt_prints_checks_and_writes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_text(UNTIDY)
+    assert main(["fmt", "u.tsr"]) == 0
+    assert capsys.readouterr().out == TIDY
+    assert main(["fmt", "--check", "u.tsr"]) == 1
+    assert main(["fmt", "--write", "u.tsr"]) == 0
+    assert (files / "u.tsr").read_text() == TIDY
+    assert main(["fmt", "--check", "u.tsr"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_fmt_refuses_what_is_no_program(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_text("module m {")
+    assert main(["fmt", "--write", "u.tsr"]) == 2
+    assert "error[syntax]: " in capsys.readouterr().err
+    assert (files / "u.tsr").read_text() == "module m {"
+
+
+def test_bytes_that_are_no_text_are_named_by_their_place(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "u.tsr").write_bytes(b"module m {\n  \xff}")
+    assert main(["verify", "u.tsr"]) == 2
+    assert "  --> u.tsr:2:3\n" in capsys.readouterr().err
+
+
+def test_print_shows_the_tree_or_the_ir(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["print", "p.tsr", "--level", "ast"]) == 0
+    end = len(PROGRAM.splitlines()[2]) + 1
+    assert f"FunctionDecl 3:3-3:{end} name='total'" in capsys.readouterr().out
+    assert main(["print", "p.tsr"]) == 0
+    assert '"tessera.graph.all_reduce"(%X)' in capsys.readouterr().out
+
+
+FILES_PROGRAM = "module m { func f(A: tensor<2xfp32>) -> tensor<2xfp32> { return A; } }"
+
+
+def header(text: str) -> bytes:
+    """A version 1 .npy file that is only a header."""
+    padded = text.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode()
+
+
+BROKEN = {
+    "empty": b"",
+    "zip": b"PK\x03\x04garbage",
+    "huge-shape": header("{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000000000000000000, 3), }"),
+    "cut-header": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,"),
+    "cut-data": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }") + b"abc",
+    "text": b"1.0 2.0\n",
+}
+
+
+def run(directory: Path, *arguments: str, **streams: object) -> subprocess.CompletedProcess[str]:
+    (directory / "p.tsr").write_text(FILES_PROGRAM)
+    command = [sys.executable, "-m", "tessera_reference.cli", *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=not streams, text=True, check=False, **streams)
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+def test_a_broken_input_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """In process, for speed: what would be a traceback is an exception here."""
+    (tmp_path / "p.tsr").write_text(FILES_PROGRAM)
+    (tmp_path / "a.npy").write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "p.tsr", "--input", "A=a.npy"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1, told
+    assert told.startswith("error: input A: a.npy ")
+
+
+def test_a_wrong_dtype_names_what_was_expected_and_given(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 1), np.int32))
+    done = run(tmp_path, "run", "p.tsr", "--input", "A=a.npy")
+    assert done.stderr == "error: input A: expected tensor<2xfp32>, the file holds int32 of shape [3, 1]\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which Linux has")
+def test_a_full_disk(tmp_path: Path) -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = run(tmp_path, "lower", "p.tsr", stdout=full, stderr=subprocess.PIPE, env=buffered)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "standard output" in done.stderr
+
+
+DOUBLE = "module m { func f(A: tensor<2xbf16>) -> tensor<2xbf16> { return A + A; } }"
+
+
+ONE_TWO = Tensor.from_words("bf16", (2,), [0x3F80, 0x4000])
+
+
+def test_serve_answers_as_in_process():
+    direct = Session(locate("reference"))
+    served = Session(locate(f"rpc:{sys.executable} -m tessera_reference.cli serve"))
+    try:
+        assert isinstance(served.open(), Hello)
+        assert served.open() == direct.open()
+        requests = [
+            ("language.execute", {"source": DOUBLE, "function": "f", "inputs": {"A": ONE_TWO}}),
+            ("language.execute", {"source": DOUBLE, "function": "g", "inputs": {}}),
+            ("language.parse", {"source": "module m {"}),
+            ("language.lower", {"source": DOUBLE, "to": "graph"}),
+            ("language.compile", {"source": DOUBLE}),
+        ]
+        answers = [served.call(*request) for request in requests]
+        assert answers == [direct.call(*request) for request in requests]
+        assert answers[0] == Returned({"outputs": [Tensor.from_words("bf16", (2,), [0x4000, 0x4080])]})
+        assert isinstance(answers[1], Rejected)
+    finally:
+        served.close()
+
+
+def test_a_large_tensor_crosses_as_a_file():
+    served = Session(locate(f"rpc:{sys.executable} -m tessera_reference.cli serve"))
+    large = Tensor.from_words("bf16", (65536,), [0x3F80] * 65536)
+    source = DOUBLE.replace("2xbf16", "65536xbf16")
+    try:
+        answer = served.call("language.execute", {"source": source, "function": "f", "inputs": {"A": large}})
+        assert answer == Returned({"outputs": [Tensor.from_words("bf16", (65536,), [0x4000] * 65536)]})
+    finally:
+        served.close()

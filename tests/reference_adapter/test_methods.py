@@ -1,0 +1,604 @@
+"""The methods of the adapter: levels of IR, single operations, images; and areas that are imported late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from operator import mul
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tessera_conformance.adapter import NotSupported, Refusal
+from tessera_conformance.chapters.ir.kit import kernel_texts
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.interface import interface
+from tessera_conformance.schemas import first_problem
+from tessera_conformance.tensors import Tensor, to_wire
+from tessera_reference import adapter
+from tessera_reference.adapter import METHODS, ReferenceAdapter, load_areas, make
+from tessera_reference.ir.diagnostics import MissingTool
+from tessera_reference.target_ir.emission import host, machine_code
+
+PRODUCT = """module m {
+  func f(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>) -> tensor<20x18xbf16> { return op.relu(A @ B); }
+}"""
+
+
+OPEN = "module m { func f(A: tensor<MxKxfp32>) -> tensor<MxKxfp32> { return A + A; } }"
+
+
+CHAIN = {
+    "source": "module m { func f(X: tensor<2xfp32>) -> tensor<2xfp32> { return -X; } }",
+    "function": "f",
+    "inputs": {"X": Tensor.from_words("fp32", (2,), [0, 1])},
+}
+
+
+SMALL = {"tile": [16, 16, 16], "depth": 2}
+
+
+LEVELS = ("graph", "schedule", "tile", "target")
+
+
+@pytest.fixture
+def reference() -> ReferenceAdapter:
+    return make()
+
+
+def small(row: int, column: int) -> int:
+    """A whole number from -2 to 2."""
+    return (3 * row + 5 * column + row * column) % 5 - 2
+
+
+A = [[small(row, k) for k in range(24)] for row in range(20)]
+
+
+B = [[small(column, k + 1) for column in range(18)] for k in range(24)]
+
+
+INPUTS = {"A": tensor_of("bf16", A), "B": tensor_of("bf16", B)}
+
+
+RESULT = tensor_of("bf16", [[max(0, sum(map(mul, row, column))) for column in zip(*B, strict=True)] for row in A])
+"""Sums of at most 96 are exact in bf16."""
+
+
+def test_machine_code_needs_llvm(reference: ReferenceAdapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = {"source": PRODUCT, "function": "f", "inputs": INPUTS, "at": "native"}
+    emission = {"source": PRODUCT, "to": "ptx"}
+    if find_spec("llvmlite") is not None:
+        assert reference.language_execute(**call)["outputs"] == [RESULT]
+        assert ".visible .entry tss_kernel_f_0" in reference.language_lower(**emission)["text"]
+
+    def binding() -> None:
+        raise MissingTool("llvmlite", "pip install it")
+
+    monkeypatch.setattr(machine_code, "binding", binding)
+    monkeypatch.setattr(host, "binding", binding)
+    monkeypatch.setattr(host, "_ENGINES", {})
+    for method, parameters in (("language_execute", CHAIN | {"at": "native"}), ("language_lower", emission)):
+        with pytest.raises(NotSupported, match="llvmlite is not installed: pip install it"):
+            getattr(reference, method)(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("package", "features"),
+    [("llvmlite", {"native", "target-amdgcn", "target-nvptx"}), ("cryptography", {"module-signing"})],
+)
+def test_what_it_claims_depends_on_what_is_installed(
+    reference: ReferenceAdapter, monkeypatch: pytest.MonkeyPatch, package: str, features: set[str]
+) -> None:
+    monkeypatch.setattr(adapter, "find_spec", lambda name: None)
+    without = set(reference.hello()["capabilities"])
+    monkeypatch.setattr(adapter, "find_spec", lambda name: name if name == package else None)
+    assert set(reference.hello()["capabilities"]) - without == features
+
+
+@pytest.mark.parametrize("to", ["ptx", "amdgcn"])
+def test_a_text_of_another_vendor_is_refused(reference: ReferenceAdapter, to: str) -> None:
+    target = {"ptx": "gfx90a", "amdgcn": "sm_80"}[to]
+    with pytest.raises(Refusal, match=f"{target} takes no {to}") as refused:
+        reference.language_lower(source=PRODUCT, to=to, target=target)
+    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("TESS_ERR_INVALID_VALUE", "call")
+
+
+def test_llvm_ir_has_a_text_and_no_functions(reference: ReferenceAdapter) -> None:
+    answer = reference.language_lower(source=PRODUCT, to="llvm", target="gfx942")
+    assert answer["functions"] == []
+    assert "define amdgpu_kernel void @tss_kernel_f_0(" in answer["text"]
+    assert first_problem("tessera:protocol/language", "lower.result", answer) is None
+
+
+def test_a_program_of_open_shapes_is_specialized_to_its_inputs(reference: ReferenceAdapter) -> None:
+    given = {"A": Tensor.from_words("fp32", (1, 3), [0x3F800000, 0x40000000, 0xBF800000])}
+    for level in LEVELS:
+        outputs = reference.language_execute(source=OPEN, function="f", inputs=given, at=level)["outputs"]
+        assert outputs == [Tensor.from_words("fp32", (1, 3), [0x40000000, 0x40800000, 0xC0000000])]
+
+
+def test_what_is_lowered_to_tiles_is_told_as_functions_and_kernels(reference: ReferenceAdapter) -> None:
+    answer = reference.language_lower(source=PRODUCT, to="tile", schedule=SMALL)
+    assert first_problem("tessera:protocol/language", "lower.result", to_wire(answer)) is None
+    host = [each for each in answer["functions"] if each["kind"] == "func"]
+    kernels = [each for each in answer["functions"] if each["kind"] == "kernel"]
+    assert [each["name"] for each in host] == ["f"]
+    launched = [each["attributes"]["kernel"] for each in host[0]["operations"] if each["name"] == "tessera.tile.launch"]
+    assert launched == [each["name"] for each in kernels]
+    entry = kernels[0]["attributes"]
+    assert (len(entry["grid"]), len(entry["block"]), entry["target"]) == (3, 3, "sm_90")
+    assert entry["smem_bytes"] > 0
+    assert kernels[0]["arguments"][0] == "memref<20x24xbf16>[addrspace=global]"
+    assert "tessera.tile.mma.sync" in [each["name"] for each in kernels[0]["operations"]]
+
+
+def test_the_text_of_a_level_is_verified_and_executed(reference: ReferenceAdapter) -> None:
+    for level in LEVELS:
+        text = reference.language_lower(source=PRODUCT, to=level, schedule=SMALL)["text"]
+        assert reference.language_verify_ir(text=text, at=level) == {"warnings": []}
+        outputs = reference.language_execute_ir(text=text, function="f", inputs=INPUTS, at=level)["outputs"]
+        assert outputs == [RESULT]
+
+
+def doubling() -> kernel_texts.KernelText:
+    """y = x + x, and n into the last element, which is 32 places further."""
+    kernel = kernel_texts.KernelText(
+        {"x": kernel_texts.buffer("int32", 32), "y": kernel_texts.buffer("int32", 33), "n": "int32"}
+    )
+    lane = kernel.index("thread_id")
+    value = kernel.load(kernel["x"], lane)
+    kernel.store(kernel.compute("add", value, value), kernel["y"], lane)
+    first, last = kernel.constant(0), kernel.constant(32)
+    kernel.branch(kernel.compute("equal", lane, first), lambda: kernel.store(kernel["n"], kernel["y"], last) or ())
+    return kernel
+
+
+X = Tensor.from_words("int32", (32,), range(32))
+
+
+Y = Tensor.from_words("int32", (33,), [*range(0, 64, 2), 7])
+
+
+N = Tensor.from_words("int32", (), [7])
+
+
+SOURCE = {"source": PRODUCT}
+
+
+EXECUTE = {"source": PRODUCT, "function": "f", "inputs": INPUTS}
+
+
+KERNEL = {"text": doubling().module, "at": "tile"}
+
+
+REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
+    (
+        "language_lower",
+        SOURCE | {"to": "tiles"},
+        "to is 'tiles', allowed is one of graph, schedule, tile, target, llvm",
+    ),
+    ("language_lower", SOURCE | {"to": "native"}, "to is 'native', allowed is one of graph"),
+    ("language_lower", SOURCE | {"to": "tile", "target": "sm_9"}, "target is 'sm_9', allowed is one of sm_80, sm_90"),
+    ("language_lower", SOURCE | {"to": "tile", "target": 90}, "target is 90, allowed is one of sm_80"),
+    ("language_lower", SOURCE | {"to": "tile", "target": ["sm_90"]}, "target is ['sm_90']"),
+    *[
+        ("language_execute", EXECUTE | {"at": "tile", "schedule": given}, message)
+        for given, message in [
+            (5, "schedule is 5, allowed is an object"),
+            ([], "schedule is [], allowed is an object"),
+            ({"tiles": [1, 1, 1]}, "schedule, a name in it, is 'tiles', allowed is one of tile, depth, prefetch, fuse"),
+            ({"tile": 16}, "schedule.tile is 16, allowed is a list of m, n and k"),
+            ({"tile": [16, 16]}, "schedule.tile is [16, 16], allowed is a list of m, n and k"),
+            ({"tile": [16, 16, 0]}, "schedule.tile[2] is 0, allowed is a whole number from 1"),
+            ({"tile": [16, 16, 1 << 40]}, f"schedule.tile[2] is {1 << 40}"),
+            ({"tile": [True, 16, 16]}, "schedule.tile[0] is True"),
+            ({"depth": 0}, "schedule.depth is 0, allowed is a whole number from 1"),
+            ({"depth": 2.0}, "schedule.depth is 2.0"),
+            ({"prefetch": "local"}, "schedule.prefetch is 'local', allowed is one of shared, global, none"),
+            ({"fuse": 1}, "schedule.fuse is 1, allowed is true or false"),
+        ]
+    ],
+    (
+        "language_execute",
+        EXECUTE | {"at": "ptx"},
+        "at is 'ptx', allowed is one of graph, schedule, tile, target, native",
+    ),
+    ("language_execute", EXECUTE | {"at": "tile", "target": "sm_70"}, "target is 'sm_70'"),
+    ("language_execute", EXECUTE | {"at": None}, "at is None"),
+    (
+        "language_verify_ir",
+        KERNEL | {"at": "native"},
+        "at is 'native', allowed is one of graph, schedule, tile, target",
+    ),
+    ("language_verify_ir", KERNEL | {"target": "tpu"}, "target is 'tpu'"),
+    ("language_execute_ir", {}, "language.execute_ir: text is None, allowed is a value"),
+    ("language_execute_ir", KERNEL | {"function": "k"}, "inputs is None, allowed is a value"),
+    ("language_execute_ir", {"text": "", "function": "k", "inputs": {}}, "at is None, allowed is a value"),
+    ("language_execute_ir", KERNEL | {"function": "k", "inputs": {"x": 5}}, "inputs.x is 5, allowed is a tensor"),
+]
+
+
+@pytest.mark.parametrize(("method", "parameters", "message"), REFUSED)
+def test_malformed_parameters_are_refused_by_name(
+    reference: ReferenceAdapter, method: str, parameters: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        getattr(reference, method)(**parameters)
+    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("TESS_ERR_INVALID_VALUE", "call")
+    assert message in refused.value.outcome.message
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "message"),
+    [
+        ("k", {}, "no function 'k'; there is m.tss_kernel_k"),
+        ("tss_kernel_k", {"x": X}, "input n is missing: expected int32"),
+        (
+            "tss_kernel_k",
+            {"x": Y, "n": N},
+            "input x: expected memref<32xint32>[addrspace=global], given tensor<33xint32>",
+        ),
+        ("tss_kernel_k", {"x": X, "n": X}, "input n: expected int32, given tensor<32xint32>"),
+        ("tss_kernel_k", {"x": X, "n": N, "z": X}, "input z is not a parameter; @tss_kernel_k takes x, y, n"),
+    ],
+)
+def test_inputs_that_do_not_fit_a_kernel_are_refused(
+    reference: ReferenceAdapter, function: str, inputs: Mapping[str, Tensor], message: str
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        reference.language_execute_ir(**KERNEL, function=function, inputs=inputs)
+    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("types", "call")
+    assert message in refused.value.outcome.message
+
+
+@pytest.mark.parametrize("level", ["tile", "target", "llvm", "ptx"])
+def test_a_program_of_open_shapes_has_no_kernels(reference: ReferenceAdapter, level: str) -> None:
+    with pytest.raises(Refusal, match="@f has extents that are not known") as refused:
+        reference.language_lower(source=OPEN, to=level)
+    outcome = refused.value.outcome
+    assert (outcome.code, outcome.phase) == ("shapes", "lower")
+    assert "give inputs" in (outcome.diagnostics[0].remedy or "")
+    assert reference.language_lower(source=OPEN, to="schedule")["functions"]
+
+
+def test_a_kernel_that_goes_out_of_bounds_is_told_by_operation_and_lane(reference: ReferenceAdapter) -> None:
+    kernel = kernel_texts.KernelText({"x": kernel_texts.buffer("int32", 31), "y": kernel_texts.buffer("int32", 32)})
+    lane = kernel.index("thread_id")
+    kernel.store(kernel.load(kernel["x"], lane), kernel["y"], lane)
+    given = {"x": Tensor.from_words("int32", (31,), range(31))}
+    with pytest.raises(Refusal) as refused:
+        reference.language_execute_ir(text=kernel.module, function="tss_kernel_k", inputs=given, at="tile")
+    outcome = refused.value.outcome
+    assert (outcome.code, outcome.phase, outcome.diagnostics[0].line) == (
+        "tile",
+        "execute",
+        kernel_texts.FIRST_OPERATION + 1,
+    )
+    assert "(31, 0, 0)" in outcome.message
+
+
+@pytest.mark.parametrize("at", ["schedule", "tile", "target"])
+def test_programs_on_a_mesh_run_at_every_level(reference: ReferenceAdapter, at: str) -> None:
+    source = """module m {
+      mesh g = mesh<axes=[dp], shape=[2]>;
+      func f(X: tensor<2xfp32>) -> tensor<2xfp32> { return dist.all_reduce(X + X, axis=dp, op="sum"); }
+    }"""
+    given = {"X": Tensor.from_words("fp32", (2,), [0x3F800000, 0x40000000])}
+    outputs = reference.language_execute(source=source, function="f", inputs=given, at=at)["outputs"]
+    assert outputs == [Tensor.from_words("fp32", (2,), [0x40800000, 0x41000000])]
+
+
+ONE = 0x3F800000
+
+
+def floats(*words: int) -> Tensor:
+    return Tensor.from_words("fp32", (len(words),), words)
+
+
+OPERATIONS_REFUSED: list[tuple[str, int, Mapping[str, Any], str]] = [
+    ("sums", 1, {}, "operation is 'sums', allowed is one of exp"),
+    ("exp", 2, {}, "number of operands is 2, allowed is 1"),
+    ("matmul", 1, {}, "number of operands is 1, allowed is 2 or 3"),
+    ("exp", 1, {"axis": 0}, "attribute is 'axis', allowed is one of overflow"),
+    ("relu", 1, {"axis": 0}, "attribute is 'axis', allowed is one of none"),
+    ("cast", 1, {}, "dtype is None, allowed is a value, since it has no default"),
+    ("cast", 1, {"dtype": "fp8"}, "dtype is 'fp8', allowed is a dtype: one of fp8_e4m3, "),
+    ("cast", 1, {"dtype": "bf16", "overflow": "wrap"}, "overflow is 'wrap'"),
+    ("sum", 1, {"axis": 1}, "axis 1 is out of range for rank 1, allowed is -1 <= axis <= 0"),
+    ("sum", 1, {"axis": 0, "tree": [0, 1]}, "3 elements are reduced, the tree has 2 leaves"),
+    ("sum", 1, {"axis": 0, "tree": "folded"}, "tree"),
+    ("sum", 1, {"axis": 0, "order": "sorted"}, "order is 'sorted'"),
+    ("quantize", 1, {"wire": "fp64", "block": 2}, "fp64"),
+    ("quantize", 1, {"wire": "bf16", "block": 0}, "block is 0"),
+    ("top_k", 1, {"k": 4}, "k is 4, allowed is an integer from 0 to 3"),
+    ("dropout", 1, {"rate": 1.0}, "rate is 1.0"),
+    ("add", 1, {}, "number of operands is 1, allowed is 2"),
+    ("negate", 1, {"axis": 0}, "attribute is 'axis', allowed is none"),
+    ("transpose", 1, {"perm": "0) + f("}, "perm is '0) + f(', allowed is a number, a word or a list of them"),
+]
+
+
+@pytest.mark.parametrize(("operation", "operands", "attributes", "message"), OPERATIONS_REFUSED)
+def test_a_refusal_names_the_argument_and_what_is_allowed(
+    reference: ReferenceAdapter, operation: str, operands: int, attributes: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        reference.numerics_evaluate(
+            operation=operation, inputs=[floats(ONE, ONE, ONE)] * operands, attributes=attributes
+        )
+    assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
+    assert message in caught.value.outcome.message
+
+
+def test_a_scale_that_is_not_finite_is_refused(reference: ReferenceAdapter) -> None:
+    codes = Tensor.from_words("fp8_e4m3", (2,), [0x38, 0x38])
+    with pytest.raises(Refusal, match="scales"):
+        reference.numerics_evaluate(operation="dequantize", inputs=[codes, floats(0x7F800000)], attributes={"block": 2})
+
+
+def test_a_descriptor_fills_in_what_the_attributes_leave_open(reference: ReferenceAdapter) -> None:
+    asked = {"shape": [4], "dtype": "fp32", "seed": 5}
+    answer = reference.numerics_evaluate(
+        operation="uniform", inputs=[], attributes=asked, descriptor={"seed": 6, "stream": 7}
+    )
+    assert (answer["descriptor"]["seed"], answer["descriptor"]["stream"]) == (5, 7)
+
+
+def test_nothing_is_declared_of_operations_that_do_not_reduce(reference: ReferenceAdapter) -> None:
+    with pytest.raises(NotSupported, match=r"numerics\.declared\.exp"):
+        reference.numerics_declared(operation="exp", dtype="fp32", shapes=[[4]])
+
+
+def test_a_reset_forgets_contexts(reference: ReferenceAdapter) -> None:
+    context = reference.runtime_tessInit()["context"]
+    reference.session_reset()
+    with pytest.raises(Refusal) as caught:
+        reference.runtime_tessGetNumericsPolicy(context=context)
+    assert caught.value.outcome.code == "TESS_ERR_NOT_INITIALIZED"
+
+
+@pytest.mark.parametrize(
+    ("operation", "attributes"), [("fft", {}), ("ifft", {}), ("sum", {"axis": 0, "order": "kahan"})]
+)
+def test_an_order_that_an_operation_cannot_take_is_refused(
+    reference: ReferenceAdapter, operation: str, attributes: Mapping[str, Any]
+) -> None:
+    x = Tensor.from_words("complex64", (2,), [ONE, 0, ONE, 0])
+    reference.numerics_evaluate(operation=operation, inputs=[x], attributes=attributes)
+    with pytest.raises(Refusal) as caught:
+        reference.numerics_evaluate(
+            operation=operation, inputs=[x], attributes=attributes, descriptor={"reduction_order": "fold"}
+        )
+    assert caught.value.outcome.code == "TESS_ERR_UNSUPPORTED"
+
+
+def test_a_compensated_sum_names_no_order(reference: ReferenceAdapter) -> None:
+    answer = reference.numerics_evaluate(
+        operation="sum", inputs=[floats(ONE, ONE)], attributes={"axis": 0, "order": "kahan"}
+    )
+    assert "reduction_order" not in answer["descriptor"]
+
+
+def test_what_is_declared_follows_from_the_attributes(reference: ReferenceAdapter) -> None:
+    asked = {"operation": "matmul", "dtype": "bf16", "shapes": [[2, 4], [4, 2]]}
+    plain = reference.numerics_declared(**asked)
+    given = reference.numerics_declared(**asked, attributes={"tree": "pairwise", "accum": "fp64", "out": "fp32"})
+    assert (plain["tree"], plain["arithmetic"]["accumulator"]) == ("fold", "fp32")
+    assert (given["tree"], given["arithmetic"]["accumulator"]) == ("pairwise", "fp64")
+    with pytest.raises(Refusal, match="softmax is not defined on int8"):
+        reference.numerics_declared(operation="softmax", dtype="int8", shapes=[[4]])
+    with pytest.raises(NotSupported):
+        reference.numerics_declared(operation="sum", dtype="fp32", shapes=[[4]], attributes={"order": "kahan"})
+
+
+ABI_SOURCE = "module m { kernel k(x: tensor<4xint32>, n: int32) { x[0] = n; } }"
+
+
+SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+
+
+BAD = {
+    "no-signature": ("pack", {"values": []}, "signature"),
+    "signature-is-a-number": ("pack", {"signature": 3, "values": []}, "signature"),
+    "values-are-text": ("pack", {"signature": "k(int n)", "values": "5"}, "values"),
+    "bits-are-no-text": ("pack", {"signature": "k(int n)", "values": [{"bits": 5}]}, "values[0].bits"),
+    "bits-in-upper-case": ("pack", {"signature": "k(int8 n)", "values": [{"bits": "AB"}]}, "values[0].bits"),
+    "half-a-byte": ("pack", {"signature": "k(int8 n)", "values": [{"bits": "a"}]}, "values[0].bits"),
+    "more-than-bits": ("pack", {"signature": "k(int8 n)", "values": [{"bits": "aa", "type": "int8"}]}, "values[0]"),
+    "bits-too-short": ("pack", {"signature": "k(int n)", "values": [{"bits": "aa"}]}, "values[0]"),
+    "bits-too-many": ("pack", {"signature": "k(int8 n)", "values": [{"bits": "aa"}, {"bits": "bb"}]}, "2 values"),
+    "float-for-int": ("pack", {"signature": "k(int n)", "values": [1.0]}, "1.0"),
+    "int-for-bool": ("pack", {"signature": "k(bool b)", "values": [1]}, "1"),
+    "null": ("pack", {"signature": "k(int n)", "values": [None]}, "None"),
+    "buffer-with-spaces": ("unpack", {"signature": "k(int n)", "buffer": "00 00"}, "buffer"),
+    "buffer-too-short": ("unpack", {"signature": "k(int n)", "buffer": "000000"}, "argSize"),
+    "no-source": ("compile", {}, "source"),
+    "another-level": ("compile", {"source": ABI_SOURCE, "at": "schedule"}, "at"),
+    "unknown-target": ("compile", {"source": ABI_SOURCE, "targets": ["sm_1"]}, "sm_1"),
+    "no-target": ("compile", {"source": ABI_SOURCE, "targets": []}, "targets"),
+    "targets-are-text": ("compile", {"source": ABI_SOURCE, "targets": "sm_90"}, "targets"),
+    "a-target-is-a-number": ("compile", {"source": ABI_SOURCE, "targets": [90]}, "targets[0]"),
+    "half-a-version": ("compile", {"source": ABI_SOURCE, "abi_version": [1]}, "abi_version"),
+    "version-below-zero": ("compile", {"source": ABI_SOURCE, "abi_version": [1, -1]}, "abi_version[1]"),
+    "half-a-policy": ("compile", {"source": ABI_SOURCE, "policy": {"deterministic": 1}}, "stableReductions"),
+    "policy-of-twos": (
+        "compile",
+        {"source": ABI_SOURCE, "policy": dict.fromkeys(SWITCHES, 2)},
+        "stableReductions is 2",
+    ),
+    "short-key": ("compile", {"source": ABI_SOURCE, "signing_key": "00"}, "key"),
+    "pack-is-a-word": ("compile", {"source": ABI_SOURCE, "ir_pack": "yes"}, "ir_pack"),
+    "no-image": ("inspect", {}, "image"),
+    "image-is-no-data": ("inspect", {"image": "fatbin"}, "image"),
+    "image-is-a-number": ("inspect", {"image": 7}, "image"),
+    "image-of-zeros": ("inspect", {"image": "00" * 200}, "magic"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "given", "words"), BAD.values(), ids=BAD)
+def test_a_bad_request_is_refused_by_name(method: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        getattr(make(), f"abi_{method}")(**given)
+    outcome = refused.value.outcome
+    assert (outcome.code, outcome.phase) == ("TESS_ERR_INVALID_VALUE", "call")
+    assert words in outcome.message
+
+
+def test_a_program_that_is_not_legal_is_refused_with_its_diagnostics() -> None:
+    with pytest.raises(Refusal) as refused:
+        make().abi_compile(source="module m { kernel k(x: tensor<4xfp32>) { x = y; } }")
+    assert refused.value.outcome.code == "types"
+    assert refused.value.outcome.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("dtype_ids", {}),
+        ("constants", {}),
+        ("address_spaces", {}),
+        ("header", {}),
+        ("parameter_layout", {"signature": "k(x*, int n)"}),
+        ("pack", {"signature": "k(x*, int n)", "values": [1, 2]}),
+        ("unpack", {"signature": "k(x*, int n)", "buffer": "00" * 16}),
+        ("compile", {"source": ABI_SOURCE}),
+        ("inspect", {"image": make().abi_compile(source=ABI_SOURCE, abi_version=[2, 5])["image"]}),
+    ],
+)
+def test_an_answer_is_as_the_schema_has_it(method: str, given: dict[str, Any]) -> None:
+    answer = getattr(make(), f"abi_{method}")(**given)
+    assert first_problem("tessera:protocol/abi", f"{method}.params", given) is None
+    assert first_problem("tessera:protocol/abi", f"{method}.result", answer) is None
+
+
+def test_options_reach_the_image() -> None:
+    policy = {"stableReductions": 0, "deterministic": 1, "rngStateless": 0, "allowFastMath": 1}
+    adapter = make()
+    image = adapter.abi_compile(source=ABI_SOURCE, targets=["gfx90a", "sm_80"], policy=policy, ir_pack=True)
+    found = adapter.abi_inspect(image=image["image"])
+    assert found["targets"] == ["gfx90a", "sm_80"]
+    assert found["policy"] == policy
+    assert [(each["kind"], each["target"]) for each in found["sections"]] == [("metadata", None), ("graph-ir", None)]
+
+
+def test_a_signature_section_is_told() -> None:
+    pytest.importorskip("cryptography")
+    adapter = make()
+    image = adapter.abi_compile(source=ABI_SOURCE, signing_key="07" * 32)["image"]
+    kinds = [each["kind"] for each in adapter.abi_inspect(image=image)["sections"]]
+    assert kinds[-1] == "signature"
+
+
+def test_bits_are_neither_read_nor_rounded() -> None:
+    """A signalling NaN, and a bool that is neither 0 nor 1."""
+    adapter = make()
+    exact = [{"bits": "0100a07f"}, {"bits": "02"}]
+    buffer = adapter.abi_pack(signature="k(float f, bool b)", values=exact)["buffer"]
+    assert buffer == "0100a07f02000000"
+    assert adapter.abi_unpack(signature="k(float f, bool b)", buffer=buffer) == {"values": [exact[0], {"bits": "01"}]}
+
+
+SCRIPT = """
+import sys
+from tessera_reference.adapter import make
+adapter = make()
+adapter.hello()
+{call}
+rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("tessera_reference.")}}
+print(*sorted(rooms & set({rooms!r})))
+"""
+
+
+LOAD = "from tessera_reference.adapter import load_whole; load_whole()"
+
+
+HEAVY = ("graph", "language", "schedule", "tile", "target", "runtime", "wsp", "host_io", "binding")
+
+
+PROGRAM = "module m { func f(x: tensor<2xfp32>) -> tensor<2xfp32> { return x + x; } }"
+
+
+@pytest.mark.parametrize(
+    ("call", "absent"),
+    [
+        ("", HEAVY),
+        ("adapter.runtime_tessInit(flags=0)", ("language", "schedule", "tile", "target", "wsp", "binding")),
+        (f"adapter.language_verify(source={PROGRAM!r})", ("tile", "target", "runtime", "wsp", "binding")),
+    ],
+)
+def test_what_is_not_asked_for_is_not_imported(call: str, absent: tuple[str, ...]) -> None:
+    script = SCRIPT.format(call=call, rooms=HEAVY)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert found.isdisjoint(absent)
+    assert not call or found
+
+
+def test_the_whole_is_loaded_without_what_extras_bring() -> None:
+    """The violators and variants are judged in a bare environment, too."""
+    absent = ["cffi", "cryptography", "distributed", "jax", "llvmlite", "mpi4py", "numba"]
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent})); {LOAD}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_method_of_the_interface_has_an_area() -> None:
+    load_areas()
+    declared = {f"{area}_{name}" for area, row in interface().areas.items() if area in METHODS for name in row.methods}
+    assert len(declared) > 100
+    assert {name for name in declared if not callable(getattr(make(), name, None))} == set()
+    assert getattr(make(), "language_translate", None) is None
+
+
+def test_a_subclass_reaches_what_is_loaded_late() -> None:
+    class Counting(ReferenceAdapter):
+        calls = 0
+
+        def language_parse(self, **request: Any) -> Any:
+            self.calls += 1
+            return super().language_parse(**request)
+
+    adapter: Any = Counting()
+    assert adapter.language_parse(source=PROGRAM)["modules"][0]["name"] == "m"
+    assert adapter.calls == 1
+
+
+def test_loading_does_not_undo_a_substitute() -> None:
+    """Of a method whose area is loaded while the substitute stands, and after it."""
+    with mock.patch.object(ReferenceAdapter, "abi_dtype_ids", return_value="of the substitute"):
+        load_areas("abi")
+        assert make().abi_dtype_ids() == "of the substitute"
+    assert make().abi_dtype_ids()["ids"]["fp32"] >= 0
+
+
+SUBSTITUTED = """
+import sys
+from tessera_conformance.strength import replaced
+from tessera_reference.adapter import make
+from tessera_reference.schedule import nests
+REWRITTEN = nests.rewritten
+def substitute(*given, **named):
+    return REWRITTEN(*given, **named)
+with replaced("RT-04.1-01", "a test", make, (nests, "rewritten", substitute)).broken() as adapter:
+    adapter.language_lower(source={program!r}, to="tile")
+modules = [module for name, module in sys.modules.items() if name.startswith("tessera_reference.")]
+print(*(module.__name__ for module in modules if substitute in vars(module).values()))
+"""
+
+
+def test_nothing_keeps_a_substitute_that_was_in_force_when_it_was_first_needed() -> None:
+    script = SUBSTITUTED.format(program=PROGRAM)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_a_reset_forgets_the_machine_and_keeps_the_compiler() -> None:
+    adapter = make()
+    runtime, compiler = adapter.runtime, adapter.compiler
+    assert adapter.runtime is runtime
+    adapter.session_reset()
+    assert adapter.runtime is not runtime
+    assert adapter.compiler is compiler
