@@ -1,4 +1,4 @@
-"""Matrix products in exact arithmetic: the left fold, other trees, a start value, other accumulators."""
+"""Matrix products over trees, with a start value and in other accumulators, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -20,27 +20,8 @@ ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 
 
-INTS = {"int8": 32, "int16": 32, "int32": 32, "int64": 64}
-
-
-SHAPES = [(3, 5, 2), (1, 1, 1), (4, 17, 3), (2, 0, 3), (0, 2, 2), (2, 3, 0)]
-
-
 def array(name: str, values: object) -> Array:
     return Array(dtype(name), np.array(values, dtype(name).carrier))
-
-
-def wide_range(name: str, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-    """Random codes, so that sums cancel, overflow, and meet subnormals, infinities and NaN."""
-    code = f"u{dtype(name).storage_bytes}"
-    return decode(rng.integers(0, np.iinfo(code).max, shape, code, endpoint=True), dtype(name))
-
-
-def near_one(name: str, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-    """Significands of full length within a few binades, so that most sums are inexact."""
-    precision = 1 + dtype(name).storage.fraction_bits
-    significands = rng.integers(1 << (precision - 1), 1 << precision, shape) * rng.choice([-1, 1], shape)
-    return np.ldexp(significands.astype(np.float64), rng.integers(-2, 3, shape) - precision).astype(dtype(name).carrier)
 
 
 def fold(row: list[float], column: list[float], name: str, oracle) -> float:
@@ -54,57 +35,6 @@ def fold(row: list[float], column: list[float], name: str, oracle) -> float:
     return oracle.nearest_or_special(total, name)
 
 
-@pytest.mark.parametrize("values", [near_one, wide_range])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", FLOATS)
-def test_floats_fold_from_the_left(name, shape, values, oracle, rng):
-    m, k, n = shape
-    a, b = values(name, (m, k), rng), values(name, (k, n), rng)
-    found = matmul(Array(dtype(name), a), Array(dtype(name), b))
-    assert (found.dtype, found.shape) == (dtype(name), (m, n))
-    expected = [fold(row, column, name, oracle) for row in a.tolist() for column in b.T.tolist()]
-    oracle.same(found.values.ravel().tolist(), expected if k else [0.0] * (m * n))
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", INTS)
-def test_integers_wrap_in_the_accumulator_and_into_the_result(name, shape, rng):
-    m, k, n = shape
-    low, high = dtype(name).int_min, dtype(name).int_max
-    a = rng.integers(low, high, (m, k), np.int64, endpoint=True).tolist()
-    b = rng.integers(low, high, (k, n), np.int64, endpoint=True).tolist()
-
-    def wrap(value: int, bits: int) -> int:
-        return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-
-    sums = [[sum(a[i][x] * b[x][j] for x in range(k)) for j in range(n)] for i in range(m)]
-    left, right = (np.array(x, dtype(name).carrier).reshape(s) for x, s in ((a, (m, k)), (b, (k, n))))
-    found = matmul(Array(dtype(name), left), Array(dtype(name), right))
-    assert found.values.tolist() == [[wrap(x, dtype(name).bits) for x in row] for row in sums]
-    wide = matmul(Array(dtype(name), left), Array(dtype(name), right), out=dtype("int64"))
-    assert wide.values.tolist() == [[wrap(x, INTS[name]) for x in row] for row in sums]
-
-
-@pytest.mark.parametrize("name", ["complex64", "complex128"])
-def test_complex_products_fold_by_component(name, oracle, rng):
-    part = dtype(name).component.name
-    a, b = rng.standard_normal((2, 2, 4, 2)), rng.standard_normal((2, 4, 3, 2))[0]
-    a = a[0].astype(dtype(part).carrier)
-    b = b.astype(dtype(part).carrier)
-    found = matmul(
-        Array(dtype(name), a.view(dtype(name).carrier)[..., 0]), Array(dtype(name), b.view(dtype(name).carrier)[..., 0])
-    ).values
-    for i in range(2):
-        for j in range(3):
-            real = imaginary = 0.0
-            for k in range(4):
-                (p, q), (r, s) = a[i, k].tolist(), b[k, j].tolist()
-                pr, qs, ps, qr = (oracle.multiply(x, y, part) for x, y in ((p, r), (q, s), (p, s), (q, r)))
-                real = oracle.add(real, oracle.subtract(pr, qs, part), part)
-                imaginary = oracle.add(imaginary, oracle.add(ps, qr, part), part)
-            oracle.same([found[i, j].real, found[i, j].imag], [real, imaginary])
-
-
 @pytest.mark.parametrize("shape", [(300, 3, 70), (3, 2, 20000), (20000, 2, 3)])
 def test_large_results_are_computed_in_tiles_alike(shape):
     """Small integers are exact in any order, so numpy's integer product is an oracle across every tile border."""
@@ -113,17 +43,6 @@ def test_large_results_are_computed_in_tiles_alike(shape):
     b = np.arange(k * n, dtype=np.int64).reshape(k, n) % 7 - 3
     found = matmul(array("fp32", a), array("fp32", b))
     assert np.array_equal(found.values, a @ b)
-
-
-@pytest.mark.parametrize("batch", [(3,), (2, 3), (400,), (0,), (2, 0)])
-def test_leading_dimensions_are_batches(batch):
-    size = math.prod(batch)
-    a = np.arange(size * 6, dtype=np.int64).reshape(*batch, 2, 3) % 11 - 5
-    b = np.arange(size * 15, dtype=np.int64).reshape(*batch, 3, 5) % 7 - 3
-    for name in ("fp32", "int32", "complex64"):
-        found = matmul(array(name, a), array(name, b))
-        assert found.shape == (*batch, 2, 5)
-        assert np.array_equal(found.values, a @ b)
 
 
 def test_operands_in_any_memory_order():
@@ -248,16 +167,6 @@ def test_a_fused_node_of_many_products_rounds_once():
     fused = NodeArithmetic(dtype("fp32"), "fused")
     assert matmul(a, b, tree=Tree.parse("(0 1 2)")).values.tolist() == [[0.0]]
     assert matmul(a, b, tree=Tree.parse("(c 0 1 2)"), arithmetic=fused).values.tolist() == [[2.0**-24]]
-
-
-def test_batches_of_products_over_trees(rng):
-    a = rng.integers(-5, 6, (2, 3, 4, 6))
-    b = rng.integers(-5, 6, (2, 3, 6, 5))
-    c = rng.integers(-5, 6, (2, 3, 4, 5))
-    for name in ("fp32", "int32", "complex64", "bf16"):
-        for tree in ("pairwise", "(c 0 1 (2 3 4) 5)"):
-            found = matmul(array(name, a), array(name, b), addend=array(name, c), tree=Tree.parse(tree))
-            assert found.values.tolist() == (a @ b + c).tolist()
 
 
 def test_a_tree_over_another_number_of_products_is_refused():

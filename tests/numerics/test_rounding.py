@@ -1,4 +1,4 @@
-"""Rounding and casts: from every dtype to every other, in every mode, against exact rational arithmetic."""
+"""Rounding to every format and in every mode, against exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.errors import InvalidArgument
-from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
+from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.node_arithmetic import ROUNDINGS, round_in_mode, round_multiple, sum_to_odd
 from tessera_reference.numerics.rounding import cast, round_exact, round_operand, round_to
 
@@ -112,26 +112,10 @@ def test_rationals_round_once(name, oracle, rng):
     assert repr(round_exact(Fraction(0), dtype(name))) == "0.0"
 
 
-def test_only_floats_are_rounded_to_and_from():
-    with pytest.raises(UnsupportedDType):
-        round_to(np.zeros(1), dtype("int8"))
-    with pytest.raises(TypeError):
-        round_to(np.zeros(1, np.int64), dtype("bf16"))
-
-
 def test_the_largest_floats_below_two_to_the_63_are_in_range():
     below = math.nextafter(2.0**63, 0)
     assert cast(array("fp64", [below, -(2.0**63)]), dtype("int64")).values.tolist() == [int(below), -(2**63)]
     assert cast(array("fp64", [127.99, 128.0, -128.99]), dtype("int8")).values.tolist() == [127, 127, -128]
-
-
-@pytest.mark.parametrize("target", ["fp32", "fp64", *NARROW, "complex64"])
-def test_integers_round_once_from_the_exact_integer(target, oracle, rng):
-    name = "fp32" if target == "complex64" else target
-    ties = [s * ((2**p + 1) * 2**q + d) for s in (1, -1) for p in (7, 10, 24) for q in (30, 35) for d in (-1, 0, 1)]
-    values = [2**63 - 1, -(2**63), 2**53 + 1, 2**62 + 2**38 + 1, *ties, *rng.integers(-(2**63), 2**63, 500).tolist()]
-    found = cast(array("int64", values), dtype(target)).values.real
-    oracle.same(found.tolist(), [oracle.nearest(Fraction(v), name) for v in values])
 
 
 NARROW_FORMATS = [name for name in FLOATS if name != "fp64"]
@@ -204,9 +188,6 @@ INT_DTYPES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 PARTS = {"complex64": "fp32", "complex128": "fp64"}
 
 
-NONFINITE = {"fp8_e4m3": math.nan, "fp8_e5m2": math.inf}
-
-
 def landmarks(oracle: Any) -> list[Fraction]:
     found = []
     for form in oracle.formats.values():
@@ -249,59 +230,6 @@ def values_of(name: str, oracle: Any) -> list[Any]:
 def values(oracle: Any) -> dict[str, list[Any]]:
     """The values tried of every dtype."""
     return {name: values_of(name, oracle) for name in DTYPES}
-
-
-def to_float(x: Any, target: str, overflow: str, oracle: Any) -> float:
-    """Round a real number to a float dtype."""
-    beyond = NONFINITE.get(target) if overflow == "nonfinite" else None
-    if isinstance(x, float) and not math.isfinite(x):
-        limit = oracle.formats[target].beyond if beyond is None else beyond
-        return x if math.isnan(x) else math.copysign(limit, x)
-    if x == 0:
-        return float(x)
-    return oracle.nearest(Fraction(x), target, beyond)
-
-
-def to_int(x: Any, target: str) -> int:
-    limit = 2 ** (INT_DTYPES[target] - 1)
-    if not isinstance(x, float):
-        return (int(x) + limit) % (2 * limit) - limit
-    if math.isnan(x):
-        return 0
-    return int(max(-limit, min(limit - 1, math.trunc(x) if math.isfinite(x) else x)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", DTYPES)
-@pytest.mark.parametrize("source", DTYPES)
-def test_every_pair_of_dtypes_rounds_once(source, target, values, oracle):
-    numbers = values[source]
-    given = Array(dtype(source), np.array(numbers, dtype(source).carrier))
-    for overflow in ("saturate", "nonfinite"):
-        if source in PARTS and target not in PARTS and target != "bool":
-            with pytest.raises(UnsupportedDType, match=f"cast to {target} is not defined on {source}"):
-                cast(given, dtype(target), overflow)
-            continue
-        found = cast(given, dtype(target), overflow)
-        assert (found.dtype, found.shape) == (dtype(target), given.shape)
-        if target == "bool":
-            assert found.values.tolist() == [x != 0 for x in numbers]
-        elif target in INT_DTYPES:
-            assert found.values.tolist() == [to_int(x, target) for x in numbers]
-        elif target in PARTS:
-            part = PARTS[target]
-            pairs = [(x.real, x.imag) if source in PARTS else (x, 0.0) for x in numbers]
-            oracle.same(found.values.real.tolist(), [to_float(a, part, overflow, oracle) for a, _ in pairs])
-            oracle.same(found.values.imag.tolist(), [to_float(b, part, overflow, oracle) for _, b in pairs])
-        else:
-            oracle.same(found.values.tolist(), [to_float(x, target, overflow, oracle) for x in numbers])
-
-
-@pytest.mark.parametrize("target", ["fp8_e4m3", "fp8_e5m2", "fp32"])
-def test_results_are_values_of_the_target(target, values, oracle):
-    """Encoding and decoding a result loses nothing."""
-    found = cast(Array(dtype("fp64"), np.array(values["fp64"])), dtype(target), "nonfinite")
-    oracle.same(Array.from_bits(found.dtype, found.shape, found.to_bits()).values.tolist(), found.values.tolist())
 
 
 @pytest.mark.parametrize("overflow", ["wrap", "Saturate", "", None])

@@ -36,8 +36,6 @@ def scalar() -> Callable[[str, float], Tensor]:
 
 
 class Fast:
-    """What the tests of bounds share: numpy arrays as tensors, and whether results lie within."""
-
     @staticmethod
     def tensor(array: Any, dtype: str | None = None) -> Tensor:
         """A numpy array as a tensor; bf16 from numbers that are rounded to it first."""
@@ -61,7 +59,6 @@ class Fast:
     def within(
         name: str, inputs: Sequence[Tensor], result: Any, arguments: Mapping[str, Any] | None = None, **options: Any
     ) -> bool:
-        """Whether every element has an enclosure and lies in it."""
         found = result if isinstance(result, Tensor) else Fast.tensor(result, inputs[0].dtype if inputs else None)
         limits = bounds.enclose(name, inputs, arguments or {}, **options)
         return all(limit is not None and limit.holds(x) for limit, x in zip(limits, values_of(found), strict=True))

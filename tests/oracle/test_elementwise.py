@@ -1,12 +1,15 @@
-"""Operators against the machine's own arithmetic on random bits, and special values by hand."""
+"""Formats, casts, operators and movement of the oracle, against numpy, ml_dtypes and the machine."""
 
 from __future__ import annotations
 
+import math
 import operator
 import random
 import struct
 from collections.abc import Callable
-from math import inf, nan
+from fractions import Fraction
+from itertools import pairwise
+from math import inf, nan, prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,239 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, BadArgument, Value
+from tessera_conformance.oracle.formats import FORMATS, FloatFormat, IntegerFormat, float_format, tensor_of, values_of
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+from tessera_conformance.vectors.building import counted, tensor
+
+
+def value_of(number: float) -> Value:
+    if np.isnan(number):
+        return NAN
+    if np.isinf(number):
+        return INFINITY if number > 0 else NEGATIVE_INFINITY
+    return NEGATIVE_ZERO if number == 0 and np.signbit(number) else Fraction(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "bf16"])
+def test_every_code_decodes_as_in_ml_dtypes(dtype: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is missing: pip install ml_dtypes")
+    theirs = {"fp8_e4m3": ml_dtypes.float8_e4m3fn, "fp8_e5m2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16}[dtype]
+    width = ELEMENT_FORMATS[dtype].word_bytes
+    codes = np.arange(1 << (8 * width), dtype=f"u{width}")
+    format_ = float_format(dtype)
+    with np.errstate(invalid="ignore"):
+        values = codes.view(theirs).astype(float).tolist()
+    assert [format_.decode(code) for code in codes.tolist()] == [value_of(x) for x in values]
+
+
+@pytest.mark.slow
+def test_every_fp16_code_decodes_as_in_numpy() -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    format_ = float_format("fp16")
+    assert [format_.decode(code) for code in codes.tolist()] == [
+        value_of(x) for x in codes.view(np.float16).astype(float).tolist()
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+def test_every_value_encodes_to_the_code_it_came_from(dtype: str) -> None:
+    format_ = float_format(dtype)
+    for code in range(2 * format_.sign_bit):
+        value = format_.decode(code)
+        if value is not NAN:
+            assert format_.encode(value, nonfinite=True) == code
+
+
+def test_finite_values_agree_with_the_decoder_of_python(draw: random.Random) -> None:
+    for dtype, letter, bits in (("fp32", "f", 32), ("fp64", "d", 64)):
+        for _ in range(500):
+            code = draw.getrandbits(bits)
+            value = float_format(dtype).decode(code)
+            (expected,) = struct.unpack(f"<{letter}", code.to_bytes(bits // 8, "little"))
+            if math.isfinite(expected):
+                assert (Fraction(0) if value is NEGATIVE_ZERO else value) == Fraction(expected)
+            else:
+                assert not isinstance(value, Fraction)
+
+
+def interesting_double(draw: random.Random, low: int, high: int) -> float:
+    """A double near a midpoint of a narrow type about half of the time."""
+    fraction = draw.getrandbits(52) if draw.random() < 0.5 else (draw.getrandbits(13) << 39) + draw.choice([-1, 0, 1])
+    bits = draw.getrandbits(1) << 63 | draw.randint(1023 + low, 1023 + high) << 52 | fraction % (1 << 52)
+    number: float = struct.unpack("<d", bits.to_bytes(8, "little"))[0]
+    return number
+
+
+@pytest.mark.parametrize(("dtype", "numpy_type", "low", "high"), [("fp16", "f2", -27, 17), ("fp32", "f4", -152, 129)])
+def test_rounding_from_double_is_that_of_numpy(
+    draw: random.Random, dtype: str, numpy_type: str, low: int, high: int
+) -> None:
+    numbers = [interesting_double(draw, low, high) for _ in range(4000)]
+    with np.errstate(all="ignore"):
+        expected = np.array(numbers).astype(numpy_type).view(f"u{numpy_type[1]}").tolist()
+    assert [float_format(dtype).encode(Fraction(number)) for number in numbers] == expected
+
+
+def test_rounding_to_double_is_that_of_python(draw: random.Random) -> None:
+    """Python's int / int is correctly rounded, subnormals included."""
+    format_ = float_format("fp64")
+    for _ in range(2000):
+        numerator, denominator = draw.getrandbits(draw.randint(1, 200)), draw.getrandbits(draw.randint(1, 1200)) + 1
+        expected = struct.unpack("<Q", struct.pack("<d", numerator / denominator))[0]
+        assert format_.encode(Fraction(numerator, denominator)) == expected
+
+
+def nearest_by_search(table: list[tuple[Fraction, int]], number: Fraction) -> int:
+    """The closest value by looking at all of them; of two, the one with the even code."""
+    return min(table, key=lambda entry: (abs(entry[0] - number), entry[1] & 1))[1]
+
+
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2"])
+def test_rounding_finds_the_nearest_of_all_values(draw: random.Random, dtype: str) -> None:
+    format_ = float_format(dtype)
+    table: list[tuple[Fraction, int]] = []
+    for code in range(format_.largest_code + 1):
+        value = format_.decode(code)
+        assert isinstance(value, Fraction)
+        table.append((value, code))
+    midpoints = [(a + b) / 2 for (a, _), (b, _) in pairwise(table)]
+    nudge = Fraction(1, 1 << 60)
+    for number in [nudged for middle in midpoints for nudged in (middle - nudge, middle, middle + nudge)]:
+        assert format_.encode(number) == nearest_by_search(table, number)
+        if number:
+            assert format_.encode(-number) == nearest_by_search(table, number) | format_.sign_bit
+
+
+@pytest.mark.parametrize("dtype", ["bf16"])
+def test_a_value_just_beside_a_midpoint_is_rounded_once(dtype: str) -> None:
+    """Through fp32 it would become a tie and go to even."""
+    tie, nudge = Fraction(257, 256), Fraction(1, 1 << 70)
+    assert [float_format(dtype).encode(tie + step * nudge) for step in (-1, 0, 1)] == [0x3F80, 0x3F80, 0x3F81]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "saturated", "nonfinite"),
+    [
+        ("fp8_e4m3", Fraction(464), 0x7E, 0x7E),
+        ("fp8_e4m3", Fraction(464) + Fraction(1, 1 << 40), 0x7E, 0x7F),
+        ("fp8_e4m3", Fraction(-480), 0xFE, 0x7F),
+        ("fp8_e4m3", INFINITY, 0x7E, 0x7F),
+        ("fp8_e5m2", Fraction(61440), 0x7B, 0x7C),
+        ("fp8_e5m2", Fraction(61439), 0x7B, 0x7B),
+        ("fp8_e5m2", NEGATIVE_INFINITY, 0xFB, 0xFC),
+        ("fp16", Fraction(65520), 0x7C00, 0x7C00),
+        ("fp16", Fraction(65519), 0x7BFF, 0x7BFF),
+        ("fp8_e4m3", NAN, 0x7F, 0x7F),
+        ("fp8_e5m2", NAN, 0x7E, 0x7E),
+        ("bf16", NAN, 0x7FC0, 0x7FC0),
+        ("fp16", Fraction(-1, 1 << 30), 0x8000, 0x8000),
+    ],
+)
+def test_the_ends_of_the_range(dtype: str, value: Value, saturated: int, nonfinite: int) -> None:
+    format_ = float_format(dtype)
+    assert format_.encode(value) == saturated
+    assert format_.encode(value, nonfinite=True) == nonfinite
+
+
+@pytest.mark.parametrize(
+    ("bits", "number", "code"), [(8, 128, 0x80), (8, -129, 0x7F), (32, 1 << 40, 0), (64, -1, 2**64 - 1)]
+)
+def test_integers_wrap(bits: int, number: int, code: int) -> None:
+    assert IntegerFormat(bits).encode(Fraction(number)) == code
+
+
+def test_every_real_dtype_has_a_format() -> None:
+    formats: dict[str, Any] = {name: entry for name, entry in ELEMENT_FORMATS.items() if entry.words == 1}
+    assert FORMATS.keys() == formats.keys()
+
+
+FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
+
+
+NUMPY = {"fp16": "<f2", "fp32": "<f4", "fp64": "<f8", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}
+
+
+def array(x: Tensor) -> Any:
+    return np.frombuffer(x.data, dtype=NUMPY[x.dtype])
+
+
+@pytest.mark.parametrize("source", NUMPY)
+@pytest.mark.parametrize("target", NUMPY)
+def test_casts_are_those_of_numpy(source: str, target: str) -> None:
+    """Between numbers in range; int64 to fp16 goes through a double in numpy, so those stay small."""
+    x = counted(source, (64,), 5)
+    values = array(x)
+    if target.startswith("int") and source.startswith("fp"):
+        values = np.clip(values, -100, 100).astype(NUMPY[source])
+    if target == "fp16" and source in ("int32", "int64"):
+        values = (values % 1000).astype(NUMPY[source])
+    expected = values.astype(NUMPY[target])
+    found = oracle.cast(Tensor(source, (64,), values.tobytes()), dtype=target)
+    assert first_difference(found, Tensor(target, (64,), expected.tobytes())) is None
+
+
+@pytest.mark.parametrize("target", FLOATS)
+def test_a_cast_rounds_once(target: str, draw: random.Random) -> None:
+    """Next to a tie of the target, by as little as a double can say."""
+    format_ = float_format(target)
+    for _ in range(50):
+        code = draw.randrange(1 << format_.fraction_bits, format_.largest_code)
+        low, high = values_of(Tensor.from_words(target, (2,), [code, code + 1]))
+        assert isinstance(low, Fraction)
+        if not isinstance(high, Fraction) or target == "fp64":
+            continue
+        tie = (low + high) / 2
+        for value, expected in ((tie * (1 + Fraction(1, 1 << 52)), code + 1), (tie * (1 - Fraction(1, 1 << 52)), code)):
+            x = tensor_of("fp64", (1,), [value])
+            if values_of(x) != [tie]:
+                assert oracle.cast(x, dtype=target).words().tolist() == [expected]
+
+
+@pytest.mark.parametrize(("dtype", "least", "greatest"), [("int8", 0x80, 0x7F), ("int32", 1 << 31, (1 << 31) - 1)])
+def test_floats_truncate_and_stop_at_the_ends_of_integers(dtype: str, least: int, greatest: int) -> None:
+    numbers = [
+        Fraction(19, 10),
+        Fraction(-19, 10),
+        Fraction(10**12),
+        -Fraction(10**12),
+        INFINITY,
+        NEGATIVE_INFINITY,
+        NAN,
+    ]
+    numbers.append(NEGATIVE_ZERO)
+    found = oracle.cast(tensor_of("fp64", (8,), numbers), dtype=dtype)
+    minus_one = (1 << (8 * ELEMENT_FORMATS[dtype].word_bytes)) - 1
+    assert found.words().tolist() == [1, minus_one, greatest, least, greatest, least, 0, 0]
+
+
+@pytest.mark.parametrize(("dtype", "infinite"), [("fp8_e4m3", [0x7F, 0x7F, 0x7F]), ("fp8_e5m2", [0x7C, 0xFC, 0x7C])])
+def test_fp8_saturates_unless_told_not_to(dtype: str, infinite: list[int]) -> None:
+    x = tensor_of("fp32", (3,), [INFINITY, NEGATIVE_INFINITY, Fraction(10**6)])
+    largest = float_format(dtype).largest_code
+    assert oracle.cast(x, dtype=dtype).words().tolist() == [largest, largest | 0x80, largest]
+    assert oracle.cast(x, dtype=dtype, overflow="nonfinite").words().tolist() == infinite
+
+
+def test_tf32_is_stored_as_fp32() -> None:
+    x = tensor_of("fp64", (1,), [1 + Fraction(1, 1 << 23) + Fraction(1, 1 << 30)])
+    assert oracle.cast(x, dtype="tf32").bits() == "3f800001"
+
+
+def test_complex_numbers_have_an_imaginary_part() -> None:
+    x = tensor_of("fp16", (2,), [Fraction(1, 2), NEGATIVE_ZERO])
+    wide = oracle.cast(x, dtype="complex64")
+    assert wide.bits() == "3f00000000000000" + "8000000000000000"
+    assert oracle.cast(oracle.cast(wide, dtype="complex128"), dtype="complex64") == wide
+    with pytest.raises(BadArgument, match="complex"):
+        oracle.cast(wide, dtype="fp32")
+
+
+def test_an_unknown_dtype_is_refused() -> None:
+    with pytest.raises(BadArgument, match="dtype: 'fp4'"):
+        oracle.cast(Tensor("fp32", (0,), b""), dtype="fp4")
+
 
 OPERATORS = [
     (oracle.add, operator.add),
@@ -22,6 +257,8 @@ OPERATORS = [
     (oracle.multiply, operator.mul),
     (oracle.divide, operator.truediv),
 ]
+
+
 COMPARISONS = [
     (oracle.equal, operator.eq),
     (oracle.not_equal, operator.ne),
@@ -30,7 +267,11 @@ COMPARISONS = [
     (oracle.less_or_equal, operator.le),
     (oracle.greater_or_equal, operator.ge),
 ]
+
+
 FUNCTIONS = [pytest.param(ours, theirs, id=ours.__name__) for ours, theirs in [*OPERATORS, *COMPARISONS]]
+
+
 EDGES = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan]
 
 
@@ -129,16 +370,102 @@ def test_an_infinite_eight_bit_result_saturates(dtype: str, one: int, zero: int,
     assert quotient.words().tolist() == [largest]
 
 
-def test_broadcasting_is_that_of_numpy() -> None:
-    a, b = np.arange(6, dtype=np.int32).reshape(2, 1, 3), np.arange(4, dtype=np.int32).reshape(4, 1)
-    check(oracle.add, operator.add, a, b, "int32")
+Array = np.ndarray[Any, Any]
 
 
-def test_operands_of_two_types_are_an_error() -> None:
-    with pytest.raises(ValueError, match="one dtype"):
-        oracle.add(Tensor.from_words("int8", (), [1]), Tensor.from_words("int16", (), [1]))
+def numbered(*shape: int, start: int = 0) -> Array:
+    return np.arange(start, start + prod(shape), dtype="<i2").reshape(shape)
 
 
-def test_transpose_reverses_the_axes() -> None:
-    result = oracle.transpose(Tensor.from_words("bf16", (2, 3), range(6)))
-    assert (result.shape, result.words().tolist()) == ((3, 2), [0, 3, 1, 4, 2, 5])
+def int16(x: Array) -> Tensor:
+    return Tensor("int16", x.shape, np.ascontiguousarray(x).tobytes())
+
+
+def int32(*values: int) -> Tensor:
+    return tensor("int32", list(values))
+
+
+CASES: dict[str, tuple[Tensor, Array]] = {
+    "transpose": (oracle.transpose(int16(numbered(2, 3, 4))), numbered(2, 3, 4).T),
+    "perm": (oracle.transpose(int16(numbered(2, 3, 4)), perm=[2, 0, 1]), numbered(2, 3, 4).transpose(2, 0, 1)),
+    "reshape": (oracle.reshape(int16(numbered(2, 6)), shape=[3, -1]), numbered(3, 4)),
+    "broadcast": (
+        oracle.broadcast(int16(numbered(3, 1)), shape=[2, 3, 4]),
+        np.broadcast_to(numbered(3, 1), (2, 3, 4)),
+    ),
+    "slice": (
+        oracle.slice_(int16(numbered(4, 6, 2)), starts=[3, 1], stops=[0, 6], steps=[-2, 3]),
+        numbered(4, 6, 2)[3:0:-2, 1:6:3],
+    ),
+    "gather": (
+        oracle.gather(int16(numbered(2, 3, 4)), tensor("int32", [[2, 0], [1, 1]]), axis=-2),
+        numbered(2, 3, 4)[:, [[2, 0], [1, 1]]],
+    ),
+    "gather of one": (oracle.gather(int16(numbered(3, 2)), tensor("int64", 1), axis=0), numbered(3, 2)[1]),
+    "concat": (
+        oracle.concat(int16(numbered(2, 1)), int16(numbered(2, 3, start=90)), int16(numbered(2, 1)), axis=1),
+        np.concatenate([numbered(2, 1), numbered(2, 3, start=90), numbered(2, 1)], 1),
+    ),
+    "pad": (
+        oracle.pad(int16(numbered(2, 3)), low=[1, 0], high=[0, 2], value=-7),
+        np.pad(numbered(2, 3), ((1, 0), (0, 2)), constant_values=-7),
+    ),
+    "iota": (oracle.iota(shape=[2, 3], axis=-1, dtype="int16"), np.indices((2, 3), dtype="<i2")[1]),
+    "select": (
+        oracle.select(tensor("bool", [[1], [0]]), int16(numbered(3)), int16(numbered(2, 3, start=50))),
+        np.where([[True], [False]], numbered(3), numbered(2, 3, start=50)).astype("<i2"),
+    ),
+    "scatter_add": (
+        oracle.scatter_add(int16(numbered(3, 2)), int32(2, 0, 2), int16(numbered(3, 2, start=10)), axis=0),
+        np.array([[12, 14], [2, 3], [4 + 10 + 14, 5 + 11 + 15]], "<i2"),
+    ),
+    "constant": (
+        oracle.const_tensor(shape=[2, 2], dtype="int16", value=[[1, -2], [3, 4]]),
+        np.array([[1, -2], [3, 4]], "<i2"),
+    ),
+    "flat constant": (
+        oracle.const_tensor(shape=[2, 2], dtype="int16", value=[1, -2, 3, 4]),
+        np.array([[1, -2], [3, 4]], "<i2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numpy_agrees(name: str) -> None:
+    found, expected = CASES[name]
+    assert (found.shape, found.data) == (expected.shape, np.ascontiguousarray(expected).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "expected"),
+    [
+        (oracle.maximum, ([nan, 1, -0.0, 0, -inf], [1, nan, 0, -0.0, 3]), [nan, nan, 0, 0, 3]),
+        (oracle.minimum, ([nan, 1, -0.0, 0, -inf], [1, nan, 0, -0.0, 3]), [nan, nan, -0.0, -0.0, -inf]),
+        (oracle.clamp, ([5, -5, nan, 0, 1], [-1, -1, -1, nan, 3], [2, 2, 2, 2, 2]), [2, -1, nan, nan, 2]),
+        (oracle.abs_, ([-0.0, -inf, -3, 2, nan],), [0, inf, 3, 2, nan]),
+    ],
+)
+def test_choice_by_value(
+    function: Callable[..., Tensor], operands: tuple[list[float], ...], expected: list[float]
+) -> None:
+    found = function(*(tensor("fp16", operand) for operand in operands))
+    assert first_difference(found, tensor("fp16", expected)) is None
+
+
+def test_the_least_integer_is_its_own_magnitude() -> None:
+    assert oracle.abs_(tensor("int8", [-128, -127])) == tensor("int8", [-128, 127])
+
+
+def test_constants_are_rounded_once_and_have_two_parts_where_they_are_complex() -> None:
+    assert oracle.const_tensor(shape=[1], dtype="bf16", value="0.1").bits() == "3dcd"
+    assert oracle.pad(tensor("bf16", [0]), low=[0], high=[1], value="1.00390625000000000000001").bits() == "00003f81"
+    assert oracle.const_tensor(shape=[1], dtype="complex64", value=1).bits() == "3f80000000000000"
+
+
+def test_additions_are_made_in_ascending_order_in_the_accumulator() -> None:
+    x, indices = tensor("fp32", [0]), int32(0, 0, 0, 0)
+    terms = tensor("fp32", [2.0**24, 1, 1, -(2.0**24)])
+    assert oracle.scatter_add(x, indices, terms, axis=0) == tensor("fp32", [0])
+    narrow = tensor("bf16", [256] + [0.25] * 4)
+    total = oracle.scatter_add(tensor("bf16", [0]), int32(*[0] * 5), narrow, axis=0)
+    assert total == tensor("bf16", [256]), "257 is a tie"

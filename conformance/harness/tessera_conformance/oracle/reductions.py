@@ -26,8 +26,8 @@ from tessera_conformance.tensors import Tensor
 # Reduction trees, and reductions along them: deliberately a second, independent implementation.
 #
 # `arithmetic/tree.py` reads trees for the probe and the replay. The oracle, which judges those, shares no code with
-# them (`tests/oracle/test_independence.py`); that both read every tree alike is tested in
-# `tests/oracle/test_trees.py`.
+# them (`tests/oracle/test_enclosures.py`); that both read every tree alike is tested in
+# `tests/oracle/test_reductions.py`.
 #
 # A tree is `fold`, `pairwise` or `ring(S)`, or explicit: a leaf is its index, a node lists its children, `c` is the
 # start value. Explicit trees come as text, `((c 0 1) 2)`, or nested arrays, `[["c", 0, 1], 2]`. A node of three or
