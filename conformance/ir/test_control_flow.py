@@ -137,6 +137,27 @@ def test_a_name_declared_in_a_branch_hides_the_outer_one_there(impl, check):
     returns(impl, check, source, [5, 1], c=truth(False), **integers(a=5, e=1, A=[1, 2, 3]))
 
 
+PATHS = {
+    "hidden-behind-an-assignment": ("if (c) { a = 1; } else { let a: bool = c; a = true; }", 1, 5),
+    "hidden-in-either-branch": ("if (c) { let a: bool = false; } else { a = 3; let a: bool = c; a = true; }", 5, 3),
+    "hidden-in-a-branch-of-a-loop": ("for (i in 0:2) { if (c) { let a: bool = c; } else { a = a + 1; } }", 5, 7),
+    "hidden-anew-in-every-turn": ("for (i in 0:2) { a = a + 1; let a: bool = c; a = true; }", 7, 7),
+    "hidden-by-the-variable-of-a-loop": ("for (a in 0:3) { let b: int32 = a; }", 5, 5),
+}
+
+
+@clause("LANG-02-08", "LANG-02-10")
+@EITHER
+@pytest.mark.parametrize(("statement", "then", "otherwise"), PATHS.values(), ids=PATHS)
+def test_a_name_has_the_value_that_the_path_gave_it(impl, check, statement, then, otherwise, holds):
+    """An assignment behind an inner declaration belongs to the inner name, one before it to the outer.
+
+    AMB-LANG-86, AMB-LANG-92.
+    """
+    source = program(statement, "return a;", parameters="c: bool, a: int32")
+    returns(impl, check, source, [then if holds else otherwise], c=truth(holds), **integers(a=5))
+
+
 @clause("LANG-02-08", "LANG-02.3-23")
 def test_the_condition_may_be_any_scalar_bool(impl, check):
     """A literal, a parameter, a comparison, a call, and an element of a tensor of bools (AMB-LANG-55)."""

@@ -166,6 +166,26 @@ def test_sums_of_floats_round_from_left_to_right(impl, check, expression, values
     check.bits(float_value(impl, check, expression, values), tensor_of("fp32", value))
 
 
+STEPS = {
+    "bf16-times-minus": ("bf16", "a * a - b", (1.0625, 1.125), 0.0),
+    "bf16-times-plus": ("bf16", "a * a + b", (1 + 2.0**-7, 2.0**-8), 1 + 2.0**-6),
+    "fp16-plus-minus": ("fp16", "a + b - a", (2048.0, 1.0), 0.0),
+    "fp16-over-minus": ("fp16", "a / b - c", (1.0, 3.0, 1365 / 4096), 0.0),
+    "fp32-times-minus": ("fp32", "a * a - b", (1 + 2.0**-12, 1 + 2.0**-11), 0.0),
+}
+"""A wider type between the operators, or a fused multiply-add, would give another number."""
+
+
+@clause("LANG-02.3-61", "LANG-02.3-62", "LANG-02.3-63", "LANG-02.3-64")
+@level("strict")
+@pytest.mark.parametrize(("dtype", "expression", "values", "expected"), STEPS.values(), ids=STEPS)
+def test_every_operator_of_an_expression_rounds(impl, check, dtype, expression, values, expected):
+    """A product is rounded to its dtype before it is added, and a quotient before it is subtracted from."""
+    inputs = {name: tensor_of(dtype, value) for name, value in zip("abc", values, strict=False)}
+    source = returning(expression, parameters_of("".join(inputs), dtype), dtype)
+    check.bits(value_of(impl, check, source, **inputs), tensor_of(dtype, expected))
+
+
 @clause("LANG-14.2-08")
 @level("strict", "deterministic")
 @pytest.mark.parametrize(
