@@ -32,11 +32,7 @@ from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor
 
 FP32 = NodeArithmetic("fp32")
-
-
 HALF_STEP = Fraction(1, 2**24)
-
-
 ONE = Fraction(1)
 
 
@@ -192,11 +188,7 @@ TREES = [
     Tree.from_text("((c 0 1 2 3) 4 5 6 7)"),
     Tree.from_text("((0 1) (2 (3 4)) 5 (6 7))"),
 ]
-
-
 ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
-
-
 MODELS = [
     NodeArithmetic(accumulator, product_, rounding, bits, kept)  # type: ignore[arg-type]
     for accumulator, product_, rounding, bits, kept in product(
@@ -410,14 +402,8 @@ def test_the_oracle_compensates_parts_of_complex_numbers_for_themselves() -> Non
 
 
 DIRECTIONS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
-
-
 SMALL = FloatFormat(exponent_bits=4, fraction_bits=3)
-
-
 CODES = range(SMALL.largest_code + 1)
-
-
 VALUES = [Fraction(SMALL.decode(code)) for code in CODES]  # type: ignore[arg-type]
 
 

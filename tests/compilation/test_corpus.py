@@ -44,8 +44,6 @@ SPREAD = (
     "attention/bf16/rectangular",
     "casts/fp32-to-fp8_e4m3/edges",
 )
-
-
 BY_NAME = {program.name: program for program in PROGRAMS}
 
 
@@ -104,11 +102,7 @@ def test_the_spread_is_of_the_corpus() -> None:
 
 
 RANKS = 8
-
-
 FEW = ("bias-gelu", "turns", "matmul/bf16/batched", "softmax/fp32/axis-1", "attention/bf16/rectangular", "drawn")
-
-
 ATTENTION = """module attention {
   kernel flash_attention_fused(Q: tensor<BxHxLxDxbf16>, K: tensor<BxHxLxDxbf16>, V: tensor<BxHxLxDxbf16>,
                                O: tensor<BxHxLxDxbf16>, B: int32, H: int32, L: int32, D: int32, scale: fp32) {

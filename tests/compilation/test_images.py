@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi.fatbin import CollectivePlan, FusionGroup, TileShape, public_key, read, verify
+from tessera_reference.abi.fatbin import CollectivePlan, public_key, read, verify
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.compilation import images
@@ -23,11 +23,7 @@ from tessera_reference.levels.execution import Options
 from tessera_reference.numerics.trees import FOLD, PAIRWISE
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
-
-
 OPEN = "module m { kernel twice(X: tensor<Nxfp32>, N: int32) { X = X + X; } }"
-
-
 BOTH = """module m {
   func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
   kernel narrow(X: tensor<4x4xfp32>) { X = half(X); }
@@ -51,52 +47,12 @@ def text_of(fatbin: Any, kind: str, target: str | None = None) -> str:
     return str(section.data.decode())
 
 
-def test_an_image_holds_the_ir_and_the_code_of_every_target(build: Any) -> None:
-    pytest.importorskip("llvmlite", reason="pip install 'tessera-conformance[llvm]'")
-    fatbin = build.compiled(ADD, ("sm_90", "gfx942"))
-    assert fatbin.targets == ("sm_90", "gfx942")
-    assert kinds(fatbin) == [
-        ("graph-ir", None),
-        ("target-ir", "sm_90"),
-        ("ptx", "sm_90"),
-        ("target-ir", "gfx942"),
-        ("rocdl", "gfx942"),
-    ]
-    assert '"tessera.graph.add"' in text_of(fatbin, "graph-ir")
-    assert '"tessera.target.kernel"' in text_of(fatbin, "target-ir", "gfx942")
-    assert ".visible .entry tss_kernel_add_0(" in text_of(fatbin, "ptx", "sm_90")
-
-
-def test_rocdl_is_bitcode_that_llvm_reads_back(build: Any) -> None:
-    llvm = pytest.importorskip("llvmlite.binding", reason="pip install 'tessera-conformance[llvm]'")
-    section = build.compiled(ADD, ("gfx942",)).section("rocdl", "gfx942")
-    module = llvm.parse_bitcode(section.data)
-    module.verify()
-    assert module.triple == "amdgcn-amd-amdhsa"
-    assert "tss_kernel_add_0" in [each.name for each in module.functions if not each.is_declaration]
-    assert section.data[:4] == b"BC\xc0\xde"
-
-
 def test_without_the_compiler_of_machine_code_the_ir_stands_alone(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> str:
         raise MissingTool("llvmlite", "pip install it")
 
     monkeypatch.setattr(images, "emit", missing)
     assert kinds(build.compiled(ADD)) == [("graph-ir", None), ("target-ir", "sm_90")]
-
-
-def test_an_ir_pack_holds_no_binaries(build: Any) -> None:
-    fatbin = build.compiled(ADD, ("sm_90", "gfx90a"), ir_pack=True)
-    assert (fatbin.targets, kinds(fatbin)) == (("sm_90", "gfx90a"), [("graph-ir", None)])
-    assert fatbin.ir_hash == build.compiled(ADD).ir_hash
-
-
-def test_the_hash_is_that_of_the_graph_ir_and_of_nothing_else(build: Any) -> None:
-    fatbin = build.compiled(ADD)
-    assert fatbin.ir_hash == hashlib.sha256(text_of(fatbin, "graph-ir").encode()).digest()
-    elsewhere = build.compiled("// a comment\n\n" + ADD.replace("{ C", "{\n C"), ("gfx942",), filename="other.tsr")
-    assert elsewhere.ir_hash == fatbin.ir_hash
-    assert build.compiled(ADD.replace("A + B", "B + A")).ir_hash != fatbin.ir_hash
 
 
 def test_graph_ir_as_text_gives_the_image_of_the_program_it_was(build: Any) -> None:
@@ -157,14 +113,6 @@ def test_what_an_image_says_besides(build: Any) -> None:
     assert build.compiled(ADD, policy=policy).metadata.policy == policy
     plain = build.compiled(ADD)
     assert (plain.metadata.policy, plain.metadata.collective_plans, plain.abi_version) == (None, (), (1, 0))
-
-
-def test_the_abi_version_is_the_one_that_is_asked_for() -> None:
-    image = compile_module(ADD, ["sm_90"], abi_version=(2, 3))
-    assert read(image, runtime=None).abi_version == (2, 3)
-    with pytest.raises(Failure) as caught:
-        read(image)
-    assert caught.value.status == Status.TESS_ERR_ABI_VERSION_MISMATCH
 
 
 def test_a_signed_image_is_verified_by_the_key() -> None:
@@ -257,33 +205,6 @@ def test_the_bytes_of_an_image_are_the_same_in_every_process() -> None:
         assert done.stdout.strip() == expected
 
 
-SAMPLE = """module attention {
-  kernel flash_attention_fused(Q: tensor<BxHxLxDxbf16>, K: tensor<BxHxLxDxbf16>, V: tensor<BxHxLxDxbf16>,
-      O: tensor<BxHxLxDxbf16>, B: int32, H: int32, L: int32, D: int32, scale: fp32) {
-    O = op.flash_attention(Q, K, V);
-  }
-}
-"""
-
-
-def test_the_sample_of_the_specification_has_its_parameter_buffer(build: Any) -> None:
-    """The offsets that section 10.1 prints."""
-    entry = build.entry_of(SAMPLE)
-    assert (entry.name, entry.module, entry.level, entry.grid) == (
-        "flash_attention_fused",
-        "attention",
-        "program",
-        None,
-    )
-    assert [each.name for each in entry.parameters] == ["Q", "K", "V", "O", "B", "H", "L", "D", "scale"]
-    assert entry.layout.offsets == (0x00, 0x08, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30)
-    assert entry.layout.size == 0x38
-    first, last = entry.parameters[0], entry.parameters[-1]
-    assert (first.type, first.dtype, first.shape) == ("ptr", "bf16", ("B", "H", "L", "D"))
-    assert (last.type, last.dtype, last.shape) == ("fp32", None, None)
-    assert [each.name for each in entry.parameters if each.written] == ["O"]
-
-
 @pytest.mark.parametrize(
     ("body", "written"),
     [
@@ -303,16 +224,6 @@ def test_written_is_what_the_kernel_may_leave_changed(build: Any, body: str, wri
         f"module m {{ kernel k(A: tensor<4xfp32>, B: tensor<4xfp32>, C: tensor<4xfp32>, n: int32) {{ {body} }} }}"
     )
     assert [each.name for each in entry.parameters if each.written] == written
-
-
-def test_scalars_of_every_type_keep_their_order(build: Any) -> None:
-    types = ["bool", "int8", "int64", "fp16", "complex64", "fp64", "tf32", "int16"]
-    parameters = ", ".join(f"{chr(97 + place)}: {type_}" for place, type_ in enumerate(types))
-    entry = build.entry_of(f"module m {{ kernel k({parameters}, X: tensor<2xtf32>) {{ X = -X; }} }}")
-    found = [each.type for each in entry.parameters]
-    assert found == ["bool", "int8", "int64", "fp16", "complex64", "fp64", "fp32", "int16", "ptr"]
-    assert entry.parameters[-1].dtype == "tf32"
-    assert entry.layout.offsets == (0, 1, 8, 16, 24, 32, 40, 44, 48)
 
 
 def test_a_program_says_the_largest_block_and_the_most_shared_memory_of_its_launches(build: Any) -> None:
@@ -342,23 +253,11 @@ SOURCE = """module m {
   kernel same(X: tensor<4xfp32>) { }
 }
 """
-
-
 PLANS = (
     CollectivePlan("all_reduce", "dp", "tree"),
     CollectivePlan("broadcast", None, "ring", "default", "f", chunk_bytes=512, qos="bulk"),
 )
-
-
 PRODUCT = "%P = matmul -> tensor<20x18xbf16>"
-
-
-def test_fusion_groups_and_tiles_are_those_of_the_schedule(build: Any) -> None:
-    explanation = build.compiled(SOURCE).metadata.explanation
-    (group,) = explanation.fusion_groups
-    assert group == FusionGroup("product", (PRODUCT, "%C_0 = relu -> tensor<20x18xbf16>"))
-    extents = (("depth", 3), ("k", 8), ("m", 16), ("n", 16))
-    assert explanation.tile_shapes == (TileShape("product", PRODUCT, extents),)
 
 
 def test_what_targets_decide_alike_is_told_once(build: Any) -> None:
@@ -421,11 +320,6 @@ def issue(name: str, attributes: str) -> str:
     return f'{name} = tessera.collective.all_reduce %x : tensor<6xfp32> {{op="sum", {attributes}}}'
 
 
-def test_collectives_of_a_function_that_are_alike_have_one_plan() -> None:
-    first, last = planned(issue("%a", 'axis="dp"'), issue("%b", 'axis="tp"'), issue("%c", 'axis="dp"'))
-    assert (first.axis, last.axis, first.function, first.bytes) == ("dp", "tp", "k", 24)
-
-
 @pytest.mark.parametrize(
     ("written", "kept"),
     [("7", 7), ('"high"', "high"), ("true", "true"), ("[1, 2.5]", "[1, 2.5]"), ("18446744073709551616 : i66", None)],
@@ -433,15 +327,6 @@ def test_collectives_of_a_function_that_are_alike_have_one_plan() -> None:
 def test_what_has_no_meaning_is_kept_as_it_is_written(written: str, kept: Any) -> None:
     (found,) = planned(issue("%a", f'axis="dp", priority={written}'))
     assert found.priority == (written if kept is None else kept)
-
-
-def test_a_collective_in_a_branch_has_its_plan() -> None:
-    source = """module m {
-      mesh g = mesh<axes=[dp], shape=[2]>;
-      kernel k(x: tensor<2xfp32>) { if (x[0] > 0.0) { x = dist.all_reduce(x, axis=dp, op="sum"); } }
-    }"""
-    (found,) = read(compile_module(source, ["sm_90"])).metadata.collective_plans
-    assert found == CollectivePlan("all_reduce", "dp", "direct", "default", "k", bytes=8)
 
 
 X = "X: tensor<4x4xfp32>"

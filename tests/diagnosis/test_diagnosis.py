@@ -1,14 +1,23 @@
-"""The diagnosis of failing arithmetic: `diagnose` names the hypothesis whose bits are the observed ones."""
+"""The diagnosis of failing arithmetic: the hypothesis whose bits are the observed ones; command and catalogue."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tessera_conformance.cli import main
+from tessera_conformance.commands import diagnose as command
+from tessera_conformance.commands.diagnose import catalogue_table
 from tessera_conformance.diagnosis import diagnose, judge, ordered_clauses
+from tessera_conformance.diagnosis.catalogue import catalogue
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.oracle import FUNCTIONS
+from tessera_conformance.registry import load_registry
+from tessera_conformance.reports.journal import Report
 from tessera_conformance.vectors import Vector
 
 Lines = list[dict[str, Any]]
@@ -63,7 +72,6 @@ def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, ch
 
 @pytest.mark.parametrize("door", ["operations", "programs"])
 def test_a_program_is_known_by_its_golden_vector(door: str, vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
-    """What was asked is the same whether in a program or by its operation."""
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
     vectors = [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name or "order" in each.name]
     lines = judged(library, vectors)
@@ -133,3 +141,47 @@ def test_answers_within_the_bounds_of_the_level_fast_are_said_to_be(
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
     (found,) = [each for each in diagnose(lines) if "nothing in the catalogue" in each.says]
     assert "; every answer is within its bound at the level fast, which can be claimed" in found.says
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_report_is_diagnosed(
+    vendor: Callable[..., ModuleType],
+    chosen: Callable[..., list[Vector]],
+    judged: Callable[..., list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    library = vendor("summed", "total(rows)", "fold(rows)")
+    vectors = [each for each in chosen("sum", "ir/reductions") if each.name.startswith("fp32/sum/n-")]
+    report = Report(Path("report.jsonl"), {}, {}, judged(library, vectors), None, None)
+    monkeypatch.setattr(command, "read", lambda path: report)
+    assert main(["diagnose", "report.jsonl", "--cases"]) == 0
+    first, *cases = capsys.readouterr().out.splitlines()
+    assert first.endswith(" (LANG-10-06)") and "sum cases: bits equal a left fold of the sum in fp32" in first
+    assert cases == sorted(cases) and cases[0].startswith("  ir/reductions/golden/fp32/sum/n-")
+
+
+def test_a_file_that_is_no_report_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(tmp_path / "nothing")]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_the_page_has_the_catalogue() -> None:
+    """Written by `tessera-conformance diagnose --catalogue`."""
+    page = (ROOT / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    assert page.endswith("\n".join(catalogue_table()) + "\n")
+
+
+def test_every_hypothesis_names_operations_and_a_clause_that_exist() -> None:
+    clauses = load_registry(clauses_directory()).clauses
+    for each in catalogue():
+        assert each.clause in clauses, each.name
+        assert {f"oracle.{name}" for name in each.operations} <= FUNCTIONS.keys(), each.name
+        assert each.departure.changed, each.name
+
+
+def test_two_hypotheses_of_an_operation_differ() -> None:
+    told = [(operation, each.departure) for each in catalogue() for operation in each.operations]
+    assert len(told) == len(set(told))

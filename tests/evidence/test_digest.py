@@ -1,7 +1,4 @@
-"""The bits of a fixed workload are the committed ones: whatever the level of SIMD dispatch, whatever the numpy.
-
-`aarch64.sh` runs the same workload on another architecture.
-"""
+"""The bits of a fixed workload, at any SIMD level and under any numpy; Philox's known answers."""
 
 from __future__ import annotations
 
@@ -11,15 +8,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tessera_reference.numerics.random import philox4x32, words
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 COMMITTED = HERE / "workload.sha256"
-
 NUMPY_VERSIONS = ("1.26.4" if sys.version_info < (3, 13) else "2.1.0", "2.2.6", "2.4.6")
 WIDE_REGISTERS = ("AVX512", "X86_V4", "SVE")
-
 pytestmark = pytest.mark.slow
 
 
@@ -71,3 +69,36 @@ def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Pat
     done = run_workload({"TESSERA_PLAIN_NUMERICS": "1"}, target)  # a numba that is there is made for another numpy
     assert done.stderr.startswith(f"numpy {version},")
     same_digests(done.stdout)
+
+
+KNOWN_ANSWERS = """
+00000000 00000000 00000000 00000000 00000000 00000000   6627e8d5 e169c58d bc57ac4c 9b00dbd8
+ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff   408f276d 41c83b0e a20bc7c6 6d5451fd
+243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0   d16cfe09 94fdcceb 5001e420 24126ea1
+"""
+ROWS = [[int(word, 16) for word in line.split()] for line in KNOWN_ANSWERS.strip().splitlines()]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_known_answers(row):
+    counter, (key0, key1), expected = row[:4], row[4:6], row[6:]
+    assert philox4x32(np.array(counter, np.uint64), (key0, key1)).tolist() == expected
+
+
+def test_all_known_answers_in_one_call_with_the_key_of_the_first():
+    """Vectorised evaluation gives each counter what it gets alone."""
+    counters = np.array([row[:4] for row in ROWS], np.uint32)
+    alone = [philox4x32(counter, (0, 0)).tolist() for counter in counters]
+    assert philox4x32(counters, (0, 0)).tolist() == alone
+    assert alone[0] == ROWS[0][6:]
+
+
+def test_a_known_answer_by_seed_stream_and_word():
+    """Seed and stream are the low word first, and so is the number of the block, when it is below 2**62."""
+    c0, c1, c2, c3, k0, k1, *expected = ROWS[0]
+    assert words(k0 | k1 << 32, c2 | c3 << 32, 4 * (c0 | c1 << 32), 4).tolist() == expected
+    c0, c1, c2, c3, k0, k1, *_ = ROWS[2]
+    block = (c0 | c1 << 32) % 2**62
+    counter = np.array([block & 0xFFFFFFFF, block >> 32, c2, c3], np.uint64)
+    found = words(k0 | k1 << 32, c2 | c3 << 32, 4 * block, 4).tolist()
+    assert found == philox4x32(counter, (k0, k1)).tolist()

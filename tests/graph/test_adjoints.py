@@ -30,10 +30,7 @@ from tessera_reference.numerics.formats import DType, dtype
 DIGITS, STEP, TRUNCATION = 80, "1e-25", "1e-35"
 """Digits of all that is exact; the step of a difference, and what the difference itself may be off by."""
 
-
 AT = Location("t.tsr", Span(1, 1, 1, 2))
-
-
 Values = np.ndarray[Any, Any]
 
 
@@ -111,20 +108,10 @@ def framed(x: Values) -> Values:
 
 
 CELL = numbers(2, 3)
-
-
 CHOICE = np.array([[True, False, True], [False, False, True]])
-
-
 PICKED = np.array([[2, 0], [2, 1]], np.int32)
-
-
 BATCH = numbers(2, 3, 4), numbers(2, 4, 2)
-
-
 BIG = np.array([1e-3, 5.0, 30.0, -30.0])
-
-
 CASES = [
     Case("add", lambda a, b: a + b, (CELL, numbers(3))),
     Case("add", lambda a, b: a + b, (numbers(2, 1, 3), numbers(4, 1))),
@@ -204,17 +191,9 @@ CASES = [
     Case("broadcast", lambda x: np.broadcast_to(x, (4, 2, 3)), (CELL[:, :1],), {"shape": (4, 2, 3)}),
     Case("broadcast", lambda x: np.broadcast_to(x, (2,)), (np.array(2.0),), {"shape": (2,)}),
 ]
-
-
 NO_GRADIENT = {"equal", "not_equal", "less", "greater", "less_equal", "greater_equal", "argmax"}
-
-
 NO_OPERANDS = {"constant", "const_tensor", "iota"}
-
-
 FAMILIES = "elementwise functions matmul reductions movement constant"
-
-
 ELSEWHERE = {"fft", "ifft", "identity", "layout_cast"}
 """Operations of these families whose adjoints other tests judge."""
 
@@ -307,7 +286,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), 3),
 }
 """Functions that adjoints use, and how often they round; sigmoid's three steps add up, being of positive numbers."""
-
 
 EXACT: dict[str, Callable[..., Any]] = {
     "constant": lambda op: Bounded(op.value) if op.dtype.kind == "float" else np.asarray(op.value),
@@ -498,14 +476,8 @@ def opaque() -> Iterator[None]:
 
 
 F = "func f(x: fp32, w: fp32)"
-
-
 GRADIENT = "func gradient(y: fp32, x: fp32) -> fp32 { return op.grad(y, x); }"
-
-
 SCALED = "func scaled(a: fp32, b: fp32) -> fp32 { if (a > b) { return a * op.opaque(b); } return a; }"
-
-
 TWINS = {
     "at once": (f"{F} {{ return op.grad(op.opaque(x), x); }}", f"{F} {{ return op.grad(op.opaque(w), x); }}"),
     "among others": (

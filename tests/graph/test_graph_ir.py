@@ -29,8 +29,6 @@ module demo {
   }
 }
 """
-
-
 PRINTED = """\
 "builtin.module"() ({
   "tessera.graph.func"() ({
@@ -40,8 +38,6 @@ PRINTED = """\
   }) {sym_name = "mm", function_type = (T, T) -> (T)} : () -> ()
 }) {sym_name = "demo"} : () -> ()
 """
-
-
 MIXED = """
 module m {
   func f(X: tensor<?xDxbf16; layout=blocked(bn=2, bm=1)>, i: int8, Y: tensor<4x4xfp32>) @{numerics_profile=strict} {
@@ -52,8 +48,6 @@ module m {
   func h(Y: tensor<?x?xfp32>) { return Y; }
 }
 """
-
-
 NESTED = """
 module m {
   mesh grid = mesh<axes=[dp, tp], shape=[4, 2]>;
@@ -71,8 +65,6 @@ module m {
   func never(c: bool) -> int32 { if (c) { return 1; } else { return 2; } }
 }
 """
-
-
 NESTED_PRINTED = """\
 "builtin.module"() ({
   "tessera.graph.mesh"() {sym_name = "grid", axes = ["dp", "tp"], shape = [4, 2]} : () -> ()

@@ -19,8 +19,6 @@ from tessera_reference.numerics.errors import MOST_ELEMENTS, DTypeMismatch, Shap
 from tessera_reference.numerics.formats import dtype
 
 FP32, INT32 = dtype("fp32"), dtype("int32")
-
-
 MATRIX = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]]
 
 
@@ -157,13 +155,9 @@ def test_a_slice_keeps_the_layout_of_what_has_one() -> None:
 
 
 ROWS = [[1, 2, 3], [4, 5, 6]]
-
-
 SIGNATURE = (
     "X: tensor<2x3xfp32>, Y: tensor<2x1xfp32>, D: tensor<MxNxfp32>, I: tensor<2x2xint32>, s: fp32, H: tensor<2x3xbf16>"
 )
-
-
 INPUTS = {
     "X": array("fp32", ROWS),
     "Y": array("fp32", [[7], [8]]),

@@ -20,7 +20,6 @@ from tessera_reference.numerics.formats import DType, dtype
 
 PLACE = Location("dir/a file.tsr", Span(3, 7, 3, 9))
 MESHES = {"grid": Mesh(("dp", "tp"), (2, 1))}
-
 FP32, INT32, BOOL = (Scalar(dtype(name)) for name in ("fp32", "int32", "bool"))
 TYPES: tuple[Type, ...] = (
     Tensor((4, 4), dtype("fp32"), Layout("blocked", (("bm", 2), ("bn", 2)))),

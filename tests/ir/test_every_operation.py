@@ -46,8 +46,6 @@ from tessera_reference.numerics.formats import DTYPES, dtype
 needs_mlir = pytest.mark.skipif(
     shutil.which("mlir-opt-22") is None, reason="needs mlir-opt-22: apt-get install mlir-22-tools"
 )
-
-
 PROGRAMS = {
     "nested": """
 module nested {
@@ -88,8 +86,6 @@ module meshes {
 """,
     "empty": "module empty {}",
 }
-
-
 TYPES: list[Type] = [
     *map(Scalar, DTYPES.values()),
     *(Tensor(("?", "D", 3), held) for held in DTYPES.values()),
@@ -102,8 +98,6 @@ TYPES: list[Type] = [
     FunctionType((), Scalar(dtype("fp32"))),
     FunctionType((FunctionType((Memref((4,), dtype("fp32")),), Mesh(("dp",), (2,))),), Tensor((4,), dtype("int8"))),
 ]
-
-
 VALUES: list[AttributeValue] = [
     0,
     -(1 << 63),
@@ -122,8 +116,6 @@ VALUES: list[AttributeValue] = [
     (),
     ((), ((1, 2.5), ("x", False))),
 ]
-
-
 GRAPH_OPERATIONS = sorted(name for name in OPERATIONS if name.startswith("tessera.graph."))
 
 
@@ -237,8 +229,6 @@ def nested(depth: int) -> str:
 
 
 BOOL, INT32, FP32 = (Scalar(dtype(name)) for name in ("bool", "int32", "fp32"))
-
-
 OPERAND_TYPES: tuple[Type, ...] = (
     FP32,
     INT32,
@@ -246,11 +236,7 @@ OPERAND_TYPES: tuple[Type, ...] = (
     Tensor(("?", "D"), dtype("bf16")),
     Tensor(("?", "?"), dtype("fp64"), Layout("col_major")),
 )
-
-
 MESHES = {"g": Mesh(("dp", "tp"), (4, 2))}
-
-
 DEEPEST = 3
 
 
@@ -428,8 +414,6 @@ def test_a_module_reads_as_it_is_printed(module: Module, export: bool) -> None:
 
 
 TOKEN = re.compile(r'"[^"\n]*"|%[\w$.#-]+|(?:tensor|mesh)<[^>]*>|\[[^\[\]]*\]|-?[0-9][\w.+-]*|[\w.]+|->|\s+|.')
-
-
 STRANGE = [
     "%x",
     "%none",

@@ -12,7 +12,6 @@ from tessera_reference.ir.module import Walk, trampoline
 from tessera_reference.ir.text_reader import read_modules
 
 Reject = Callable[[str], list[Diagnostic]]
-
 LARGE = 10_000_000
 
 

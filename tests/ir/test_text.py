@@ -18,8 +18,6 @@ from tessera_reference.ir.types import FunctionType, Scalar, Tensor
 from tessera_reference.numerics.formats import dtype
 
 FP32 = Scalar(dtype("fp32"))
-
-
 FOUR = Tensor((4,), dtype("fp32"))
 
 
@@ -224,8 +222,6 @@ def test_nesting_has_a_limit_that_is_told(nest: Callable[[int], str], most: int)
 
 
 Reject = Callable[[str], list[Diagnostic]]
-
-
 COPY = """\
 "builtin.module"() ({
   "tessera.tile.kernel"() ({
@@ -417,8 +413,6 @@ UNKNOWN = {
     "of a function that is called": """
     %y = "tessera.graph.call"(%x) {callee = "early"} : (tensor<?x4xfp32>) -> tensor<?x4xfp32>""",
 }
-
-
 CALLED = func("tessera.graph.return %x", "%x: tensor<Nx4xfp32>", "tensor<Nx4xfp32>", "same") + func(
     """%c = "tessera.graph.constant"() {value = true} : () -> bool
     "tessera.graph.if"(%c) ({ tessera.graph.return %x }, { tessera.graph.yield }) : (bool) -> ()
@@ -467,8 +461,6 @@ def test_a_signature_does_not_know_more_than_its_returns(rejected: Reject) -> No
 # Refusals. Each is a body that is read, and what is changed in it.
 
 CONSTANT = '%n = "tessera.graph.constant"() {value = 3} : () -> int32'
-
-
 BODY = """\
 %c = "tessera.graph.constant"() {value = true} : () -> bool
 %n = "tessera.graph.constant"() {value = 3} : () -> int32
@@ -495,19 +487,11 @@ BODY = """\
 %d:2 = "tessera.graph.grad"(%s, %a, %b) : (tensor<2x2xfp32>, tensor<2x3xfp32>, tensor<3x2xfp32>) -> \
 (tensor<2x3xfp32>, tensor<3x2xfp32>)
 "tessera.graph.return"(%s) : (tensor<2x2xfp32>) -> ()"""
-
-
 MESH = '"tessera.graph.mesh"() {sym_name = "g0", axes = ["dp"], shape = [2]} : () -> ()\n'
-
-
 CALLEE = func("tessera.graph.return %x", "%x: tensor<2x2xfp32>", "tensor<2x2xfp32>", "g")
-
-
 WHOLE = module(
     MESH + func(BODY, "%a: tensor<2x3xfp32>, %b: tensor<3x2xfp32>", "tensor<2x2xfp32>") + "\n" + CALLEE,
 )
-
-
 REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     # what stands there, what is put there, the line, the category, part of the message
     "second definition in a region": ("  %t = ", f"  {CONSTANT}\n  %t = ", 9, "types", "%n is defined twice"),

@@ -28,8 +28,6 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType, dtype
 
 FP32, BF16 = dtype("fp32"), dtype("bf16")
-
-
 TYPES: dict[str, tuple[Type, str]] = {
     "fp32": (Scalar(FP32), "!tessera.fp32"),
     "tensor<4xfp32>": (Tensor((4,), FP32), "!tessera.tensor<4xfp32>"),

@@ -23,11 +23,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
 FP32, INT32, BOOL = (Scalar(dtype(name)) for name in ("fp32", "int32", "bool"))
-
-
 MATRIX = Tensor((2, 2), dtype("fp32"))
-
-
 OPEN = Tensor(("?x.0", 2), dtype("fp32"))
 
 

@@ -52,11 +52,6 @@ def accepts() -> Accepts:
 
 
 @pytest.fixture
-def accepts_body(accepts: Accepts) -> Accepts:
-    return lambda body: accepts(in_function(body))
-
-
-@pytest.fixture
 def unsupported() -> Callable[[str], UnsupportedConstruct]:
     def check(source: str) -> UnsupportedConstruct:
         with pytest.raises(UnsupportedConstruct) as caught:

@@ -43,7 +43,6 @@ LINES = [
 ]
 """Lines in which a word, a number or a comment has a neighbour that may mislead."""
 TEXTS = [*PROGRAMS, *LINES, "\n".join(OPERATIONS), "\n".join(WORDS)]
-
 TOKENIZER = """
 const fs = require("fs"), path = require("path");
 const textmate = require("vscode-textmate"), engine = require("vscode-oniguruma");

@@ -21,8 +21,6 @@ from tessera_reference.language.grammar import RESERVED, Lexer, Token, TreeBuild
 from tessera_reference.language.syntax import print_tree
 
 Bare = Callable[[object], object]
-
-
 UNTIDY = """\
 module   alpha{type Row=tensor< ? x 64 x bf16;layout = row_major >;
 let scale:fp32=-1.50e-3;mesh g=mesh<axes=[dp,tp],shape=[4,2]>;
@@ -38,8 +36,6 @@ kernel empty(){}}
 
 module beta{}
 """
-
-
 TIDY = r"""module alpha {
   type Row = tensor<?x64xbf16; layout=row_major>;
   let scale: fp32 = -1.50e-3;
@@ -182,8 +178,6 @@ module m { // behind the brace
 } // behind it
 // at the very end
 """
-
-
 SETTLED = (
     ("  ) { // begins\n\n", "  ) { // begins\n"),
     ("c = b;\n\n\n", "c = b;\n\n"),
@@ -284,8 +278,6 @@ def test_deep_programs_are_spelled_too(bare: Bare) -> None:
 
 
 HERE = Span(1, 1, 1, 1)
-
-
 Strategy = st.SearchStrategy[Any]
 
 
@@ -313,43 +305,21 @@ NAMES = st.sampled_from(
 ) | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name not in RESERVED | {"true", "false", "tensor", "assert"}
 )
-
-
 WORDS = NAMES | st.sampled_from(sorted(RESERVED | {"true", "false", "tensor", "assert"}))
-
-
 SHAPE_NAMES = st.sampled_from(["D", "L_1", "bf16", "fp8_e4m3", "shape", "true"])
-
-
 DTYPES = SHAPE_NAMES | st.sampled_from(["complex64", "complex128"])
-
-
 INTEGERS = st.from_regex(r"[0-9]{1,4}", fullmatch=True)
-
-
 FLOATS = st.from_regex(r"[0-9]{1,3}(\.[0-9]{0,3}([eE][+-]?[0-9]{1,2})?|[eE][+-]?[0-9]{1,2})", fullmatch=True)
-
-
 SIGNS = st.sampled_from(["", "+", "-"])
-
-
 STRINGS = st.text(max_size=6) | st.sampled_from(['"', "\\", "a\nb\r\n\t", "\\n", "// no comment", "/*"])
 
 
 # Types
 
 layouts = made(s.LayoutSpec, NAMES, listed(st.tuples(WORDS, INTEGERS)))
-
-
 shapes = listed(made(s.Dimension, INTEGERS | st.just("?") | SHAPE_NAMES), smallest=1)
-
-
 tensor_types = named(made(s.TensorType, shapes, DTYPES, maybe(layouts)))
-
-
 mesh_types = made(s.MeshType, listed(NAMES, smallest=1), listed(INTEGERS, smallest=1))
-
-
 types = named(
     st.recursive(
         st.one_of(
@@ -391,8 +361,6 @@ literals = st.one_of(
     made(s.StringLiteral, STRINGS),
     made(s.BoolLiteral, st.booleans()),
 )
-
-
 attribute_values = named(
     st.recursive(
         st.one_of(
@@ -406,11 +374,7 @@ attribute_values = named(
         max_leaves=4,
     )
 )
-
-
 attributes = named(listed(made(s.Attribute, WORDS, attribute_values)))
-
-
 callees = st.builds(
     lambda head, rest: (head, *rest), NAMES.filter(lambda name: name != "fn"), listed(WORDS)
 ) | st.builds(
@@ -457,8 +421,6 @@ simple = named(
         made(s.Assert, expressions, maybe(STRINGS)),
     )
 )
-
-
 blocks = named(
     st.recursive(
         made(s.Block, listed(simple)),
@@ -493,19 +455,13 @@ functions = [
     )
     for kind in (s.FunctionDecl, s.KernelDecl)
 ]
-
-
 declarations = st.one_of(
     *functions,
     made(s.TypeDecl, NAMES, types),
     made(s.Let, NAMES, types, expressions),
     made(s.MeshDecl, NAMES, mesh_types),
 )
-
-
 programs = made(s.Program, listed(made(s.ModuleDecl, NAMES, listed(declarations)), most=2), st.just("t.tsr"))
-
-
 Children = Callable[[s.Node], list[s.Node]]
 
 
@@ -560,8 +516,6 @@ SOURCE = """module m {
     return op.sum(a[:, 0], axis=1), "x";
   }
 }"""
-
-
 TREE = """\
 Program 1:1-6:2 filename='t.tsr'
   modules: ModuleDecl 1:1-6:2 name='m'

@@ -38,7 +38,6 @@ def _no_collections() -> Iterator[None]:
 
 DEEP = 10_000
 MEGABYTES = 10_000_000
-
 FUNCTION = "module m { func f(a: int32, c: bool) -> int32 { %s } }"
 
 

@@ -222,11 +222,8 @@ def test_tables_of_something_else_are_not_used(changed: str, monkeypatch: pytest
 
 
 GRAMMAR = Path(__file__).parent / "printed_grammar.lark"
-
-
 SIGN = re.compile(r"(?<=[=\[,(])\s*-\d|= -[A-Z]")
 """A signed number, or a sign before an operand: section 14.2 has it, the productions of section 2.3 do not."""
-
 
 SIGNED = 111
 """Golden programs that ask for a sign."""

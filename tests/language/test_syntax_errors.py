@@ -84,8 +84,6 @@ def test_errors_outside_a_body(rejects: Rejects, source: str, place: tuple[int, 
 
 
 SyntaxErrors = Callable[[str], tuple[Diagnostic, ...]]
-
-
 PROGRAM = """// Everything that the grammar has.
 module alpha {
   type Row = tensor<?x64xbf16; layout=row_major>;
@@ -121,16 +119,10 @@ module beta {
   }
 }
 """
-
-
 TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|\s+|"[^"]*"|[A-Za-z_]\w*|\d+\.\d*(?:[eE]-?\d+)?|\d+|->|[=!<>]=|.""", re.DOTALL
 )
-
-
 PIECES = TOKEN.findall(PROGRAM)
-
-
 PLACES = [index for index, piece in enumerate(PIECES) if not piece.isspace() and not piece.startswith(("//", "/*"))]
 
 

@@ -44,8 +44,6 @@ from tessera_reference.target_ir.emission.host import NativeLaunch
 from tessera_reference.tile import interpreter
 
 SM_90, GFX942 = target_of("sm_90"), target_of("gfx942")
-
-
 PROGRAM = """module m {
   mesh g = mesh<axes=[dp], shape=[2]>;
   func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
@@ -66,8 +64,6 @@ def fp32(values: Any) -> Array:
 
 
 INPUTS = {"A": fp32([[1, 2, 3], [4, 5, 6]]), "B": fp32([[1, 0], [0, 1], [1, 1]])}
-
-
 RESULT = [[3.0, 3.5], [6.0, 6.5]]
 
 
@@ -169,8 +165,6 @@ COMPARISON_PROGRAM = """module m {
   }
 }
 """
-
-
 COMPARISON_SM_90 = target_of("sm_90")
 
 

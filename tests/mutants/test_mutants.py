@@ -110,7 +110,6 @@ def test_a_change_says_which_line_must_be_executed(rule: str, line: int) -> None
 pytestmark = pytest.mark.filterwarnings("ignore:.*os.fork")
 """Where another test has started threads, as JAX does; the child uses none."""
 
-
 MODULE = '''
 """Breaks RT-04.1-16 and LANG-15-05 where it is changed."""
 
@@ -285,8 +284,6 @@ def test_a_process_that_dies_or_does_not_end_has_no_result() -> None:
 
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
-
-
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]
 
 

@@ -17,8 +17,6 @@ from tessera_reference.numerics.fourier import fft, ifft, twiddles
 from tessera_reference.numerics.quantization import dequantize, error_feedback, quantize, top_k
 
 COMPLEX = ["complex64", "complex128"]
-
-
 Pair = tuple[float, float]
 
 
@@ -104,11 +102,7 @@ def test_long_transforms_in_chunks_are_as_short_ones(rng):
 
 
 WIRES = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
-
-
 LARGEST = {"fp8_e4m3": 448, "fp8_e5m2": 57344, "fp16": 65504}
-
-
 U = Fraction(1, 2**24)
 
 

@@ -21,8 +21,6 @@ from tessera_reference.numerics.errors import DTypeMismatch, InvalidArgument, Sh
 from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 
 UNARY = [name for name in FUNCTIONS if name != "pow"]
-
-
 WIDE = ["fp32", "fp64", "tf32"]
 
 
@@ -152,8 +150,6 @@ def test_hard_inputs_which_no_pair_of_floats_decides(name, oracle, mpfr, monkeyp
 
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
-
-
 INF, NAN = math.inf, math.nan
 
 
@@ -312,8 +308,6 @@ def test_apply(oracle):
 
 
 BY_ZIV = [name for name in FUNCTIONS if name not in ("sqrt", "reciprocal")]
-
-
 POSITIVE = ("log", "log2", "rsqrt")
 
 

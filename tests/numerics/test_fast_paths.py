@@ -98,11 +98,7 @@ def test_the_largest_is_what_any_tree_of_larger_gives(carrier, axis, rng):
 
 
 CARRIERS = ("float32", "float64", "int32", "int64")
-
-
 SHAPES = [(1, 1, 1), (3, 0, 2), (0, 4, 3), (3, 4, 0), (1, 70, 1), (17, 33, 65), (5, 3, 129), (64, 64, 64), (1, 5, 1000)]
-
-
 BATCHES = [(), (1,), (3,), (2, 3), (0,)]
 
 
@@ -301,11 +297,7 @@ def test_matmul_uses_it_and_does_not_change(name, monkeypatch, rng):
 
 
 ON_X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
-
-
 FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = 1 << 15, 1 << 6
-
-
 UPWARD, DOWNWARD, TOWARD_ZERO = 2 << 13, 1 << 13, 3 << 13
 
 

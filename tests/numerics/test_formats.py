@@ -35,8 +35,6 @@ complex64   12   8      complex64   complex64
 complex128  13   16     complex128  complex128
 tf32        None 4      float32     fp32
 """
-
-
 ROWS = [row.split() for row in TABLE.strip().splitlines()[1:]]
 
 

@@ -15,8 +15,6 @@ from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32
-
-
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 
 

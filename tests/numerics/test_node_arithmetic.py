@@ -26,7 +26,6 @@ NESTINGS: list[Any] = [
     [[3, 1, 0], [2, "c"]],
     [0, [1, 2, 3]],
 ]
-
 V100 = NodeArithmetic(dtype("fp32"), "fused", "toward_zero", alignment_bits=23)
 """As Fasi, Higham, Mikaitis and Pranesh (2021) found: four exact products and the accumulator are aligned to the
 largest of the five without extra bits, truncated, added, and the sum is truncated."""

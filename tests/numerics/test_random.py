@@ -92,11 +92,7 @@ def test_numbers_out_of_range_are_refused_by_name(seed, stream, first, argument)
 
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
-
-
 SIGNIFICAND = {"fp8_e4m3": 4, "fp8_e5m2": 3, "fp16": 11, "bf16": 8, "fp32": 24, "tf32": 24, "fp64": 53}
-
-
 GENERATORS = [
     pytest.param(lambda shape, offset: uniform(11, 3, shape, dtype("fp32"), offset).values, id="uniform fp32"),
     pytest.param(lambda shape, offset: uniform(11, 3, shape, dtype("fp64"), offset).values, id="uniform fp64"),

@@ -23,16 +23,12 @@ from tessera_reference.numerics.rounding import round_to
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
-
-
 BINARY_TREES = {
     "fold": "((((0 1) 2) 3) 4)",
     "pairwise": "(((0 1) (2 3)) 4)",
     "ring(7)": "((((2 3) 4) 0) 1)",
     "((4 (1 3)) (0 2))": "((4 (1 3)) (0 2))",
 }
-
-
 inf, nan = math.inf, math.nan
 
 

@@ -16,8 +16,6 @@ from tessera_reference.numerics.node_arithmetic import ROUNDINGS, round_in_mode,
 from tessera_reference.numerics.rounding import cast, round_exact, round_operand, round_to
 
 NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
-
-
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 
 
@@ -180,11 +178,7 @@ def test_a_sum_to_odd_of_special_values(oracle):
 
 
 TWO = Fraction(2)
-
-
 INT_DTYPES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-
-
 PARTS = {"complex64": "fp32", "complex128": "fp64"}
 
 

@@ -79,11 +79,7 @@ def rounded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 exp, erf, tanh = rounded(mpmath.exp), rounded(mpmath.erf), rounded(mpmath.tanh)
-
-
 ROOT_OF_HALF = np.float32(mpmath.sqrt(0.5))
-
-
 ROOT_OF_TWO_OVER_PI = np.float32(mpmath.sqrt(2 / mpmath.pi))
 
 

@@ -28,14 +28,8 @@ from tessera_conformance.oracle.functions import evaluate, sqrt_two_over_pi, tur
 from tessera_conformance.tensors import Tensor
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
-
-
 ONE = Fraction(1)
-
-
 WIDEST = 3000
-
-
 DEFINITIONS: dict[str, Callable[[Any], Any]] = {
     "exp": mpmath.exp,
     "exp2": lambda x: mpmath.power(2, x),
@@ -54,11 +48,7 @@ DEFINITIONS: dict[str, Callable[[Any], Any]] = {
     "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "reciprocal": lambda x: 1 / x,
 }
-
-
 POSITIVE = {"log", "log2", "sqrt", "rsqrt"}
-
-
 EXPONENTIAL = {"exp", "exp2", "expm1", "sinh", "cosh"}
 
 

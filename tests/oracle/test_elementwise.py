@@ -166,8 +166,6 @@ def test_every_real_dtype_has_a_format() -> None:
 
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
-
-
 NUMPY = {"fp16": "<f2", "fp32": "<f4", "fp64": "<f8", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8"}
 
 
@@ -257,8 +255,6 @@ OPERATORS = [
     (oracle.multiply, operator.mul),
     (oracle.divide, operator.truediv),
 ]
-
-
 COMPARISONS = [
     (oracle.equal, operator.eq),
     (oracle.not_equal, operator.ne),
@@ -267,11 +263,7 @@ COMPARISONS = [
     (oracle.less_or_equal, operator.le),
     (oracle.greater_or_equal, operator.ge),
 ]
-
-
 FUNCTIONS = [pytest.param(ours, theirs, id=ours.__name__) for ours, theirs in [*OPERATORS, *COMPARISONS]]
-
-
 EDGES = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan]
 
 

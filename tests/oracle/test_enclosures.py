@@ -37,8 +37,6 @@ from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, tensor
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
-
-
 UNARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "erf", "sqrt"]
 
 
@@ -46,8 +44,6 @@ UNARY += ["rsqrt", "reciprocal", "sigmoid", "silu", "gelu", "relu", "negate", "t
 
 
 BINARY = ["add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"]
-
-
 ALONG = ["sum", "mean", "prod", "max", "min", "softmax", "logsumexp"]
 
 
@@ -199,8 +195,6 @@ MODELS: dict[str, Callable[[Any], Any]] = {
     "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "reciprocal": lambda x: 1 / x,
 }
-
-
 POINTS = [Fraction(3, 8), Fraction(5, 4), Fraction(7, 2), Fraction(1, 64)]
 
 
@@ -417,11 +411,7 @@ def test_the_shape_is_checked(factors: tuple[Any, Any], fast: Any) -> None:
 
 
 FOLDER = Path(oracle.__file__).parent
-
-
 FILES = sorted(FOLDER.rglob("*.py"))
-
-
 STANDARD = {
     "__future__",
     "collections.abc",
@@ -435,14 +425,8 @@ STANDARD = {
     "types",
     "typing",
 }
-
-
 FROM_MATH = {"ceil", "isqrt", "prod"}
-
-
 INDEX_FUNCTIONS = {"arange", "broadcast_shapes", "broadcast_to", "moveaxis"}
-
-
 INTEGER_FUNCTIONS = {"abs", "dtype", "int64", "maximum", "moveaxis", "ndarray", "unique", "where"}
 """What exact sums are made of: their arrays hold integers only."""
 

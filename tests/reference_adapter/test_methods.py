@@ -26,22 +26,13 @@ from tessera_reference.target_ir.emission import host, machine_code
 PRODUCT = """module m {
   func f(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>) -> tensor<20x18xbf16> { return op.relu(A @ B); }
 }"""
-
-
 OPEN = "module m { func f(A: tensor<MxKxfp32>) -> tensor<MxKxfp32> { return A + A; } }"
-
-
 CHAIN = {
     "source": "module m { func f(X: tensor<2xfp32>) -> tensor<2xfp32> { return -X; } }",
     "function": "f",
     "inputs": {"X": Tensor.from_words("fp32", (2,), [0, 1])},
 }
-
-
 SMALL = {"tile": [16, 16, 16], "depth": 2}
-
-
-LEVELS = ("graph", "schedule", "tile", "target")
 
 
 @pytest.fixture
@@ -55,14 +46,8 @@ def small(row: int, column: int) -> int:
 
 
 A = [[small(row, k) for k in range(24)] for row in range(20)]
-
-
 B = [[small(column, k + 1) for column in range(18)] for k in range(24)]
-
-
 INPUTS = {"A": tensor_of("bf16", A), "B": tensor_of("bf16", B)}
-
-
 RESULT = tensor_of("bf16", [[max(0, sum(map(mul, row, column))) for column in zip(*B, strict=True)] for row in A])
 """Sums of at most 96 are exact in bf16."""
 
@@ -98,28 +83,6 @@ def test_what_it_claims_depends_on_what_is_installed(
     assert set(reference.hello()["capabilities"]) - without == features
 
 
-@pytest.mark.parametrize("to", ["ptx", "amdgcn"])
-def test_a_text_of_another_vendor_is_refused(reference: ReferenceAdapter, to: str) -> None:
-    target = {"ptx": "gfx90a", "amdgcn": "sm_80"}[to]
-    with pytest.raises(Refusal, match=f"{target} takes no {to}") as refused:
-        reference.language_lower(source=PRODUCT, to=to, target=target)
-    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("TESS_ERR_INVALID_VALUE", "call")
-
-
-def test_llvm_ir_has_a_text_and_no_functions(reference: ReferenceAdapter) -> None:
-    answer = reference.language_lower(source=PRODUCT, to="llvm", target="gfx942")
-    assert answer["functions"] == []
-    assert "define amdgpu_kernel void @tss_kernel_f_0(" in answer["text"]
-    assert first_problem("tessera:protocol/language", "lower.result", answer) is None
-
-
-def test_a_program_of_open_shapes_is_specialized_to_its_inputs(reference: ReferenceAdapter) -> None:
-    given = {"A": Tensor.from_words("fp32", (1, 3), [0x3F800000, 0x40000000, 0xBF800000])}
-    for level in LEVELS:
-        outputs = reference.language_execute(source=OPEN, function="f", inputs=given, at=level)["outputs"]
-        assert outputs == [Tensor.from_words("fp32", (1, 3), [0x40000000, 0x40800000, 0xC0000000])]
-
-
 def test_what_is_lowered_to_tiles_is_told_as_functions_and_kernels(reference: ReferenceAdapter) -> None:
     answer = reference.language_lower(source=PRODUCT, to="tile", schedule=SMALL)
     assert first_problem("tessera:protocol/language", "lower.result", to_wire(answer)) is None
@@ -133,14 +96,6 @@ def test_what_is_lowered_to_tiles_is_told_as_functions_and_kernels(reference: Re
     assert entry["smem_bytes"] > 0
     assert kernels[0]["arguments"][0] == "memref<20x24xbf16>[addrspace=global]"
     assert "tessera.tile.mma.sync" in [each["name"] for each in kernels[0]["operations"]]
-
-
-def test_the_text_of_a_level_is_verified_and_executed(reference: ReferenceAdapter) -> None:
-    for level in LEVELS:
-        text = reference.language_lower(source=PRODUCT, to=level, schedule=SMALL)["text"]
-        assert reference.language_verify_ir(text=text, at=level) == {"warnings": []}
-        outputs = reference.language_execute_ir(text=text, function="f", inputs=INPUTS, at=level)["outputs"]
-        assert outputs == [RESULT]
 
 
 def doubling() -> kernel_texts.KernelText:
@@ -157,23 +112,9 @@ def doubling() -> kernel_texts.KernelText:
 
 
 X = Tensor.from_words("int32", (32,), range(32))
-
-
-Y = Tensor.from_words("int32", (33,), [*range(0, 64, 2), 7])
-
-
-N = Tensor.from_words("int32", (), [7])
-
-
 SOURCE = {"source": PRODUCT}
-
-
 EXECUTE = {"source": PRODUCT, "function": "f", "inputs": INPUTS}
-
-
 KERNEL = {"text": doubling().module, "at": "tile"}
-
-
 REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
     (
         "language_lower",
@@ -231,29 +172,6 @@ def test_malformed_parameters_are_refused_by_name(
     assert message in refused.value.outcome.message
 
 
-@pytest.mark.parametrize(
-    ("function", "inputs", "message"),
-    [
-        ("k", {}, "no function 'k'; there is m.tss_kernel_k"),
-        ("tss_kernel_k", {"x": X}, "input n is missing: expected int32"),
-        (
-            "tss_kernel_k",
-            {"x": Y, "n": N},
-            "input x: expected memref<32xint32>[addrspace=global], given tensor<33xint32>",
-        ),
-        ("tss_kernel_k", {"x": X, "n": X}, "input n: expected int32, given tensor<32xint32>"),
-        ("tss_kernel_k", {"x": X, "n": N, "z": X}, "input z is not a parameter; @tss_kernel_k takes x, y, n"),
-    ],
-)
-def test_inputs_that_do_not_fit_a_kernel_are_refused(
-    reference: ReferenceAdapter, function: str, inputs: Mapping[str, Tensor], message: str
-) -> None:
-    with pytest.raises(Refusal) as refused:
-        reference.language_execute_ir(**KERNEL, function=function, inputs=inputs)
-    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("types", "call")
-    assert message in refused.value.outcome.message
-
-
 @pytest.mark.parametrize("level", ["tile", "target", "llvm", "ptx"])
 def test_a_program_of_open_shapes_has_no_kernels(reference: ReferenceAdapter, level: str) -> None:
     with pytest.raises(Refusal, match="@f has extents that are not known") as refused:
@@ -262,33 +180,6 @@ def test_a_program_of_open_shapes_has_no_kernels(reference: ReferenceAdapter, le
     assert (outcome.code, outcome.phase) == ("shapes", "lower")
     assert "give inputs" in (outcome.diagnostics[0].remedy or "")
     assert reference.language_lower(source=OPEN, to="schedule")["functions"]
-
-
-def test_a_kernel_that_goes_out_of_bounds_is_told_by_operation_and_lane(reference: ReferenceAdapter) -> None:
-    kernel = kernel_texts.KernelText({"x": kernel_texts.buffer("int32", 31), "y": kernel_texts.buffer("int32", 32)})
-    lane = kernel.index("thread_id")
-    kernel.store(kernel.load(kernel["x"], lane), kernel["y"], lane)
-    given = {"x": Tensor.from_words("int32", (31,), range(31))}
-    with pytest.raises(Refusal) as refused:
-        reference.language_execute_ir(text=kernel.module, function="tss_kernel_k", inputs=given, at="tile")
-    outcome = refused.value.outcome
-    assert (outcome.code, outcome.phase, outcome.diagnostics[0].line) == (
-        "tile",
-        "execute",
-        kernel_texts.FIRST_OPERATION + 1,
-    )
-    assert "(31, 0, 0)" in outcome.message
-
-
-@pytest.mark.parametrize("at", ["schedule", "tile", "target"])
-def test_programs_on_a_mesh_run_at_every_level(reference: ReferenceAdapter, at: str) -> None:
-    source = """module m {
-      mesh g = mesh<axes=[dp], shape=[2]>;
-      func f(X: tensor<2xfp32>) -> tensor<2xfp32> { return dist.all_reduce(X + X, axis=dp, op="sum"); }
-    }"""
-    given = {"X": Tensor.from_words("fp32", (2,), [0x3F800000, 0x40000000])}
-    outputs = reference.language_execute(source=source, function="f", inputs=given, at=at)["outputs"]
-    assert outputs == [Tensor.from_words("fp32", (2,), [0x40800000, 0x41000000])]
 
 
 ONE = 0x3F800000
@@ -360,21 +251,6 @@ def test_a_reset_forgets_contexts(reference: ReferenceAdapter) -> None:
     assert caught.value.outcome.code == "TESS_ERR_NOT_INITIALIZED"
 
 
-@pytest.mark.parametrize(
-    ("operation", "attributes"), [("fft", {}), ("ifft", {}), ("sum", {"axis": 0, "order": "kahan"})]
-)
-def test_an_order_that_an_operation_cannot_take_is_refused(
-    reference: ReferenceAdapter, operation: str, attributes: Mapping[str, Any]
-) -> None:
-    x = Tensor.from_words("complex64", (2,), [ONE, 0, ONE, 0])
-    reference.numerics_evaluate(operation=operation, inputs=[x], attributes=attributes)
-    with pytest.raises(Refusal) as caught:
-        reference.numerics_evaluate(
-            operation=operation, inputs=[x], attributes=attributes, descriptor={"reduction_order": "fold"}
-        )
-    assert caught.value.outcome.code == "TESS_ERR_UNSUPPORTED"
-
-
 def test_a_compensated_sum_names_no_order(reference: ReferenceAdapter) -> None:
     answer = reference.numerics_evaluate(
         operation="sum", inputs=[floats(ONE, ONE)], attributes={"axis": 0, "order": "kahan"}
@@ -395,11 +271,7 @@ def test_what_is_declared_follows_from_the_attributes(reference: ReferenceAdapte
 
 
 ABI_SOURCE = "module m { kernel k(x: tensor<4xint32>, n: int32) { x[0] = n; } }"
-
-
 SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
-
-
 BAD = {
     "no-signature": ("pack", {"values": []}, "signature"),
     "signature-is-a-number": ("pack", {"signature": 3, "values": []}, "signature"),
@@ -510,14 +382,8 @@ adapter.hello()
 rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("tessera_reference.")}}
 print(*sorted(rooms & set({rooms!r})))
 """
-
-
 LOAD = "from tessera_reference.adapter import load_whole; load_whole()"
-
-
 HEAVY = ("graph", "language", "schedule", "tile", "target", "runtime", "wsp", "host_io", "binding")
-
-
 PROGRAM = "module m { func f(x: tensor<2xfp32>) -> tensor<2xfp32> { return x + x; } }"
 
 

@@ -23,11 +23,7 @@ from tessera_conformance.transports.locate import locate
 from tessera_reference.cli import main
 
 ROOT = Path(__file__).parents[2]
-
-
 ATTENTION = ROOT / "examples" / "attention.tsr"
-
-
 ATTENTION_BF16 = ROOT / "examples" / "attention_bf16.tsr"
 
 
@@ -328,8 +324,6 @@ def test_explain_names_operations_effects_and_lines(capsys: pytest.CaptureFixtur
 
 
 UNTIDY = "module m {\n func f( x:fp32 )->fp32{ // why\n return x+1.0 ;}}"
-
-
 TIDY = "module m {\n  func f(x: fp32) -> fp32 { // why\n    return x + 1.0;\n  }\n}\n"
 
 
@@ -420,8 +414,6 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 DOUBLE = "module m { func f(A: tensor<2xbf16>) -> tensor<2xbf16> { return A + A; } }"
-
-
 ONE_TWO = Tensor.from_words("bf16", (2,), [0x3F80, 0x4000])
 
 

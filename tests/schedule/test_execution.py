@@ -79,8 +79,6 @@ PROGRAMS = {
     ),
     "open": ("A: tensor<NxKxfp32>, B: tensor<Kx3xfp32>", "op.relu(A @ B)"),
 }
-
-
 OPTIONS = {
     "default": Options(),
     "tails": Options(tile=(2, 2, 2)),

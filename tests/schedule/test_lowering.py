@@ -20,8 +20,6 @@ from tessera_reference.schedule.options import Options
 from tessera_reference.schedule.verifier import verify_schedule
 
 AB = "A: tensor<256x256xbf16>, B: tensor<256x256xbf16>"
-
-
 T = "tensor<256x256xbf16>"
 
 
@@ -206,17 +204,9 @@ def test_what_is_made_verifies_and_reads_back(schedules: Any, which: str, target
 
 
 NESTS_T = "tensor<64x64xfp32>"
-
-
 NESTS_AB = f"%a: {NESTS_T}, %b: {NESTS_T}"
-
-
 UNARY, BINARY = f"({NESTS_T}) -> {NESTS_T}", f"({NESTS_T}, {NESTS_T}) -> {NESTS_T}"
-
-
 PRODUCT = f'%c = "tessera.graph.matmul"(%a, %b) : {BINARY}'
-
-
 RELU = f'%r = "tessera.graph.relu"(%c) : {UNARY}'
 
 
@@ -425,11 +415,7 @@ def test_extents_that_are_not_known_have_no_nests(schedules: Any) -> None:
 
 
 FUSION_T = "tensor<4x4xfp32>"
-
-
 CALLEE = f"func g(x: {FUSION_T}) -> {FUSION_T} {{ assert(1 < 2); return x + x; }}"
-
-
 BETWEEN = {
     "the order of effects": ["a = x * y", "b = g(a)", "c = g(x)", "d = a + c"],
     "a group that grew": [

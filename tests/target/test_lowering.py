@@ -145,11 +145,7 @@ def test_emitted_code_is_accepted(tools: Any, tmp_path: Any) -> None:
 
 
 VENDORS = ["sm_90", "gfx942"]
-
-
 DTYPES_OF_BOTH = ["complex64", "complex128"]
-
-
 COMPLEX_PROGRAMS = {
     "chain": ("A: tensor<5x13x{0}>, B: tensor<5x13x{0}>", "A * B + A - (-B) * A"),
     "choice": ("A: tensor<5x13x{0}>, B: tensor<5x13x{0}>", "op.select(A == B, A * A, -B)"),
@@ -169,15 +165,11 @@ COMPLEX_PROGRAMS = {
     "transpose": ("A: tensor<9x7x{0}>", "op.transpose(A)"),
     "one": ("A: tensor<1x{0}>", "A * A"),
 }
-
-
 REDUCING = ("matmul", "matmul-batch", "sum", "prod", "mean", "fft", "ifft")
 """What makes one number of many: there one NaN hides the others."""
 
-
 SHARING = ("matmul", "matmul-batch", "sum", "prod", "mean", "fft", "ifft")
 """Programs whose threads may work together."""
-
 
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3e38)
 
@@ -398,8 +390,6 @@ def test_numbers_are_accessed_whole(kernels: Any, index: int, type_: Any, messag
 
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
-
-
 CASES = [(name, shape) for name, target in TARGETS.items() for shape in target.mma]
 
 

@@ -282,8 +282,6 @@ KERNEL = """\
 memref<4x32xfp32>[addrspace=global], fp32) -> (), grid = [4, 1, 1], block = [32, 1, 1], smem_bytes = 128, \
 target = "sm_90"} : () -> ()
 """
-
-
 HOST = """\
   "tessera.graph.func"() ({
   ^bb0(%a: tensor<4x32xfp32>, %f: fp32):
@@ -292,8 +290,6 @@ HOST = """\
     "tessera.graph.return"(%z) : (tensor<4x32xfp32>) -> ()
   }) {sym_name = "f", function_type = (tensor<4x32xfp32>, fp32) -> (tensor<4x32xfp32>)} : () -> ()
 """
-
-
 MODULE = f'"builtin.module"() ({{\n{KERNEL}{HOST}}}) {{sym_name = "m"}} : () -> ()\n'
 
 

@@ -24,8 +24,6 @@ from tessera_reference.tile.lowering.contractions import Share, require_accumula
 from tessera_reference.tile.lowering.kernel import KernelBuilder
 
 DTYPE_NAMES = [name for name in DTYPES if name != "bool"]
-
-
 SCHEDULES: list[dict[str, Any]] = [
     {},
     {"tile": (16, 16, 16), "depth": 1},
@@ -318,8 +316,6 @@ def test_what_is_prefetched_is_read_from_shared_memory(programs: Any, dtype: str
 
 
 REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp", "softmax"]
-
-
 SHAPES = [(5, 7), (3, 1, 70), (33,), (2, 3, 1), (1, 300)]
 
 

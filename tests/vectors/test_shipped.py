@@ -75,7 +75,6 @@ def test_counted_floats_stay_within_their_exponents(dtype: str) -> None:
 
 
 def read_by_node(topic: str) -> str:
-    """What the reader in JavaScript prints of a topic."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: apt-get install nodejs")
