@@ -23,8 +23,8 @@ from tessera_conformance.arithmetic import (
     replay,
     ring,
 )
+from tessera_conformance.arithmetic.exact_sums import flushed, result_of, rounded
 from tessera_conformance.arithmetic.model import Rounding
-from tessera_conformance.arithmetic.rounding import flushed, result_of, rounded
 from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO, Value, exponent_of
 from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format
 from tessera_conformance.oracle.products import matmul

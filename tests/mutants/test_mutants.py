@@ -20,9 +20,20 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.strength import commands
-from tessera_conformance.strength.mutants.commands import explained, read_equivalents, read_killers, stale
-from tessera_conformance.strength.mutants.sites import Change, Mutant, changed, changes, install, mutants_of, sample
-from tessera_conformance.strength.mutants.trial import _Trace
+from tessera_conformance.strength.mutants import (
+    Change,
+    Mutant,
+    _Trace,
+    changed,
+    changes,
+    explained,
+    install,
+    mutants_of,
+    read_equivalents,
+    read_killers,
+    sample,
+    stale,
+)
 from tessera_conformance.strength.processes import isolated
 
 

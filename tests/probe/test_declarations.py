@@ -17,7 +17,7 @@ from tessera_conformance.adapter import NotSupported
 from tessera_conformance.arithmetic import FOLD, Tree, ring
 from tessera_conformance.cli import main
 from tessera_conformance.observations import Unsupported
-from tessera_conformance.operations.declared import BadDeclaration, Declarations
+from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
 from tessera_conformance.probe import Finding, probe
 from tessera_conformance.probe.algorithms import ALGORITHMS, as_table, probe_algorithms
 from tessera_conformance.probe.calls import CannotProbe, Subject
