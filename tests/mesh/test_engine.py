@@ -14,7 +14,6 @@ from tessera_reference.mesh.engine import (
     Choices,
     Deadlock,
     Engine,
-    FirstCome,
     Mailbox,
     Process,
     Replayed,
@@ -67,10 +66,6 @@ def test_a_time_that_has_passed_is_now() -> None:
     engine.spawn("late", late())
     engine.run()
     assert seen == [7, 7]
-
-
-def test_first_come_is_first_served() -> None:
-    assert three() == three(FirstCome()) == ["a", "b", "c"]
 
 
 def test_seeds_reach_every_order_and_repeat_themselves() -> None:
@@ -346,37 +341,6 @@ def note(log: AccessLog, verb: str, stream: int, clock: dict[int, int], start: i
     return log.note(1, 0, start, stop, verb == "write", stream, clock, f"{verb} {stream}")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "conflict"),
-    [("write", "write", True), ("write", "read", True), ("read", "write", True), ("read", "read", False)],
-)
-def test_two_streams_without_an_event(first: str, second: str, conflict: bool) -> None:
-    log = AccessLog()
-    assert note(log, first, 1, {1: 1}) is None
-    found = note(log, second, 2, {2: 1})
-    assert found == (Access(0, 8, first == "write", 1, 1, f"{first} 1") if conflict else None)
-
-
-@pytest.mark.parametrize("second", ["read", "write"])
-@pytest.mark.parametrize("first", ["read", "write"])
-def test_an_event_orders_them(first: str, second: str) -> None:
-    log = AccessLog()
-    note(log, first, 1, {1: 3})
-    assert note(log, second, 2, {2: 1, 1: 3}) is None
-    log = AccessLog()
-    note(log, first, 1, {1: 3})
-    assert (note(log, second, 2, {2: 1, 1: 2}) is None) == (first == second == "read")
-
-
-def test_bytes_side_by_side_do_not_conflict() -> None:
-    log = AccessLog()
-    assert note(log, "write", 1, {1: 1}, 0, 4) is None
-    assert note(log, "write", 2, {2: 1}, 4, 8) is None
-    assert note(log, "write", 3, {3: 1}, 4, 4) is None
-    found = note(log, "write", 3, {3: 2}, 3, 5)
-    assert found is not None and found.stream == 1
-
-
 def test_ranks_and_allocations_are_apart() -> None:
     log = AccessLog()
     for allocation in (1, 2):
@@ -385,26 +349,6 @@ def test_ranks_and_allocations_are_apart() -> None:
     log.forget(1)
     assert log.note(1, 0, 0, 8, True, 99, {99: 1}) is None
     assert log.note(2, 0, 0, 8, False, 99, {99: 2}) is None, "a stream at time 0 has done nothing"
-
-
-def test_every_reader_since_the_last_write_counts() -> None:
-    """Two streams read; a third one that waited for one of them writes."""
-    for waited, other in [(1, 2), (2, 1)]:
-        log = AccessLog()
-        note(log, "read", 1, {1: 1})
-        note(log, "read", 2, {2: 1})
-        found = note(log, "write", 3, {3: 1, waited: 1})
-        assert found is not None and found.stream == other
-
-
-def test_a_read_also_of_bytes_between_those_accessed_before_counts() -> None:
-    log = AccessLog()
-    note(log, "write", 1, {1: 1}, 2, 3)
-    note(log, "write", 1, {1: 2}, 6, 7)
-    note(log, "read", 2, {2: 1, 1: 2}, 0, 9)
-    for at in range(9):
-        found = note(log, "write", 3, {3: 1, 1: 2}, at, at + 1)
-        assert found == Access(0, 9, False, 2, 1, "read 2")
 
 
 def test_an_access_in_words() -> None:

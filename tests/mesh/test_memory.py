@@ -37,23 +37,6 @@ def test_addresses_are_aligned_apart_and_of_disjoint_ranges(memory: AddressSpace
     assert max(device) < min(host) < 2**53
 
 
-def test_an_address_is_never_given_twice(memory: AddressSpaceMemory) -> None:
-    given = set()
-    for _ in range(100):
-        pointer = memory.allocate_device([0], 10)
-        memory.free_device(pointer)
-        given.add(pointer)
-    assert len(given) == 100
-
-
-def test_a_pointer_is_found_with_its_offset(memory: AddressSpaceMemory) -> None:
-    pointers = [memory.allocate_device([0, 1], 100) for _ in range(50)]
-    for pointer in pointers:
-        for offset, bytes in [(0, 100), (0, 0), (99, 1), (100, 0)]:
-            region = memory.find(pointer + offset, bytes, "test", "pointer", "device")
-            assert (region.allocation.address, region.offset) == (pointer, offset)
-
-
 @pytest.mark.parametrize("rank", [-1, 2])
 def test_a_rank_that_has_no_copy_is_refused(memory: AddressSpaceMemory, rank: int) -> None:
     region = at(memory, memory.allocate_device([0, 1], 4), 4)
@@ -66,13 +49,6 @@ def test_what_is_read_cannot_be_written(memory: AddressSpaceMemory) -> None:
     memory.write(region, 0, b"abcd")
     view = memory.read(region, 0, 4)
     assert isinstance(view, memoryview) and view.readonly
-
-
-@pytest.mark.parametrize("data", [b"\1\0\2\0", bytearray(b"\1\0\2\0"), memoryview(np.array([1, 2], "<u2"))])
-def test_whatever_lies_in_a_row_is_written(memory: AddressSpaceMemory, data: bytes) -> None:
-    region = at(memory, memory.allocate_host(4), 4)
-    memory.write(region, 0, data)
-    assert memory.read(region, 0, 4) == b"\1\0\2\0"
 
 
 def test_bytes_never_written_read_as_a5_and_are_found(memory: AddressSpaceMemory) -> None:
@@ -359,11 +335,6 @@ def test_no_address(memory: AddressSpaceMemory, pointer: object) -> None:
     assert refused(memory, pointer).endswith("which is no address")
 
 
-@pytest.mark.parametrize("bytes", [-1, None, 4.0])
-def test_no_size(memory: AddressSpaceMemory, bytes: object) -> None:
-    assert refused(memory, memory.allocate_host(4), bytes).endswith("bytes, which is no size")
-
-
 @pytest.mark.parametrize("pointer", [1, 4096, 2**44, 2**51, 2**52, 2**63, 2**64 - 1])
 def test_nothing_there(memory: AddressSpaceMemory, pointer: int) -> None:
     assert refused(memory, pointer) == f"dst is {pointer:#x}, where nothing is allocated"
@@ -509,11 +480,3 @@ def test_intervals_are_the_set_of_their_positions(added: list[tuple[int, int]], 
     for ranges in (list(held), gaps):
         assert all(start < stop for start, stop in ranges)
         assert all(before[1] < after[0] for before, after in pairwise(ranges)), "they never touch"
-
-
-def test_ranges_that_touch_are_merged() -> None:
-    held = Intervals()
-    for start, stop in [(0, 4), (8, 12), (4, 8), (20, 24)]:
-        held.add(start, stop)
-    assert list(held) == [(0, 12), (20, 24)]
-    assert list(held.gaps(2, 30)) == [(12, 20), (24, 30)]

@@ -28,23 +28,6 @@ from tessera_reference.runtime.machine import HOST_CALL, Machine, Pending
 Maker = Callable[..., Any]
 
 
-def races(at: Any) -> list[str]:
-    return [each.text for each in at.runtime.tessxFindings() if each.kind == "unordered_access"]
-
-
-def test_an_event_knows_what_its_stream_learnt_from_another(used: Maker) -> None:
-    at = used(2)
-    second, third = (at.ask("tessStreamCreate", at.mesh, 0) for _ in range(2))
-    first_event, second_event = at.ask("tessEventCreate"), at.ask("tessEventCreate")
-    at.ask("tessMemcpyAsync", at.memory, at.memory + 128, 32, 2, at.stream)
-    at.ask("tessEventRecord", first_event, at.stream)
-    at.ask("tessStreamWaitEvent", second, first_event)
-    at.ask("tessEventRecord", second_event, second)
-    at.ask("tessStreamWaitEvent", third, second_event)
-    at.ask("tessMemcpyAsync", at.memory, at.memory + 64, 32, 2, third)
-    assert races(at) == []
-
-
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_copy_to_the_host_and_one_from_it_follow_each_other_on_every_rank(
@@ -131,36 +114,6 @@ def number(at: Any, rank: int = 1) -> int:
     return int.from_bytes(at.ask("tessxPeek", at.mesh, rank, at.memory, 4), "little")
 
 
-def edges(at: Any, graph: int) -> list[tuple[str, tuple[int, ...]]]:
-    return [(each.work.kind, each.after) for each in at.ask("tessxGraphNodes", graph)]
-
-
-def test_copies_and_collectives_are_taken_in_and_work_by_single_ranks_is_not(at: Any) -> None:
-    at.ask("tessMemcpyAsync", at.memory + 64, at.memory, 8, 2, at.stream)
-    at.ask("tessAllReduce", at.mesh, at.memory, 2, 9, 0, "dp", at.stream)
-    for rank in range(2):
-        at.issue(rank, at.stream, at.memory + 128)
-    graph = at.ask("tessxGraphInstantiate", at.stream)
-    assert edges(at, graph) == [("launch", ()), ("copy", (0,)), ("collective", (1,))]
-
-
-def test_a_stream_that_waits_for_an_event_of_the_capture_joins_it(at: Any) -> None:
-    other, event = at.ask("tessStreamCreate", at.mesh, 0), at.ask("tessEventCreate")
-    at.ask("tessEventRecord", event, at.stream)
-    captured(at, 2)
-    at.ask("tessStreamWaitEvent", other, event)
-    at.ask("tessMemcpyAsync", at.memory + 64, at.memory + 128, 8, 2, other)
-    at.ask("tessEventRecord", event, other)
-    at.ask("tessStreamWaitEvent", at.stream, event)
-    captured(at, 3)
-    graph = at.ask("tessxGraphInstantiate", at.stream)
-    assert edges(at, graph) == [("launch", ()), ("launch", (0,)), ("copy", (0,)), ("launch", (1, 2))]
-    at.ask("tessMemcpyAsync", at.memory + 64, at.memory, 8, 2, other)  # runs again: the capture is over
-    at.ask("tessStreamSynchronize", other)
-    assert at.ask("tessxPeek", at.mesh, 0, at.memory + 64, 8) == bytes(8)
-    assert at.refused("tessStreamWaitEvent", other, event) is Status.TESS_ERR_INVALID_VALUE  # the capture is over
-
-
 def test_a_stream_of_another_mesh_cannot_join(at: Any) -> None:
     mesh = at.ask("tessMeshCreate", at.context, [1, 2, 3], 3, MeshAxes(dp=3))
     other, event = at.ask("tessStreamCreate", mesh, 0), at.ask("tessEventCreate")
@@ -243,20 +196,6 @@ def test_the_host_knows_what_time_it_is_when_it_has_waited(used: Maker) -> None:
     late = at.runtime.machine.host_time
     at.ask("tessGetVersion")
     assert at.runtime.machine.host_time == late + HOST_CALL
-
-
-@pytest.mark.parametrize("timed", [True, False])
-@pytest.mark.parametrize(("nanoseconds", "status"), [(1, Status.TESS_ERR_TIMEOUT), (10**9, Status.TESS_OK)])
-def test_work_that_takes_longer_than_it_may_times_out_and_does_nothing(
-    used: Maker, timed: bool, nanoseconds: int, status: Status
-) -> None:
-    at = used(1, timed=timed)
-    at.ask("tessxPoke", at.mesh, 0, at.memory, bytes(range(8)))
-    at.ask("tessxSetTimeout", at.context, nanoseconds)
-    at.ask("tessMemcpyAsync", at.memory + 8, at.memory, 8, 2, at.stream)
-    assert at.runtime.tessStreamSynchronize(at.stream) is status
-    copied = bytes(range(8)) if status is Status.TESS_OK else bytes([0xA5] * 8)
-    assert at.ask("tessxPeek", at.mesh, 0, at.memory + 8, 8) == copied
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -388,14 +327,6 @@ def planned(at: Any, collective: str = "all_reduce", axis: str = "dp", dtype: in
     return plan
 
 
-def test_a_refused_algorithm_leaves_the_old_one(used: Maker) -> None:
-    at = used(4)
-    at.ask("tessxSetAlgorithm", at.context, "all_reduce", "tree", "hint")
-    for wrong in (("all_reduce", "star", "hint"), ("all_reduce", "ring", "guess"), ("gather", "ring", "hint")):
-        assert at.refused("tessxSetAlgorithm", at.context, *wrong) is Status.TESS_ERR_INVALID_VALUE
-    assert planned(at) == Plan("tree", "hint")
-
-
 def test_a_hint_that_one_group_cannot_follow_is_passed_over(used: Maker) -> None:
     """Of the pairs along dp, one joins two nodes, as hierarchical takes it, and the other has no switch."""
     at = used(1, topology=named("mixed"))
@@ -406,16 +337,6 @@ def test_a_hint_that_one_group_cannot_follow_is_passed_over(used: Maker) -> None
     assert planned(at) == DEFAULT
     at.ask("tessAllReduce", at.mesh, memory, 8, 9, 0, "dp", at.stream)
     at.ask("tessStreamSynchronize", at.stream)
-
-
-def test_what_the_autotuner_found_is_kept_in_the_cache(used: Maker, tmp_path: Path) -> None:
-    at = used(4, environment={"TESS_AUTOTUNE": "1", "TESS_CACHE_DIR": str(tmp_path)})
-    first = planned(at)
-    assert first.source == "autotuner"
-    assert planned(at) == first
-    assert (at.runtime.code.hits, at.runtime.code.misses) == (1, 1)
-    ((_, entry),) = at.ask("tessxCacheEntries")
-    assert (entry.kind, entry.payload.decode()) == ("autotune", first.algorithm)
 
 
 def test_an_override_that_one_group_cannot_follow_is_passed_over(used: Maker) -> None:
@@ -453,19 +374,6 @@ def test_what_the_autotuner_found_is_of_its_path(used: Maker, tmp_path: Path) ->
         assert len(at.ask("tessxCacheEntries")) == entries
 
 
-def test_all_ranks_fail_where_no_link_is_left(used: Maker) -> None:
-    """Each of those that issue for themselves; the failure names the link and both devices."""
-    at = used(4)
-    memory = at.ask("tessMalloc", at.mesh, 1 << 20)
-    cuts = [{"kind": "link_cut", "link": link, "nanoseconds": 10} for link in ("nvlink2", "pcie2")]
-    at.ask("tessxSetFaults", at.context, cuts)
-    for rank in range(4):
-        at.ask("tessxIssue", at.mesh, rank, "all_reduce", memory, 1 << 18, 9, at.stream, op=0, axis="dp")
-    assert at.refused("tessStreamSynchronize", at.stream) is Status.TESS_ERR_LAUNCH_FAILED
-    assert "nvlink2, pcie2" in at.runtime.tessxLastError()
-    at.ask("tessStreamSynchronize", at.stream)
-
-
 FORGED = "module kernels { kernel any(N: int32, x: tensor<Nxint32>) { x = x + 666; } }"
 
 
@@ -475,38 +383,6 @@ def counted(at: Any) -> tuple[int, int]:
 
 def run_any(at: Any, kernel: int, count: int = 3) -> None:
     at.launch(kernel, struct.pack("<i4xQ", count, at.memory))
-    at.ask("tessStreamSynchronize", at.stream)
-
-
-def test_the_directory_is_asked_once_for_each_module_and_extent(used: Maker, tmp_path: Path) -> None:
-    variables = {"TESS_CACHE_DIR": str(tmp_path)}
-    at = used(1, environment=variables)
-    first, again = at.kernel("any"), at.kernel("any")
-    run_any(at, first, 3)
-    assert counted(at) == (0, 1)
-    run_any(at, first, 3)  # known in memory
-    assert counted(at) == (0, 1)
-    run_any(at, first, 4)  # another extent
-    assert counted(at) == (0, 2)
-    run_any(at, again, 3)  # another module with the same IR
-    assert counted(at) == (1, 2)
-    other = used(1, environment=variables)
-    run_any(other, other.kernel("any"), 4)
-    assert counted(other) == (1, 0)
-    assert len(other.ask("tessxCacheEntries")) == 2
-
-
-def test_a_damaged_entry_is_told_of_and_the_launch_refused(used: Maker, tmp_path: Path) -> None:
-    at = used(1, environment={"TESS_CACHE_DIR": str(tmp_path)})
-    run_any(at, at.kernel("any"))
-    (path,) = tmp_path.glob("*.tesscache")
-    path.write_bytes(path.read_bytes()[:-1])
-    kernel = at.kernel("any")
-    arguments = struct.pack("<i4xQ", 3, at.memory)
-    config = at.configuration()
-    refused = at.refused("tessLaunch", kernel, at.mesh, config, arguments, 16, at.stream)
-    assert refused is Status.TESS_ERR_CACHE_CORRUPT
-    assert at.refused("tessxCacheEntries") is Status.TESS_ERR_CACHE_CORRUPT
     at.ask("tessStreamSynchronize", at.stream)
 
 
