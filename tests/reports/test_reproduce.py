@@ -309,6 +309,36 @@ def test_a_fault_outside_of_the_requests_is_never_called_gone(tmp_path, run, ver
     assert run(write_script(tmp_path, "rpc:acme", case), {"returned": {"size": 20}})[0] == 1
 
 
+AT_TIMES = """
+import json, pathlib, sys
+place = pathlib.Path("started")
+started = len(place.read_text()) + 1 if place.exists() else 1
+place.write_text("x" * started)
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"implementation": {"name": "fake", "version": "1"}}
+    if request["method"] != "session.open":
+        answer = {"returned": {"stream": 20 if started == int(sys.argv[1]) else 24}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "options", "code", "started"), [(2, [], 1, 2), (3, ["--tries=2"], 0, 2), (9, [], 0, 3), (1, [], 1, 1)]
+)
+def test_a_case_with_streams_is_asked_until_its_difference_shows(tmp_path, wrong, options, code, started):
+    case = Case("runtime/a/b", "a case", [], [], judgement=Judgement("fail", "differs"))
+    case.check.asked = case.exchanges = [Exchange("runtime.tessStreamCreate", {}, Returned({"stream": 20}), 0.0)]
+    with pytest.raises(CheckFailed):
+        case.check.equal(20, 24, "the number")
+    path = write_script(tmp_path, "rpc:no-such-program", case)
+    (tmp_path / "fake.py").write_text(AT_TIMES, encoding="utf-8")
+    command = [sys.executable, str(path), *options, sys.executable, "fake.py", str(wrong)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, ""), done.stdout
+    assert len((tmp_path / "started").read_text(encoding="utf-8")) == started
+
+
 @pytest.fixture
 def from_elsewhere(tmp_path, monkeypatch):
     """Writes the script of a failed case in one directory, as for an implementation there, and runs it in another."""

@@ -22,6 +22,7 @@ from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.journal import read
+from tessera_conformance.reports.reproduce import TRIES
 from tessera_reference.compilation.compiler import Compiler
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,15 +139,14 @@ def test_defects_fall_into_at_most_twice_as_many_causes(build: Callable[..., Pat
 
 EVERY_DEFECT = 36
 """So many defects for one that is tried; TESSERA_EVERY=1 tries all."""
-AS_EXPECTED, DIFFERS, UNDECIDED = 0, 1, 3
+AS_EXPECTED, UNDECIDED = 0, 3
 
 
-def reproduced_defects() -> list[tuple[str, str, str]]:
+def reproduced_defects(every: int) -> list[tuple[str, str, str]]:
     """Each defect that calls show, the delay of its work, and the case of the published matrix that catches it."""
     matrix = json.loads((ROOT / "reports" / "kill-matrix.json").read_text(encoding="utf-8"))
     caught = {row["name"].partition(".")[2]: row["killers"] for row in matrix["violators"] if "native" in row["name"]}
     table = tomllib.loads((SOURCES / "defects.toml").read_text(encoding="utf-8"))["defect"]
-    every = int(os.environ.get("TESSERA_EVERY", EVERY_DEFECT))
     known = case_index()
     cases = {name: next((case for case in killers if case in known), None) for name, killers in caught.items()}
     shown = [(row["name"], str(row.get("delay", "")), case) for row in table if (case := cases.get(row["name"]))]
@@ -159,8 +159,16 @@ def run_in(command: list[str], folder: Path, environment: Mapping[str, str]) -> 
     )
 
 
+def test_a_case_is_known_for_every_defect_that_calls_show() -> None:
+    shown = {row["name"] for row in ROWS if not {"sanitizer", "reading"} & row.keys()}
+    assert {name for name, _, _ in reproduced_defects(1)} == shown
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("defect", "delay", "case"), [pytest.param(*row, id=row[0]) for row in reproduced_defects()])
+@pytest.mark.parametrize(
+    ("defect", "delay", "case"),
+    [pytest.param(*row, id=row[0]) for row in reproduced_defects(int(os.environ.get("TESSERA_EVERY", EVERY_DEFECT)))],
+)
 def test_a_defect_shows_while_it_is_on_and_no_longer(
     build: Callable[..., Path], tmp_path: Path, defect: str, delay: str, case: str
 ) -> None:
@@ -168,7 +176,10 @@ def test_a_defect_shows_while_it_is_on_and_no_longer(
     off = {"ACME_DELAY": delay} if delay else {}
     on = {**off, "ACME_DEFECT": defect}
     command = ["reproduce", case, f"--impl=cabi:{library}", "--compiler=reference"]
-    first = run_in([sys.executable, "-m", "tessera_conformance", *command], tmp_path, on)
+    for _ in range(TRIES if delay else 1):  # a race need not show each time
+        first = run_in([sys.executable, "-m", "tessera_conformance", *command], tmp_path, on)
+        if first.returncode == 1:
+            break
     assert first.returncode == 1, first.stdout + first.stderr
     (script,) = (tmp_path / "reproduction").glob("*.py")
     (program,) = (tmp_path / "reproduction").glob("*.c")

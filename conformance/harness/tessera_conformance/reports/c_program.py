@@ -35,7 +35,7 @@ def c_program(content: Mapping[str, Any]) -> str:
         HEADER.read_text(encoding="utf-8"),
         *writer.extensions(),
         "",
-        "int main(void) {",
+        "static int once(void) {",
         "  tessStatus_t status;",
     ]
     for number, request in enumerate(content["requests"]):
@@ -46,7 +46,8 @@ def c_program(content: Mapping[str, Any]) -> str:
         lines.append("  compared = 0;")
     for check in content["suite_only"]:
         lines.append(f"  only_the_suite({_quoted(check['what'])});")
-    return "\n".join([*lines, "  return conclude();", "}", ""])
+    lines += ["  return conclude();", "}", "", "int main(int count, char** words) {"]
+    return "\n".join([*lines, f"  return count > 1 ? once() : repeated(words[0], {content['tries']}, once);", "}", ""])
 
 
 class _Writer:

@@ -40,6 +40,8 @@ ENDPOINT = "hostio:"
 """What the name of an implementation begins with that is an endpoint behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'
 Place = TypeVar("Place")
+TRIES = 3
+"""How often a script asks a case with streams, whose work hangs on time, until the difference shows."""
 LARGEST_SMALL = 255
 """A number up to this stands in many answers by chance."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
@@ -177,6 +179,7 @@ def _content(implementation: str, case: Case, compiler: str | None, deadlines: t
         "compiler": compiler,
         "needs": _needs(implementation, compiler),
         "directory": os.getcwd(),
+        "tries": TRIES if any("StreamCreate" in exchange.method for exchange in case.exchanges) else 1,
         "deadlines": deadlines,
         "requests": [
             {"method": one.method, "params": to_wire(params)}
