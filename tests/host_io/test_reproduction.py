@@ -7,16 +7,24 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tessera_conformance.check import Check
+from tessera_conformance.locations import clauses_directory
 from tessera_conformance.observations import Fault, Returned
-from tessera_conformance.reports.expected_answers import Search
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import load_registry
+from tessera_conformance.reports.expected_answers import Search, function_of
 from tessera_conformance.reports.reproduce_endpoint import differences, summary
 from tessera_conformance.session import Exchange, Implementation
+from tessera_conformance.strength.matrix import put, suite_of, transport_of
+from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.suite_run import SuiteRun
+from tessera_conformance.transports.locate import locate
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = Path(__file__).parent / "foreign"
@@ -50,7 +58,9 @@ def endpoint(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @pytest.mark.slow
@@ -61,7 +71,8 @@ def test_a_script_needs_the_standard_library_alone_and_tells_the_truth(
     """Exit code 1 while the defect is on, or 2 where it is silence, and 0 from an endpoint without it."""
     broken, sound = endpoint(defect), endpoint()
     implementation = f"--impl=hostio:{broken},description={FOREIGN / 'endpoint.toml'}"
-    command = ["-m", "tessera_conformance", "reproduce", DEFECTS[defect], implementation, "--deadline=1"]
+    command = ["-m", "tessera_conformance", "reproduce", DEFECTS[defect], implementation]
+    command += ["--deadline=4"] if defect == "no_answer" else []
     written = run(sys.executable, *command, folder=tmp_path)
     assert written.returncode == 1, written.stdout + written.stderr
     (script,) = (tmp_path / "reproduction").glob("*.py")
@@ -125,6 +136,56 @@ def test_the_answers_with_which_a_case_passes_are_found(answers: list[str] | Non
     wrong = [response(0, True), response(1, True), response(2, False, "ANY")]
     (told,) = differences(first, summary([*map(json.loads, wrong)]), {})
     assert told == 'ids ["c", "1"]: expected ok false, found true (null)'
+
+
+EVERY_VIOLATOR = 48
+"""So many violators of the messages for one that is tried; TESSERA_EVERY=1 tries all."""
+
+
+@pytest.mark.slow
+def test_the_reference_meets_what_the_scripts_of_its_violators_expect() -> None:
+    """The answers of a violator are not what its script expects; the reference's to the same frames are."""
+    every = int(os.environ.get("TESSERA_EVERY", EVERY_VIOLATOR))
+    matrix = json.loads((ROOT / "reports" / "kill-matrix.json").read_text(encoding="utf-8"))["violators"]
+    rows = [(row["name"], row["killers"][0]) for row in matrix if row["name"].startswith("abi/host_io/")][::every]
+    violations = {each.name: each for each in load_violations()}
+    items = {item.stash[CASE].id: item for item in suite_of(["abi/host-io/"]).items}
+    registry = load_registry(clauses_directory())
+    sound = SuiteRun(locate("reference"), registry)
+    tried = 0
+    for name, killer in rows:
+        with violations[name].broken() as broken:
+            run = SuiteRun(transport_of(broken, name), registry)
+            case, judgement = put(run, items[killer])
+        exchanges = case.exchanges
+        if judgement.verdict != "fail" or not all(by_frames(each) for each in exchanges):
+            continue
+        expected = Search(function_of(items[killer]), HELLO, exchanges, "strict").expected()
+        assert expected is not None, name
+        sound.session.reset()
+        again = [sound.session.call(each.method, each.params) for each in exchanges]
+        assert told_of(expected, [each.observation for each in exchanges]), name
+        assert told_of(expected, again) == [], name
+        tried += 1
+    sound.session.close()
+    assert tried >= len(rows) // 3
+
+
+def by_frames(exchange: Exchange) -> bool:
+    """True of what frames alone can say over a socket."""
+    beside = exchange.params.get("buffers") or exchange.params.get("seed") is not None
+    return exchange.method in ("host_io.exchange", "host_io.describe") and not beside
+
+
+def told_of(expected: Sequence[Any], observations: Sequence[Any]) -> list[str]:
+    """Where answers are not as expected."""
+    codes: dict[str, Any] = {}
+    return [
+        difference
+        for wanted, observation in zip(expected, observations, strict=True)
+        if wanted is not None
+        for difference in differences(wanted, summary([*map(json.loads, observation.value["answers"])]), codes)
+    ]
 
 
 def test_what_no_change_mends_is_left_to_the_suite() -> None:

@@ -27,7 +27,7 @@ from tessera_conformance.registry import Clause, Registry, RegistryError, Withdr
 from tessera_conformance.registry.case_index import current_index
 from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
-from tessera_conformance.reports.expected_answers import Search
+from tessera_conformance.reports.expected_answers import Search, function_of
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import ENDPOINT, write_script
@@ -423,10 +423,8 @@ def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | N
     """The answers of an endpoint with which the case passes; None of another implementation, or if none are found."""
     if not run.session.label.startswith(ENDPOINT) or not isinstance(item, pytest.Function):
         return None
-    listed = item.callspec.params if hasattr(item, "callspec") else {}
     hello = {} if isinstance(run.hello, Fault) else run.hello.message
-    search = Search(lambda impl, check: item.obj(impl=impl, check=check, **listed), hello, case.exchanges, run.level)
-    return search.expected()
+    return Search(function_of(item), hello, case.exchanges, run.level).expected()
 
 
 def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:

@@ -15,6 +15,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.observations import Fault, Returned
 from tessera_conformance.reports.reproduce_endpoint import (
@@ -202,6 +204,16 @@ class Search:
             elif ok or passes([*around[0], _response(pair_of(answer), False, "ANOTHER"), *around[1]]):
                 outcomes[0][1] = ANYTHING
         return told
+
+
+def function_of(item: pytest.Function) -> Test:
+    """The test of a collected case, with the values that `parametrize` lists."""
+    listed = item.callspec.params if hasattr(item, "callspec") else {}
+
+    def test(impl: Implementation, check: Check) -> object:
+        return item.obj(impl=impl, check=check, **listed)
+
+    return test
 
 
 def answers_of(exchange: Exchange) -> Answers | None:
