@@ -147,30 +147,6 @@ def test_what_the_schema_refuses_is_refused(path: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("kernels/0/id", 1),
-        ("csp/channels/1/name", "c"),
-        ("csp/processes/0/body/0/index", 99),
-        ("csp/processes/1/body/0/channel", 3),
-        ("kernels/0/payload/instructions/0/destination", "by"),
-        ("kernels/0/payload/parameters/1/name", "x"),
-        ("csp/processes/1/body/0/body/0/arguments", []),
-        ("csp/processes/1/body/0/body/0/arguments/0", {"constant": 1}),
-        ("symbols/0/default", 256),
-        ("tensors/0/initial", "00"),
-        ("schedule/policy/id", "random"),
-        ("schedule/policy/parameters", {}),
-        ("schedule/policy/parameters/workers", 0),
-    ],
-)
-def test_what_has_no_meaning_is_refused(path: str, value: Any) -> None:
-    with pytest.raises(PackageRefused) as refused:
-        load(changed(everything().compile().package, put(path, value)))
-    assert refused.value.code == "INVALID"
-
-
-@pytest.mark.parametrize(
     ("text", "code"),
     [
         (b"[]\n", "MALFORMED"),
@@ -351,11 +327,6 @@ def simple() -> Program:
     with program.process("p"):
         program.task(kernel, x)
     return program
-
-
-def test_every_file_is_a_target() -> None:
-    stems = {Path(each.name).stem for each in DATA.iterdir() if each.name.endswith(".toml")}
-    assert stems == set(NAMES)
 
 
 @every_target

@@ -196,6 +196,33 @@ MEANINGLESS = [
     pytest.param("/symbols/1/width", 2, marks=clause("WSP-07.2-11"), id="a default that is too wide"),
     pytest.param("/symbols/0/update", "never", marks=clause("WSP-07.2-12"), id="another update protocol"),
     pytest.param("/kernels/0/cycles/fixed", -5, marks=clause("WSP-07.2-16"), id="negative cycles"),
+    pytest.param("/symbols/1/width", 65, marks=clause("WSP-07.2-11"), id="a symbol of 65 bits"),
+    pytest.param("/csp/channels/0/capacity", True, marks=clause("WSP-07.2-08"), id="a capacity that is true"),
+    pytest.param("/csp/channels/1/name", "left", marks=clause("WSP-07.2-07"), id="two channels of one name"),
+    pytest.param("/tensors/0/count", 0, marks=clause("WSP-07.2-10"), id="a tensor of no element"),
+    pytest.param("/tensors/0/initial", "00", marks=clause("WSP-07.2-10"), id="data of another size"),
+    pytest.param("/tensors/0/dtype", "fp9", marks=clause("WSP-07.2-10"), id="an unknown dtype"),
+    pytest.param("/csp/processes/0/body/0/op", "loop", marks=clause("WSP-07.2-07"), id="an unknown statement"),
+    pytest.param("/csp/processes/0/body/0/index", 99, marks=clause("WSP-07.2-10"), id="an index in no slot"),
+    pytest.param(
+        "/csp/processes/1/body/0/body/0/arguments", [], marks=clause("WSP-07.2-07"), id="a task without its arguments"
+    ),
+    pytest.param(
+        "/kernels/1/payload/instructions/0/op", "div", marks=clause("WSP-07.2-16"), id="an unknown instruction"
+    ),
+    pytest.param(
+        "/kernels/1/payload/instructions/0/operands",
+        [],
+        marks=clause("WSP-07.2-16"),
+        id="an instruction without operands",
+    ),
+    pytest.param(
+        "/kernels/1/payload/instructions/0/destination",
+        "z",
+        marks=clause("WSP-07.2-16"),
+        id="an instruction into nothing",
+    ),
+    pytest.param("/schedule/resources/heap_arena", 0, marks=clause("WSP-07.2-05"), id="a resource of no size"),
     pytest.param("/format", 2, marks=clause("WSP-07.2-14"), id="another form"),
     pytest.param("/phase", 3, marks=clause("WSP-07.2-14"), id="a third phase"),
     pytest.param("/phase", 1, marks=clause("WSP-07.1-09"), id="a phase that its target has not"),
