@@ -181,6 +181,30 @@ def test_unknown_dimensions_are_moved_like_any_other(impl, check, expression, ex
     check.bits(value_of(impl, check, source, **given), tensor_of("int32", expected))
 
 
+@clause("LANG-02.3-42", "LANG-02.3-72")
+@feature("tensor-ops")
+@pytest.mark.parametrize(
+    ("dtype", "value", "bits"),
+    [
+        ("int64", "9007199254740993", "0020000000000001"),
+        ("int64", "9223372036854775807", "7fffffffffffffff"),
+        ("int64", "-9223372036854775807", "8000000000000001"),
+        ("fp32", "1.00000005960464477539062500001", "3f800001"),
+        ("fp32", "16777217.00000000001", "4b800001"),
+        ("bf16", "1.00390625000000000001", "3f81"),
+        ("fp64", "9007199254740993", "4340000000000000"),
+    ],
+)
+def test_a_number_beside_an_operand_is_rounded_once(impl, check, dtype, value, bits):
+    """The frame of op.pad takes its literal in the operand's dtype, not by way of fp64 (AMB-LANG-54, AMB-LANG-87)."""
+    source = returning(
+        f"op.pad(X) @{{low=[1], high=[0], value={value}}}", f"X: tensor<1x{dtype}>", f"tensor<2x{dtype}>"
+    )
+    padded = value_of(impl, check, source, X=tensor_of(dtype, [1]))
+    width = len(bits)
+    check.equal((padded.dtype, padded.shape, padded.bits()[:width]), (dtype, (2,), bits))
+
+
 @clause("LANG-05.2-01", "LANG-02.3-35")
 def test_a_tensor_type_as_an_expression_is_a_tensor_of_zeros(impl, check):
     """`tensor<2x3xint32>` where a value is wanted is a constant without values (AMB-LANG-53)."""

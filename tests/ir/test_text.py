@@ -136,7 +136,11 @@ PLACED: dict[str, tuple[str, str, int, int, str]] = {
     "trailing comma": ('"t.f"() {a = [1, ]}', "parse", 1, 18, "expected the value of an attribute, found ']'"),
     "open list": ('"t.f"() {a = [1 2]}', "parse", 1, 17, "expected ',' between the items of a list"),
     "number": ('"t.f"() {a = 1 : "x"}', "parse", 1, 18, "expected a type"),
-    "double": ('"t.f"() {a = 0x10000000000000000 : f64}', "parse", 1, 14, "a double has 64 bits"),
+    "double": ('"t.f"() {a = 0x10000000000000000 : f64}', "parse", 1, 14, "0x10000000000000000 is no f64 of 64 bits"),
+    "narrow float": ('"t.f"() {a = 0x10000 : bf16}', "parse", 1, 14, "0x10000 is no bf16 of 16 bits"),
+    "type of no number": ('"t.f"() {a = 1.0 : foo}', "parse", 1, 14, "'foo' is no type of floats"),
+    "float as integer": ('"t.f"() {a = 1.0 : i32}', "parse", 1, 14, "'i32' is no type of floats"),
+    "unknown width": ('"t.f"() {a = 7 : i0}', "parse", 1, 14, "'i0' is no type of numbers"),
     "no type": ('"t.f"() : 4', "parse", 1, 11, "expected a type, found '4'"),
     "no arrow": ('"t.f"() : (fp32)', "parse", 1, 17, "expected '->'"),
     "open function type": (
@@ -162,6 +166,23 @@ def test_an_error_is_told_at_its_place(name: str) -> None:
     assert message in found.message
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("300 : i8", "300 does not fit i8"),
+        ("-129 : i8", "-129 does not fit i8"),
+        ("128 : si8", "128 does not fit si8"),
+        ("-1 : ui8", "-1 does not fit ui8"),
+        ("65504.0 : f8E5M2", "65504.0 does not fit fp8_e5m2"),
+        ("3.5e38 : f32", "3.5e38 does not fit fp32"),
+        ("1.0e400 : f32", "1.0e400 does not fit fp32"),
+    ],
+)
+def test_a_number_fits_the_type_behind_it(text: str, message: str) -> None:
+    found = error(f'"t.f"() {{a = {text}}}')
+    assert (found.category, found.clause, found.message) == ("types", "AMB-LANG-54", message)
+
+
 def test_the_place_of_an_error_is_the_token() -> None:
     found = error('"t.f"() {\n  axis 0}')
     assert (found.span.line, found.span.column, found.span.end_line, found.span.end_column) == (2, 8, 2, 9)
@@ -178,8 +199,8 @@ def test_a_wrong_type_has_its_own_category() -> None:
 
 
 def test_many_digits_are_refused() -> None:
-    assert "an integer of 10000 digits" in error('"t.f"() {a = ' + "9" * 10_000 + "}").message
-    assert "an integer of 10002 digits" in error('"t.f"() {a = 0x' + "f" * 10_000 + "}").message
+    assert "a number of 10000 digits" in error('"t.f"() {a = ' + "9" * 10_000 + "}").message
+    assert "a number of 10002 digits" in error('"t.f"() {a = 0x' + "f" * 10_000 + "}").message
 
 
 def nested_lists(depth: int) -> str:

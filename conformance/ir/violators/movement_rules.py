@@ -19,6 +19,7 @@ from tessera_reference.graph import movement as shaping
 from tessera_reference.graph import movement as slicing
 from tessera_reference.graph import movement as transpose
 from tessera_reference.graph.constant import ConstTensor, LayoutCast
+from tessera_reference.language import expressions
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
@@ -28,6 +29,19 @@ from .changes import changed
 from .language_syntax import rewrites
 
 Values: TypeAlias = Any
+
+
+# Literals beside operands
+
+FRAMES = [
+    replaced(clause, description, make, (expressions, "element_like", like), name=name)
+    for clause, name, description, like in (
+        ("LANG-02.3-42", "whole_frames_by_fp64", "reads an integer beside an operand by way of fp64",
+         lambda operand, value, kind: operand if operand.kind == "float" else None),
+        ("LANG-02.3-72", "float_frames_by_fp64", "rounds a number beside an operand to fp64 first",
+         lambda operand, value, kind: operand if operand.kind == "int" else None),
+    )
+]  # fmt: skip
 
 
 # Adding

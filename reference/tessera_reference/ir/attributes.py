@@ -95,9 +95,9 @@ def float_text(value: float) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
 
 
-def float_of_bits(bits: int) -> float:
-    """The double with these bits."""
-    value: float = struct.unpack(">d", bits.to_bytes(8, "big"))[0]
+def float_of_bits(bits: int, dtype: DType) -> float:
+    """The number of a float dtype with these bits."""
+    value: float = Array.from_bits(dtype, (), bits.to_bytes(dtype.bits // 8, "little")).values.item()
     return value
 
 

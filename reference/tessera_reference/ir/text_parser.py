@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn, Protocol
 
-from ..numerics.formats import dtype
+from ..numerics.formats import DType, dtype
+from ..numerics.rounding import round_exact
 from .attributes import UNITS, ByteCount, float_of_bits, string_of
 from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct, did_you_mean
 from .module import Walk, trampoline
@@ -145,41 +146,95 @@ class Tokens:
 MOST_DIGITS = 4000
 
 
+FLOAT_TYPES = {
+    "f64": "fp64",
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "f8E4M3FN": "fp8_e4m3",
+    "f8E5M2": "fp8_e5m2",
+}
+"""MLIR's float types that may stand behind a number, each with its dtype."""
+
+
 def number(tokens: Tokens) -> int | float | ByteCount:
-    """An integer, the bits of a double such as `0x7FF0000000000000 : f64`, or a number of bytes such as `4KiB`."""
+    """An integer such as `7 : i8`, the bits of a float such as `0x7FC0 : bf16`, or a number of bytes such as `4KiB`.
+
+    As in MLIR, an integer has to fit its type, and a signless type also takes the unsigned spelling of its values.
+    """
     start, is_hexadecimal = tokens.start, tokens.text.startswith("0x")
     value = integer(tokens)
     if _is_unit(tokens):
         return _bytes_of(tokens, value)
-    if _suffix(tokens) != "f64":
+    suffix = _suffix(tokens)
+    span = tokens.span(start, tokens.previous_end)
+    if suffix in FLOAT_TYPES:
+        held = dtype(FLOAT_TYPES[suffix])
+        if not is_hexadecimal:
+            return _held(tokens, Fraction(value), held, str(value), span)
+        if value >> held.bits:
+            message, digits = f"0x{value:X} is no {suffix} of {held.bits} bits", f"at most {held.bits // 4} digits"
+            tokens.reject("syntax", "parse", message, span, digits, "AMB-LANG-31", "")
+        return float_of_bits(value, held)
+    integers = re.fullmatch(r"(s|u)?i([1-9][0-9]{0,6})", "i64" if suffix == "index" else suffix)
+    if not suffix:
         return value
-    if not is_hexadecimal:
-        return float(value) if abs(value) <= 1 << 53 else value
-    if not 0 <= value < 1 << 64:
-        span = tokens.span(start, tokens.previous_end)
-        tokens.reject("syntax", "parse", "a double has 64 bits", span, "16 digits at most", "AMB-LANG-31", "")
-    return float_of_bits(value)
+    if integers is None:
+        known = f"an integer type such as i8, index, or one of {', '.join(FLOAT_TYPES)}"
+        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of numbers", span, known, "LANG-02.3-38", "")
+    sign, bits = integers[1], int(integers[2])
+    least = 0 if sign == "u" else -(1 << bits - 1)
+    largest = (1 << bits - (sign == "s")) - 1 if sign else (1 << bits) - 1
+    if not least <= value <= largest:
+        message, requirement = f"{str(value)[:40]} does not fit {suffix}", f"a value from {least} to {largest}"
+        tokens.reject("types", "verify", message, span, requirement, "AMB-LANG-54", "")
+    if suffix == "i1":
+        return bool(value)
+    return value if sign or value < 1 << bits - 1 else value - (1 << bits)
 
 
 def fraction(tokens: Tokens) -> float | ByteCount:
-    """A float, or a number of bytes such as `1.5MiB`; infinity is written by its bits."""
-    text = tokens.advance()
+    """A float, rounded once to the type behind it; or a number of bytes such as `1.5MiB`."""
+    text = digits(tokens)
     if _is_unit(tokens) and "e" not in text.lower():
         return _bytes_of(tokens, Fraction(text.rstrip(".")))
-    span = tokens.span(tokens.previous_end - len(text), tokens.previous_end)
-    _suffix(tokens)
-    if math.isinf(float(text)):
-        requirement = "a magnitude up to 1.7976931348623157e308, or 0x7FF0000000000000 : f64"
-        tokens.reject("types", "verify", f"{text[:20]} does not fit a double", span, requirement, "AMB-LANG-54", "")
-    return float(text)
+    start = tokens.previous_end - len(text)
+    suffix = _suffix(tokens)
+    span = tokens.span(start, tokens.previous_end)
+    if suffix and suffix not in FLOAT_TYPES:
+        known = f"one of {', '.join(FLOAT_TYPES)}"
+        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of floats", span, known, "LANG-02.3-38", "")
+    rounded, name = float(text), FLOAT_TYPES[suffix or "f64"]
+    if math.isinf(rounded):
+        _beyond(tokens, text, name, span)
+    if name == "fp64":
+        return rounded
+    exact = Fraction(text.rstrip(".") if 1e-60 < abs(rounded) < 1e60 else rounded)
+    return math.copysign(_held(tokens, exact, dtype(name), text, span), rounded)
+
+
+def _held(tokens: Tokens, exact: Fraction, held: DType, text: str, span: Span) -> float:
+    """A number rounded once to a float dtype. Refuses one beyond the largest finite value."""
+    value = round_exact(exact, held, overflow="nonfinite")
+    return value if math.isfinite(value) else _beyond(tokens, text, held.name, span)
+
+
+def _beyond(tokens: Tokens, text: str, name: str, span: Span) -> NoReturn:
+    requirement = f"a magnitude up to {dtype(name).storage.max_finite!r}, or the bits of an infinity"
+    tokens.reject("types", "verify", f"{text[:20]} does not fit {name}", span, requirement, "AMB-LANG-54", "")
 
 
 def integer(tokens: Tokens) -> int:
     """An integer, decimal or hexadecimal."""
-    if len(tokens.text) > MOST_DIGITS:
-        tokens.refuse(f"an integer of {len(tokens.text)} digits", f"at most {MOST_DIGITS}", "LANG-02.1-02")
-    text = tokens.advance()
+    text = digits(tokens)
     return int(text, 16) if "x" in text else int(text)
+
+
+def digits(tokens: Tokens) -> str:
+    """The text of a number, which has at most `MOST_DIGITS` digits."""
+    if len(tokens.text) > MOST_DIGITS:
+        tokens.refuse(f"a number of {len(tokens.text)} digits", f"at most {MOST_DIGITS}", "LANG-02.1-02")
+    return tokens.advance()
 
 
 def string(tokens: Tokens) -> str:
@@ -212,7 +267,7 @@ def _bytes_of(tokens: Tokens, count: Fraction | int) -> ByteCount:
 
 
 def _suffix(tokens: Tokens) -> str:
-    """`: i64` or `: f64` behind a number; the word."""
+    """The word of a type behind a number, such as `: i64`, or nothing."""
     if not tokens.accept(":"):
         return ""
     if tokens.kind != "word":

@@ -28,6 +28,7 @@ from .values import (
     as_number,
     attribute_value,
     default_dtype,
+    element_like,
     is_untyped,
     number_of,
     read_common,
@@ -348,7 +349,8 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
     declared = SPELLINGS[spelling]
     names = operand_names(declared, len(call.arguments))
     values = _operands(expressions, call, declared, names or [])
-    attributes, common = _attributes(expressions, call, declared), _common(expressions, call, declared)
+    like = next((dtype_of(value.type) for value in values if value is not None), None)
+    attributes, common = _attributes(expressions, call, declared, like), _common(expressions, call, declared)
     if names is None:
         _wrong_count(expressions, call, declared)
         return None
@@ -426,7 +428,9 @@ def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operatio
     )
 
 
-def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, Any] | None:
+def _attributes(
+    expressions: Expressions, call: s.Call, declared: type[Operation], like: DType | None
+) -> dict[str, Any] | None:
     """Keyword arguments and the attribute block together; given twice they must agree (AMB-LANG-100)."""
     spelling = ".".join(call.callee)
     known = declared.own_attributes
@@ -442,9 +446,10 @@ def _attributes(expressions: Expressions, call: s.Call, declared: type[Operation
                 sound = False
             continue
         try:
-            held = values.get("dtype")
-            element = held if isinstance(held, DType) else None
-            value = attribute_value(given.value, known[given.name], element)
+            element, kind = values.get("dtype"), known[given.name]
+            if not isinstance(element, DType):
+                element = element_like(like, given.value, kind) if like else None
+            value = attribute_value(given.value, kind, element)
         except Refusal as refusal:
             expressions.scope.findings.refused(refusal, given.span)
             sound = False

@@ -304,6 +304,19 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
     raise Refusal("types", f"expected {phrase}", phrase, "LANG-02.3-13", "")
 
 
+def element_like(operand: DType, value: s.Expr | s.ListValue, kind: Any) -> DType | None:
+    """The dtype of a number beside an operand, such as the `value` of op.pad: the operand's, where it may be one."""
+    found = None if isinstance(value, s.ListValue) else as_number(value)
+    choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if found is None or not {int, float} <= set(choices):
+        return None
+    if operand.kind == "int":
+        return operand if isinstance(found.literal, s.IntLiteral) else None
+    if operand.kind == "complex":
+        return operand.component
+    return operand if operand.kind == "float" else None
+
+
 def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
     """The value of an attribute that takes any kind of value. Raises `Refusal`."""
     if isinstance(value, s.ListValue):
