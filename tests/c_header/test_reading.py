@@ -181,7 +181,7 @@ def test_an_inner_condition_does_not_bring_back_an_outer_one() -> None:
 
 
 def test_conditions_that_are_left_out_are_not_evaluated() -> None:
-    """What stands behind a branch that was taken, or inside one that is not, need not make sense."""
+    """Lines behind a branch that was taken, or inside one that is not, need not make sense."""
     assert "f" in read_header("#if 1\nint f(void);\n#elif (\n#endif\n").functions
     assert "f" in read_header("#if 0\n#if (\n#endif\n#endif\nint f(void);\n").functions
 

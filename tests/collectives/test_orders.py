@@ -33,7 +33,7 @@ SHARED_OPERATIONS = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 
 
 def held_at_first(operation: str, ranks: int, root: int) -> list[list[frozenset[int]]]:
-    """Whose contributions each rank holds of each share."""
+    """Return the ranks whose contributions each rank holds of each share."""
     nobody: frozenset[int] = frozenset()
     if operation == "broadcast":
         return [[frozenset((root,)) if rank == root else nobody] * ranks for rank in range(ranks)]

@@ -178,7 +178,7 @@ def by_frames(exchange: Exchange) -> bool:
 
 
 def told_of(expected: Sequence[Any], observations: Sequence[Any]) -> list[str]:
-    """Where answers are not as expected."""
+    """Return the places of answers that are not as expected."""
     codes: dict[str, Any] = {}
     return [
         difference

@@ -141,7 +141,7 @@ def sends(*messages: tuple[int, int, int]) -> list[Sent]:
 
 
 def ends(transfers: list[Transfer]) -> dict[tuple[int, int], tuple[int, int]]:
-    """When the message of each pair of ranks left and arrived."""
+    """Return the departure and arrival of the message of each pair of ranks."""
     return {(each.sent.source, each.sent.target): (each.start, each.end) for each in transfers}
 
 
