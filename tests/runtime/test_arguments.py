@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.api import Runtime
@@ -273,3 +274,14 @@ def test_a_profiler_whose_trace_cannot_be_written_runs_on(used: Maker, tmp_path:
         assert at.refused("tessProfilerStop", profiler, path) is Status.TESS_ERR_INVALID_VALUE
     at.ask("tessProfilerStop", profiler, str(tmp_path / "trace.json"))
     assert at.refused("tessProfilerStop", profiler, str(tmp_path / "again.json")) is Status.TESS_ERR_INVALID_VALUE
+
+
+LOOSE = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 1}
+
+
+@pytest.mark.parametrize("policy", [{**LOOSE, "deterministic": 2}, {"deterministic": 1}, {**LOOSE, "more": 1}, None, 5])
+def test_a_policy_without_its_four_switches_leaves_the_old_one(used: Maker, policy: Any) -> None:
+    at = used(1)
+    at.ask("tessSetNumericsPolicy", at.context, LOOSE)
+    assert at.refused("tessSetNumericsPolicy", at.context, policy) is Status.TESS_ERR_INVALID_VALUE
+    assert at.ask("tessGetNumericsPolicy", at.context) == NumericsPolicy(0, 0, 0, 1)
