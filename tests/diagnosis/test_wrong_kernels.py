@@ -218,19 +218,22 @@ def diagnosed(
 
 @pytest.mark.slow
 def test_the_right_cause_is_named_of_nearly_all_and_a_wrong_one_of_none(
-    diagnosed: Callable[..., list[Diagnosis]],
+    diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
 ) -> None:
+    """Every second of the forty; all of them with `--whole`."""
     counted: Counter[str] = Counter()
-    for cause, operation, topic, *change in WRONG:
+    for cause, operation, topic, *change in WRONG[:: every(2)]:
         named = {each.hypothesis for each in diagnosed(operation, topic, *change)} - {""}
         assert named <= {cause}, f"{operation}: {change[-1]}"
         counted["right" if named else "none"] += 1
-    assert counted["right"] >= 36
+    assert counted["right"] >= counted.total() * 0.9
 
 
 @pytest.mark.slow
-def test_nothing_is_named_of_what_the_catalogue_lacks(diagnosed: Callable[..., list[Diagnosis]]) -> None:
-    for operation, topic, *change in FOREIGN:
+def test_nothing_is_named_of_what_the_catalogue_lacks(
+    diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
+) -> None:
+    for operation, topic, *change in FOREIGN[:: every(2)]:
         found = diagnosed(operation, topic, *change)
         assert found, f"{operation}: {change[-1]}"
         assert not any(each.hypothesis for each in found), f"{operation}: {change[-1]}"

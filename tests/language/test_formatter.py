@@ -479,9 +479,9 @@ def generated(examples: int) -> settings:
 def test_what_is_printed_parses_to_the_same_tree(bare: Bare, children: Children, pytestconfig: pytest.Config) -> None:
     """Up to places; what is printed prints as itself; and no class of the tree is left out, given examples enough.
 
-    What hypothesis draws depends on the modules that are loaded, so a hundred programs may lack a rare statement.
+    What hypothesis draws depends on the modules that are loaded, so fifty programs may lack a rare statement.
     """
-    examples = 300 if pytestconfig.getoption("--whole") else 100
+    examples = 300 if pytestconfig.getoption("--whole") else 50
     seen: set[type] = set()
 
     @generated(examples)

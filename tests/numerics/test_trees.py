@@ -79,7 +79,7 @@ def test_a_ring_names_its_first_leaf(first):
 
 
 @given(nestings())
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=80)
 def test_every_nesting_survives_both_forms(nesting):
     form, n = nesting
     tree = Tree.from_json(form)

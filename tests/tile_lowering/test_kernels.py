@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -321,8 +322,10 @@ SHAPES = [(5, 7), (3, 1, 70), (33,), (2, 3, 1), (1, 300)]
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_every_float(programs: Any, operation: str, dtype: str) -> None:
-    for place, shape in enumerate(SHAPES):
+def test_every_float(programs: Any, every: Callable[[int], int], operation: str, dtype: str) -> None:
+    """Every second shape of each, other ones for another pair."""
+    first = (REDUCTIONS.index(operation) + FLOATS.index(dtype)) % every(2)
+    for place, shape in list(enumerate(SHAPES))[first :: every(2)]:
         axis = place % len(shape)
         programs.same(f"op.{operation}(x, axis={axis})", x=(dtype, *shape))
         programs.same(f"op.{operation}(x, axis=-1)", "gfx942" if place % 2 else "sm_90", x=(dtype, *shape))
@@ -398,8 +401,8 @@ def test_norms(programs: Any, dtype: str, axis: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("norm", ["ortho", "forward", "backward"])
-@pytest.mark.parametrize("shape", [(5,), (3, 8), (2, 1, 33), (2, 1), (0, 4)])
+@pytest.mark.parametrize("norm", ["ortho", "backward"])
+@pytest.mark.parametrize("shape", [(5,), (2, 1, 33), (0, 4)])
 def test_transforms(programs: Any, dtype: str, norm: str, shape: tuple[int, ...]) -> None:
     for operation in ("fft", "ifft"):
         programs.same(f'op.{operation}(x, norm="{norm}")', x=(dtype, *shape))

@@ -165,7 +165,7 @@ def test_an_untouched_folder_is_sound(frozen: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mask", [0x01, 0x20, 0x80])
+@pytest.mark.parametrize("mask", [0x01, 0x80])
 def test_every_flipped_byte_is_noticed(frozen: Any, mask: int) -> None:
     """Every byte of the vector file and of the manifest, and a byte in every 499 of the tensors."""
     for path in [frozen.lines, frozen.vectors / "MANIFEST.json", *frozen.vectors.glob("ir/*.bin")]:
