@@ -248,6 +248,21 @@ def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illeg
     check.rejects(impl.language.verify(source=source), category=("distributed", "shapes", "types"))
 
 
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    "call",
+    ['reduce_scatter(X) @{axis=dp, op="sum", dim=1}', "all_to_all(X) @{axis=dp, split=1, concat=0}"],
+    ids=["scatter", "all-to-all"],
+)
+def test_an_extent_that_the_ranks_do_not_divide_is_refused(impl, check, call):
+    """Four ranks divide 8 columns and not 6, with no type declared that could say otherwise (AMB-LANG-141)."""
+    twin = meshed(f"return dist.{call};", parameters="X: tensor<4x8xfp32>", result="")
+    check.accepts(impl.language.verify(source=twin))
+    source = twin.replace("4x8", "4x6")
+    check.rejects(impl.language.verify(source=source), category=("distributed", "shapes", "types"))
+
+
 # Effects
 
 

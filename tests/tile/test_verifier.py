@@ -8,6 +8,7 @@ import pytest
 
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.tile.fragments import FragmentZero, LoadMatrix, MmaSync
+from tessera_reference.tile.operations import CopyAsync
 from tessera_reference.tile.verifier import shared_bound, verify_kernel
 
 
@@ -113,3 +114,25 @@ def test_the_body_of_a_kernel_returns(kernel):
     with pytest.raises(Rejection) as caught:
         verify_kernel(function, k.target)
     assert [each.clause for each in caught.value.diagnostics] == ["LANG-08.3-02"]
+
+
+@pytest.mark.parametrize(("row", "column", "sound"), [(0, 0, True), (3, 8, True), (3, 4, False), (None, 12, False)])
+def test_a_constant_corner_of_ldmatrix_is_aligned(kernel, row, column, sound):
+    """Rows of 32 bf16 are whole 16 bytes, so that the column alone tells, whatever the row."""
+    k = kernel(kernel.buffer("bf16", 1))
+    corner = (k.block_id() if row is None else k.constant(row), k.constant(column))
+    k(LoadMatrix, k.allocate("bf16", 64, 32), *corner, returns=kernel.fragment("bf16", 16, 16, 16))
+    if sound:
+        verify_kernel(k.function, k.target)
+    else:
+        assert clauses(k.refused()) == ["LANG-07.3-01"]
+
+
+def test_a_constant_place_of_a_copy_is_aligned(kernel):
+    for column, sound in ((8, True), (4, False)):
+        k = kernel(kernel.buffer("bf16", 64))
+        k.all(CopyAsync, k[0], k.allocate("bf16", 64), k.constant(0), k.constant(column), bytes=16)
+        if sound:
+            verify_kernel(k.function, k.target)
+        else:
+            assert clauses(k.refused()) == ["LANG-11-14"]

@@ -9,6 +9,8 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.adapter import language as adapter
+from tessera_reference.graph import collectives
+from tessera_reference.ir.types import Tensor
 
 from .language_syntax import refuses, rewrites
 
@@ -126,6 +128,19 @@ IR = [
     shown("other_name", "LANG-05.2-05", "calls it reduce", lambda operations: [
         each | {"name": each["name"].replace("all_reduce", "reduce")} for each in operations
     ]),
+]  # fmt: skip
+
+
+def rounded_down(x: Tensor, dim: int, group: int) -> Tensor:
+    """The type of a part, what is left over of an extent dropped."""
+    extent = x.shape[dim]
+    return collectives._with_extent(x, dim, extent // group) if isinstance(extent, int) else part(x, dim, group)
+
+
+part = collectives._part
+TYPES = [
+    replaced("LANG-09-02", "drops what is left over of unequal parts", make, (collectives, "_part", rounded_down),
+             name="unequal_parts"),
 ]  # fmt: skip
 
 
