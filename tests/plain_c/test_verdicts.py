@@ -36,7 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 SOUND = "contexts events meshes overlong_copies".split()
-BROKEN = "bad_arguments copies errors events events_of_meshes memory_limits overlong_copies".split()
+BROKEN = "bad_arguments copies events memory_limits overlong_copies".split()
 """The files that are asked, without a defect and with all; README.md has the whole."""
 DEADLINE = 2
 NO_MODULES = "does not support runtime.tessModuleLoad"
