@@ -1,4 +1,4 @@
-"""Collectives and the ranks that meet in them: shapes, words of disagreement, orders of progress, adjoints."""
+"""Collectives and the ranks that meet in them: words of disagreement, orders of progress, adjoints."""
 
 from __future__ import annotations
 
@@ -14,21 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.graph.collectives import (
-    AllGather,
     AllReduce,
-    AllToAll,
-    Collective,
-    ReduceScatter,
-    RootBroadcast,
-    RootSum,
     resolve_axis,
 )
-from tessera_reference.graph.execution import Choice, UnknownFunction, execute, execute_on_mesh
+from tessera_reference.graph.execution import Choice, UnknownFunction, execute_on_mesh
 from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.types import Layout, Mesh, Numeric, Tensor, Type
+from tessera_reference.ir.types import Mesh, Tensor
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -56,43 +50,6 @@ def test_collectives_of_nothing_give_nothing() -> None:
 # Types
 
 FP32 = dtype("fp32")
-
-
-def typed(collective: type[Collective], type_: Numeric, group: int, **attributes: Any) -> Type:
-    (result,) = collective(type_, "dp", group=group, **attributes).results()
-    return result
-
-
-@pytest.mark.parametrize(
-    ("collective", "attributes", "shape", "expected"),
-    [
-        (AllReduce, {"op": "sum"}, ("N", "?a", 4), ("N", "?a", 4)),
-        (RootBroadcast, {"root": 1}, ("N", 4), ("N", 4)),
-        (RootSum, {"root": 1}, ("N", 4), ("N", 4)),
-        (ReduceScatter, {"op": "sum"}, (6, "N"), (3, "N")),
-        (ReduceScatter, {"op": "sum", "dim": 1}, (6, "N"), (6, "?")),
-        (AllGather, {"dim": -1}, (6, 5), (6, 10)),
-        (AllGather, {}, ("N", 5), ("?", 5)),
-        (AllToAll, {"split": 0, "concat": 1}, (6, 5), (3, 10)),
-        (AllToAll, {"split": 1, "concat": 0}, (5, "N"), (10, "?")),
-        (AllToAll, {"split": 0, "concat": -2}, ("N", 5), ("N", 5)),
-    ],
-)
-def test_result_shapes_follow_from_the_group(
-    collective: type[Collective], attributes: dict[str, Any], shape: Any, expected: Any
-) -> None:
-    layout = Layout("col_major")
-    assert typed(collective, Tensor(shape, FP32, layout), 2, **attributes) == Tensor(expected, FP32, layout)
-    alone = {name: value for name, value in attributes.items() if name != "root"}
-    assert typed(collective, Tensor(shape, FP32), 1, **alone) == Tensor(shape, FP32)
-
-
-@pytest.mark.parametrize("collective", [AllReduce, ReduceScatter])
-@pytest.mark.parametrize("op", ["prod", "mean"])
-def test_what_products_and_means_are_computed_by_is_told(collective: type[Collective], op: str) -> None:
-    with pytest.raises(Refusal, match=f"op is '{op}'") as refused:
-        typed(collective, Tensor((4,), FP32), 2, op=op)
-    assert refused.value.remedy == f"tessera.collective.{collective.name.rpartition('.')[2]} has it"
 
 
 def test_an_axis_that_was_never_resolved_is_refused() -> None:
@@ -422,19 +379,6 @@ def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
     stretched = replace(module, meshes={"g": Mesh(("dp",), (3,))})
     with pytest.raises(Rejection, match="mesh g has 3 ranks, 3 of them along dp"):
         execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
-
-
-def test_on_one_set_of_inputs_every_rank_has_them_and_rank_0_answers() -> None:
-    body = 'return dist.reduce_scatter(X, axis=dp, op="sum");'
-    module = compiled(LINE.format(3), f"func f(X: tensor<3xint32>) {{ {body} }}")
-    seen: list[tuple[str, object]] = []
-
-    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
-        seen.append((instruction.operation.short_name, results[0].values.tolist()))
-
-    (result,) = execute(module, "f", {"X": array("int32", [5, 6, 7])}, observe)
-    assert result.values.tolist() == [15]
-    assert seen == [("reduce_scatter", [15])]
 
 
 def test_an_observer_is_told_the_rank() -> None:

@@ -83,44 +83,6 @@ def test_a_memref_without_an_address_space_is_global() -> None:
     assert read_type("memref<4xfp32>") == Memref((4,), FP32, "global")
 
 
-@pytest.mark.parametrize(
-    ("text", "category", "part"),
-    [
-        ("tensor<4xfp31>", "types", "unknown dtype 'fp31'"),
-        ("float", "types", "unknown dtype 'float'"),
-        ("!tessera.f32", "types", "unknown dtype 'f32'"),
-        ("tensor<fp32>", "shapes", "a shape without dimensions"),
-        ("tensor<4xx4xfp32>", "shapes", "'' is no dimension"),
-        ("tensor<4,4xfp32>", "shapes", "'4,4' is no dimension"),
-        ("tensor<-4xfp32>", "shapes", "'-4' is no dimension"),
-        ("tensor<9223372036854775808xfp32>", "shapes", "an extent is too large"),
-        ("tensor<4xfp32; layout=diagonal>", "layouts", "'diagonal' is no layout"),
-        ("tensor<4xfp32; layout=blocked(bm=2)>", "layouts", "'blocked(bm=2)' is no layout"),
-        ("tensor<4xfp32; layout=blocked(bm=0,bn=1)>", "layouts", "'blocked(bm=0,bn=1)' is no layout"),
-        ("tensor<4xfp32; order=row_major>", "types", "'order=row_major' stands in a type"),
-        ("tensor<4xfp32>[addrspace=shared]", "types", "is no type"),
-        ("memref<4xfp32>[addrspace=private]", "types", "'private'"),
-        ("memref<fp32>", "shapes", "a shape without dimensions"),
-        ("fragment<16,16,bf16>", "types", "is no fragment type"),
-        ("fragment<16,x,16,bf16>", "types", "is no fragment type"),
-        ("fragment<16>", "types", "is no fragment type"),
-        ("fragment<16,16,16,bf16,row_major,1>", "types", "is no fragment type"),
-        ("fragment<16,16,0,bf16>", "tile", "a fragment has an extent of 0"),
-        ("fragment<16,16,16,bf16,layout=diagonal>", "layouts", "'diagonal' is no layout"),
-        ("mesh<shape=[4], axes=[dp]>", "distributed", "is no mesh type"),
-        ("mesh<axes=[dp], shape=[4, 2]>", "distributed", "a mesh of 1 axes has 2 extents"),
-        ("mesh<axes=[dp, dp], shape=[4, 2]>", "distributed", "an axis stands twice"),
-        ("mesh<axes=[dp], shape=[0]>", "distributed", "an axis has no extent"),
-    ],
-)
-def test_what_is_no_type_is_refused(text: str, category: str, part: str) -> None:
-    with pytest.raises(Refusal) as caught:
-        read_type(text)
-    assert caught.value.category == category
-    assert part in caught.value.message
-    assert caught.value.clause
-
-
 @pytest.mark.parametrize("digits", ["9223372036854775807", "0" * 5000 + "7"])
 def test_an_extent_is_read_however_it_is_written(digits: str) -> None:
     type_ = read_type(f"tensor<{digits}xfp32>")

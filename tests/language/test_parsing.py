@@ -96,39 +96,6 @@ def test_every_word_of_the_grammar_is_reserved_or_a_name_elsewhere() -> None:
     assert {text for text in spellings().values() if text.isidentifier()} - RESERVED == others
 
 
-def test_parts_of_a_function_keep_their_order() -> None:
-    heading = "@schedule(a=1) @schedule() func f(p: int8, q: int8 = 1) -> int8 @schedule(b=2) @{c=3} @schedule(d=4)"
-    function = parse(f"module m {{ {heading} {{ return; }} }}").modules[0].declarations[0]
-    assert isinstance(function, s.FunctionDecl)
-    assert [[keyword.name for keyword in each.keywords] for each in function.annotations] == [["a"], [], ["b"], ["d"]]
-    assert [(each.name, each.default is None) for each in function.parameters] == [("p", True), ("q", False)]
-    assert [each.name for each in function.attributes] == ["c"]
-    assert isinstance(function.result, s.NamedType)
-    assert function.name_span == Span(1, 44, 1, 45)
-    assert len(function.body.statements) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "bounds"),
-    [
-        (":", (None, None, None)),
-        ("a:", ("a", None, None)),
-        (":b", (None, "b", None)),
-        ("a:b", ("a", "b", None)),
-        ("::", (None, None, None)),
-        ("a:b:c", ("a", "b", "c")),
-        ("::c", (None, None, "c")),
-        ("a::c", ("a", None, "c")),
-    ],
-)
-def test_slices_leave_out_what_they_like(text: str, bounds: tuple[str | None, ...]) -> None:
-    index = expression(f"A[{text}]")
-    assert isinstance(index, s.Index)
-    (found,) = index.slices
-    assert isinstance(found, s.SliceRange)
-    assert tuple(part and shape(part) for part in (found.start, found.stop, found.step)) == bounds
-
-
 @pytest.mark.parametrize(
     "type_", ["tensor<2x3xfp32>", "tensor<2x3xfp32; layout=row_major>", "tensor</**/2x3xfp32/* >= */>"]
 )
@@ -149,21 +116,6 @@ def test_a_comma_before_the_layout_gets_its_own_remedy():
     with pytest.raises(Rejection) as stop:
         parse("module m { func f(A: tensor<2x3xfp32, layout=row_major>) { return A; } }")
     assert "after a semicolon" in stop.value.diagnostics[0].remedy
-
-
-PROFILES = """module m {{
-  func c(x: tensor<4xfp32>) -> tensor<4xfp32> @{{numerics_profile={inner}}} {{ return x; }}
-  func b(x: tensor<4xfp32>) -> tensor<4xfp32> {{ return c(x); }}
-  func a(x: tensor<4xfp32>) -> tensor<4xfp32> @{{numerics_profile=strict}} {{ return b(x); }}
-}}"""
-
-
-def test_a_looser_profile_is_found_through_a_function_without_one():
-    """A strict function reaches a fast one through another that declares nothing (AMB-LANG-69)."""
-    assert compile_source(PROFILES.format(inner="strict"))
-    with pytest.raises(Rejection) as stop:
-        compile_source(PROFILES.format(inner="fast"))
-    assert [diagnostic.category for diagnostic in stop.value.diagnostics] == ["numerics"]
 
 
 PROGRAM = (Path(__file__).parents[2] / "examples" / "transformer.tsr").read_text(encoding="utf-8")

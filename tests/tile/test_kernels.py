@@ -1,4 +1,4 @@
-"""Kernels of Tile IR: limits of a run, the words of errors, orders of blocks, and launches by a host function."""
+"""Kernels of Tile IR: limits of a run, the words of errors, races, orders of blocks, and launches."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tessera_reference.ir.text_reader import read_module
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import TooLarge
 from tessera_reference.numerics.formats import dtype
+from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix
 from tessera_reference.tile.interpreter import run_kernel
 from tessera_reference.tile.operations import Barrier, CopyAsync, ShuffleSync
 
@@ -334,3 +335,45 @@ def test_a_launch_fits_its_kernel(launch, said):
     with pytest.raises(Rejection) as caught:
         read_module(MODULE.replace(LAUNCH, launch))
     assert any(said in finding.message for finding in caught.value.diagnostics)
+
+
+def fill(k, memory, tile, rows, columns, threads):
+    """All threads copy a matrix to shared memory."""
+    t = k.thread()
+    for first in range(0, rows * columns, threads):
+        place = k.add(t, first)
+        row, column = k.over(place, columns), k.rest(place, columns)
+        k.store(k.load(memory, row, column), tile, row, column)
+
+
+def matrix(rows, columns, held, start):
+    """Small odd numbers, so that nothing is symmetric; halves for floats, whose sums in fp32 round."""
+    step = 0.5 if held not in ("int8",) else 1
+    spread = 100 if held == "fp16" else 7
+    return [
+        [step * ((start + 37 * i + 11 * j + (i * j) % 13) % (2 * spread) - spread) for j in range(columns)]
+        for i in range(rows)
+    ]
+
+
+def test_reading_a_matrix_that_threads_have_just_written_is_a_race(kernel):
+    k = kernel(kernel.buffer("bf16", 16, 16))
+    tile = k.allocate("bf16", 16, 16)
+    fill(k, k[0], tile, 16, 16, 32)
+    k(LoadMatrix, tile, returns=kernel.fragment("bf16", 16, 16, 16))
+    found = k.fails(kernel.array("bf16", matrix(16, 16, "bf16", 0)))
+    assert "ldmatrix: race: warp 0 of block (0, 0, 0) reads %v0[0, 0], which thread (0, 0, 0)" in found.message
+
+
+def test_two_warps_that_store_one_matrix_race(kernel):
+    k = kernel(kernel.buffer("fp32", 16, 16), block=(64, 1, 1))
+    k.all(FragmentStore, k(FragmentZero, returns=kernel.fragment("bf16", 16, 16, 16)), k[0])
+    assert "race: warp 0 of block (0, 0, 0) writes %p0[0, 0], which warp 1" in k.fails(None).message
+
+
+def test_a_choice_between_fragments_is_one_for_the_warp(kernel):
+    k = kernel(kernel.buffer("fp32", 16, 16))
+    type_ = kernel.fragment("bf16", 16, 16, 16)
+    zero = k(FragmentZero, returns=type_)
+    k.branch(k.less(k.thread(), 7), lambda: zero, lambda: zero)
+    assert "the choice of a fragment differs between threads: 1, and 0 in thread (7, 0, 0)" in k.fails(None).message

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.tile.fragments import FragmentZero, LoadMatrix, MmaSync
+from tessera_reference.tile.fragments import LoadMatrix
 from tessera_reference.tile.operations import CopyAsync
 from tessera_reference.tile.verifier import shared_bound, verify_kernel
 
@@ -53,11 +53,6 @@ def refused_without_default(k):
     return caught.value.diagnostics
 
 
-def test_the_largest_entry_is_accepted(kernel):
-    k = kernel(kernel.buffer("fp32", 4), grid=((1 << 31) - 1, 65535, 65535), block=(32, 32, 1), smem_bytes=232448)
-    verify_kernel(k.function, k.target)
-
-
 def test_the_bound_of_shared_memory_is_the_end_of_the_last_allocation(kernel):
     """3 bytes, then 2 * 5 * 4 from byte 16."""
     k = kernel(kernel.buffer("fp32", 4))
@@ -72,35 +67,6 @@ def test_an_allocation_in_a_region_has_no_static_bound(kernel):
     k = kernel(kernel.buffer("fp32", 4))
     k.loop(0, 4, 1, lambda i: k.allocate("fp32", 4) and ())
     assert clauses(k.refused()) == ["LANG-07.3-04"]
-
-
-@pytest.mark.parametrize(
-    ("target", "held", "shape", "sound"),
-    [
-        ("sm_90", "bf16", (16, 16, 16), True),
-        ("sm_90", "bf16", (16, 16, 8), False),
-        ("sm_90", "fp8_e4m3", (16, 8, 32), True),
-        ("sm_80", "fp8_e4m3", (16, 8, 32), False),
-        ("gfx90a", "bf16", (32, 32, 8), True),
-        ("gfx90a", "bf16", (16, 8, 16), False),
-        ("sm_90", "fp32", (16, 16, 4), False),
-        ("gfx90a", "fp32", (16, 16, 4), True),
-    ],
-)
-def test_the_target_has_the_matrix_instruction(kernel, target, held, shape, sound):
-    m, n, k_ = shape
-    k = kernel(kernel.buffer("fp32", m, n), block=(64, 1, 1), target=target)
-    zero = k(FragmentZero, returns=kernel.fragment(held, m, n, k_))
-    a = k(LoadMatrix, k.allocate(held, 64, 64), returns=kernel.fragment(held, m, n, k_))
-    b = k(LoadMatrix, k.allocate(held, 64, 64), returns=kernel.fragment(held, m, n, k_))
-    k(MmaSync, a, b, zero, m=m, n=n, k=k_)
-    line = k.line
-    if sound:
-        verify_kernel(k.function, k.target)
-    else:
-        (found,) = k.refused()
-        assert (found.category, found.clause, found.span.line) == ("tile", "LANG-07.3-02", line)
-        assert f"{target} has no mma.sync of {m}x{n}x{k_} on {held}" in found.message
 
 
 @pytest.mark.parametrize("name", ["k", "kernel_k", "tss_kernel_", "tss_kernel_a.b"])
