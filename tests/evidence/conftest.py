@@ -1,4 +1,4 @@
-"""What the tests of outside evidence share: a peer that is missing is skipped with the line that installs it."""
+"""Shared by the tests of outside evidence: a peer that is missing is skipped with the line that installs it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Reject = Callable[[str], list[Diagnostic]]
 
 @pytest.fixture(scope="session")
 def rejected() -> Reject:
-    """What is said about a text that must be refused, in the order of the text."""
+    """Return the diagnostics of a text that must be refused, in the order of the text."""
 
     def reject(text: str) -> list[Diagnostic]:
         with pytest.raises(Rejection) as caught:

@@ -71,7 +71,7 @@ class Dead(Adder):
 
 @dataclass(frozen=True)
 class Project:
-    """Where the fixture put things, and the command to run on them."""
+    """The paths of the fixture, and the command to run on them."""
 
     vectors: Path
     sources: Path | None
