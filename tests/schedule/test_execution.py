@@ -81,10 +81,8 @@ PROGRAMS = {
 }
 OPTIONS = {
     "default": Options(),
-    "tails": Options(tile=(2, 2, 2)),
     "deep tails": Options(tile=(3, 5, 4), depth=3),
     "unstaged": Options(tile=(4, 4, 2), depth=1, prefetch="none"),
-    "unfused": Options(tile=(16, 1), fuse=False),
     "single elements": Options(tile=(1, 1, 1), depth=5),
 }
 

@@ -16,7 +16,7 @@ from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Sp
 from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.types import Fragment, Memref, Scalar, Type, Value
+from tessera_reference.ir.types import Fragment, Memref, Type, Value
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.tile.interpreter import run_kernel
@@ -58,10 +58,6 @@ class Kernel:
     @staticmethod
     def shared(held: str, *shape: int) -> Memref:
         return Memref(shape, dtype(held), "shared")
-
-    @staticmethod
-    def scalar(held: str) -> Scalar:
-        return Scalar(dtype(held))
 
     @staticmethod
     def fragment(held: str, m: int, n: int, k: int) -> Fragment:
