@@ -222,7 +222,7 @@ def test_a_kernel_has_a_name_that_c_can_say(name: str, small_module: Fatbin, ref
     assert "C identifier" in str(refused(lambda: replace(kernel, name=name)))
 
 
-def test_names_differ(small_module: Fatbin, refused: Any) -> None:
+def test_kernels_and_parameters_of_one_name_are_refused(small_module: Fatbin, refused: Any) -> None:
     (kernel,) = small_module.metadata.kernels
     assert "each name once" in str(refused(lambda: Metadata((kernel, kernel))))
     assert "two parameters called x" in str(refused(lambda: replace(kernel, parameters=2 * kernel.parameters)))
@@ -382,7 +382,7 @@ def fuzz(images: list[bytes], surgeon: Any, seed: int, count: int) -> Counter[st
     return Counter(outcome(mutant(choose, images, surgeon)) for _ in range(count))
 
 
-def test_three_thousand_mutants(images: list[bytes], surgeon: Any) -> None:
+def test_three_thousand_mutants_of_images(images: list[bytes], surgeon: Any) -> None:
     outcomes = fuzz(images, surgeon, seed=2024, count=3000)
     assert outcomes["read"] > 20
     assert outcomes["another version"] > 20
@@ -391,7 +391,7 @@ def test_three_thousand_mutants(images: list[bytes], surgeon: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
-def test_two_hundred_thousand_mutants(
+def test_two_hundred_thousand_mutants_of_images(
     images: list[bytes], surgeon: Any, drawn: Callable[[int], int], seed: int
 ) -> None:
     outcomes = fuzz(images, surgeon, seed, drawn(25_000))

@@ -31,7 +31,7 @@ from tessera_reference.abi import Failure, Parameter, ParameterValue, Status, la
         ("f(const int n,\n  const float f)", ["n int32", "f fp32"]),
     ],
 )
-def test_what_is_read(text: str, expected: list[str]) -> None:
+def test_a_signature_is_read(text: str, expected: list[str]) -> None:
     found = parse_signature(text)
     assert found.name == "f"
     assert [f"{each.name} {each.type}" for each in found.parameters] == expected
@@ -76,13 +76,13 @@ def test_what_is_read(text: str, expected: list[str]) -> None:
         None,
     ],
 )
-def test_what_is_refused(text: object) -> None:
+def test_a_text_that_is_no_signature_is_refused(text: object) -> None:
     with pytest.raises(Failure) as caught:
         parse_signature(text)  # type: ignore[arg-type]
     assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
 
 
-def test_a_refusal_says_what_stands_there_and_what_may() -> None:
+def test_the_refusal_of_a_signature_says_what_stands_there_and_what_may() -> None:
     with pytest.raises(
         Failure, match=r"the parameter 'Pair p'; expected name\(parameter, \.\.\.\), each parameter being"
     ):
@@ -90,7 +90,7 @@ def test_a_refusal_says_what_stands_there_and_what_may() -> None:
 
 
 @given(st.text() | st.text("f(int a, X*)\n;", max_size=30))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_a_signature_or_refused(text: str) -> None:
     status = Status.TESS_OK
     try:
         parse_signature(text)
@@ -170,7 +170,7 @@ def test_a_parameter_has_a_type_of_the_abi(name: object) -> None:
     assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
 
 
-def test_names_differ() -> None:
+def test_parameters_of_one_name_are_refused() -> None:
     with pytest.raises(Failure, match="two parameters called x"):
         layout_of([Parameter("x", "int32"), Parameter("y", "int32"), Parameter("x", "ptr")])
 

@@ -112,7 +112,7 @@ FILES = {
 
 
 @pytest.mark.slow
-def test_what_is_made(libtessera: Path) -> None:
+def test_the_build_makes_library_headers_and_package_files(libtessera: Path) -> None:
     made = {str(each.relative_to(libtessera)) for each in libtessera.rglob("*") if each.is_file()} - {"lock"}
     assert made == FILES
 
@@ -142,7 +142,7 @@ def refused(captured: pytest.CaptureFixture[str], output: Path, *options: str) -
     return said.removesuffix("\n")
 
 
-def test_no_compiler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_compiler_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = "error: nocc is missing; install it (apt-get install gcc), or name another one with --cc"
     assert refused(capsys, tmp_path, "--cc", "nocc") == said
 
@@ -153,7 +153,7 @@ def test_a_compiler_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not (tmp_path / "lib/libtessera.so").exists()
 
 
-def test_no_libpython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_libpython_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python that is linked into its program alone."""
     known = sysconfig.get_config_var
     monkeypatch.setattr(building.sysconfig, "get_config_var", lambda name: None if "LIB" in name else known(name))
@@ -162,13 +162,13 @@ def test_no_libpython(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         build(tmp_path, sys.executable)
 
 
-def test_no_python_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_python_headers_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building.sysconfig, "get_path", lambda name: str(tmp_path))
     with pytest.raises(CannotBuild, match=r"Python.h is missing; install it: apt-get install python3.\d+-dev"):
         build(tmp_path, sys.executable)
 
 
-def test_no_cffi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cffi_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "find_spec", lambda name: None)
     with pytest.raises(CannotBuild, match=r"^cffi is missing; install it: pip install 'tessera-conformance\[cabi\]'$"):
         build(tmp_path, sys.executable)

@@ -209,7 +209,7 @@ def test_bits_are_those_of_the_tree(tree: str, kind: str, count: int, seed: int)
 
 
 @pytest.mark.parametrize("count", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
-def test_blocks_meet(count: int) -> None:
+def test_blocks_of_a_sum_meet(count: int) -> None:
     """No element is left out or added twice where one block ends and the next begins."""
     rows = stacked("fp32", 6, count, 1)
     total = np.empty(count, np.float32)

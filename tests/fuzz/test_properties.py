@@ -258,7 +258,7 @@ def test_what_cannot_be_shortened_stays() -> None:
     assert shorter([], lambda rest: True, 100) == []
 
 
-def test_attempts_are_bounded() -> None:
+def test_attempts_to_shrink_are_bounded() -> None:
     asked = []
     shorter(range(1000), lambda rest: bool(asked.append(rest)), 50)
     assert len(asked) == 50
@@ -267,7 +267,7 @@ def test_attempts_are_bounded() -> None:
     assert len(asked) == 50
 
 
-def test_numbers_become_small() -> None:
+def test_numbers_of_a_finding_become_small() -> None:
     assert simpler([9, 8, 0, 7], lambda numbers: numbers[1] >= 4, 100) == [0, 4, 0, 0]
     assert simpler([5, 5], lambda numbers: sum(numbers) == 10, 100) == [5, 5]
 

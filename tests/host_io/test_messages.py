@@ -334,7 +334,7 @@ def test_a_number_is_rounded_once_to_the_nearest_even(dtype: str, value: Decimal
         ("fp16", "-0.1", 0xAE66),
     ],
 )
-def test_borders(dtype: str, text: str, bits: int) -> None:
+def test_borders_of_rounding(dtype: str, text: str, bits: int) -> None:
     """Halfway cases, subnormals and zeros; a decimal far behind decides, where fp64 in between would not."""
     size = {"fp16": 2, "fp32": 4}[dtype]
     assert bytes_of(Decimal(text), dtype) == bits.to_bytes(size, "little")

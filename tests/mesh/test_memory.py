@@ -331,12 +331,12 @@ def kinds(memory: AddressSpaceMemory) -> list[str]:
 
 
 @pytest.mark.parametrize("pointer", [None, "x", 1.0, True, -1, 2**64])
-def test_no_address(memory: AddressSpaceMemory, pointer: object) -> None:
+def test_a_value_that_is_no_address_is_refused(memory: AddressSpaceMemory, pointer: object) -> None:
     assert refused(memory, pointer).endswith("which is no address")
 
 
 @pytest.mark.parametrize("pointer", [1, 4096, 2**44, 2**51, 2**52, 2**63, 2**64 - 1])
-def test_nothing_there(memory: AddressSpaceMemory, pointer: int) -> None:
+def test_an_address_without_an_allocation_is_refused(memory: AddressSpaceMemory, pointer: int) -> None:
     assert refused(memory, pointer) == f"dst is {pointer:#x}, where nothing is allocated"
     memory.allocate_device([0], 4)
     memory.allocate_host(4)
@@ -347,7 +347,7 @@ def test_nothing_there(memory: AddressSpaceMemory, pointer: int) -> None:
 @pytest.mark.parametrize(
     ("offset", "bytes", "past"), [(0, 101, 1), (99, 2, 1), (50, 100, 50), (100, 1, 1), (0, 10**6, 999900)]
 )
-def test_an_end_overrun(memory: AddressSpaceMemory, offset: int, bytes: int, past: int) -> None:
+def test_an_overrun_says_how_far_past_the_end(memory: AddressSpaceMemory, offset: int, bytes: int, past: int) -> None:
     pointer = memory.allocate_device([0], 100)
     memory.allocate_device([0], 100)
     said = refused(memory, pointer + offset, bytes, "device")

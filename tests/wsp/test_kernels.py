@@ -121,7 +121,7 @@ def test_what_a_statement_cannot_take_is_said(program: Program, state: Callable[
     ("policy", "parameters", "workers"),
     [("round_robin", {}, [0, 1, 2, 0, 1, 2]), ("affinity", {}, [2, 2, 0, 1, 1, 0]), ("hash", {}, [0, 0, 0, 2, 1, 0])],
 )
-def test_policies(
+def test_policies_choose_their_workers(
     execute: Execute, program: Program, policy: str, parameters: dict[str, int], workers: list[int]
 ) -> None:
     """Keys 5, 5, 0, 7, 2^64 - 3 and none, which is 0; for hash the workers follow from FNV-1a, computed apart."""

@@ -91,7 +91,7 @@ def packages(draw: st.DrawFn) -> Package:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(packages(), sizes, st.integers(0, 2**32))
 def test_a_seed_changes_nothing(package: Package, bounds: dict[str, int], seed: int) -> None:
     expected = Run(package, resources=bounds).finish().result()
