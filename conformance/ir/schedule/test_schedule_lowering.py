@@ -196,3 +196,21 @@ def test_what_lowering_prints_is_legal_and_computes_the_same(impl, check, target
     check.accepts(verified(impl, text, "schedule", target))
     outputs = results_of_text(impl, check, text, "schedule", target, A=a, B=b)
     check.bits(outputs[0], FUNCTIONS["oracle.matmul"](a, b))
+
+
+LONG_ROWS = {
+    "softmax": ("op.softmax(A)", "bf16", "tensor<32x8192xbf16>"),
+    "sum": ("op.sum(A) @{axis=-1}", "bf16", "tensor<32xbf16>"),
+    "max": ("op.max(A) @{axis=-1}", "int8", "tensor<32xint8>"),
+    "argmax": ("op.argmax(A) @{axis=-1}", "fp16", "tensor<32xint32>"),
+}
+
+
+@feature("schedule-ir-text", "tensor-ops")
+@clause("LANG-08.2-01", "LANG-11-09")
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("expression", "dtype", "result"), LONG_ROWS.values(), ids=LONG_ROWS)
+def test_a_schedule_of_its_own_for_long_narrow_rows_is_legal(impl, check, target, expression, dtype, result):
+    """Rows of 8,192 narrow elements fill a thread's registers long before shared memory."""
+    source = returning(expression, f"A: tensor<32x8192x{dtype}>", result)
+    check.accepts(verified(impl, lowered(impl, check, source, "schedule", target).text, "schedule", target))

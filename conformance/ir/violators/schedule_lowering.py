@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.ir.operation import Operation
-from tessera_reference.schedule import lowering
+from tessera_reference.schedule import choices, lowering
 from tessera_reference.schedule.choices import Choices
 from tessera_reference.schedule.fusion import FusionGroups
 from tessera_reference.schedule.lowering import Scheduling
@@ -62,6 +62,13 @@ CHOICES = [
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
     replaced("LANG-08.2-13", "fuses nothing", make, (FusionGroups, "into", lambda *ignored: None), name="no_fusion"),
+    replaced(
+        "LANG-11-09",
+        "chooses rows by shared memory alone",
+        make,
+        (choices, "RESERVED", -1000),
+        name="registers_not_asked",
+    ),
 ]
 
 ASKED_FOR = [

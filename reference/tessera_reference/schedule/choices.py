@@ -33,6 +33,8 @@ THREADS = 256
 """Threads of a block that share a tile, where it has as many elements."""
 MAP = (32, 128)
 DEFAULT_ROWS = 8
+RESERVED = 24
+"""Registers of a thread that elements of rows leave to addresses and to other values."""
 
 TileSizes = tuple[int, int, int]
 
@@ -88,11 +90,14 @@ def map_tile(type_: Type) -> TileSizes:
 
 
 def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes:
-    """How many rows together, and how many of their elements at a time: all, where shared memory has room."""
+    """How many rows together, and how many of their elements at a time: all, where memory and registers have room."""
     shape = extents(type_)
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
-    room = target.shared_bytes // dtype.storage_bytes
+    room = min(
+        target.shared_bytes // dtype.storage_bytes,
+        THREADS * (target.registers - RESERVED) // -(-dtype.bits // 32),
+    )
     return min(rows, DEFAULT_ROWS, max(room // length, 1)), min(length, room), 1
 
 
