@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.diagnostics import Rejection
+from tessera_reference.ir.diagnostics import Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.text import print_module
@@ -39,6 +39,16 @@ def tile(source: str) -> Module:
 
 def launches(module: Module, name: str) -> list[Instruction]:
     return [each for each in module.functions[name].body.walk() if isinstance(each.operation, Launch)]
+
+
+def test_an_argmax_has_an_index_for_every_element() -> None:
+    source = "module m {{ func f(a: tensor<{}xint8>) -> int32 {{ return op.argmax(a) @{{axis=0}}; }} }}"
+    assert compile_source(source.format(2**31), "t.tsr").module
+    with pytest.raises(Rejection) as caught:
+        compile_source(source.format(2**31 + 1), "t.tsr")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.category, diagnostic.clause) == ("types", "AMB-LANG-134")
+    assert diagnostic.requirement == "at most 2147483648, whose indices are int32"
 
 
 def test_each_nest_is_a_launch_of_its_own_kernel(programs: Any) -> None:
@@ -108,6 +118,14 @@ def test_extents_that_are_not_known_are_refused(extent: str) -> None:
     assert diagnostic.phase == "lower"
     assert "known extents before Tile IR" in diagnostic.requirement
     assert "give inputs" in diagnostic.remedy
+
+
+def test_kernels_whose_indices_int32_does_not_hold_are_unsupported() -> None:
+    """The last tile of 4,096 elements ends at 2**31; one element more needs another tile."""
+    source = "module m {{ kernel v(A: tensor<{}xint8>) {{ A = A + A; }} }}"
+    assert tile(source.format(2**31)).functions
+    with pytest.raises(UnsupportedConstruct, match="more_than_2147483648_elements"):
+        tile(source.format(2**31 + 1))
 
 
 def test_tiles_without_room_are_refused() -> None:

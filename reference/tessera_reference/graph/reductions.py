@@ -168,6 +168,18 @@ class ArgMax(Reduction):
 
     compute = staticmethod(reductions.argmax)
 
+    def infer(self) -> Numeric:
+        """The operand's shape without the axis, of int32, which has to hold every index."""
+        extent = self.x.shape[self.axis] if -self.x.rank <= self.axis < self.x.rank else 0
+        require(
+            not isinstance(extent, int) or extent <= self.result_dtype.int_max + 1,
+            "types",
+            f"{extent} elements lie along axis {self.axis}",
+            f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}",
+            "AMB-LANG-134",
+        )
+        return super().infer()
+
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """An index has no gradient."""
         return (None,)

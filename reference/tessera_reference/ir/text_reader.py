@@ -536,7 +536,13 @@ def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
     """
     operations, tokens = parse_text(source, filename)
     findings = Findings(tokens)
-    modules = [_ModuleReader(each, findings).read() for each in _flat(operations, findings)]
+    texts = _flat(operations, findings)
+    modules = [_ModuleReader(each, findings).read() for each in texts]
+    names: set[str] = set()
+    for text, module in zip(texts, modules, strict=True):
+        if module.name and module.name in names:
+            findings.report(text, f"@{module.name} is declared twice", "one module of a name", "AMB-LANG-86", "")
+        names.add(module.name)
     if findings.found:
         raise Rejection(findings.found)
     for module in modules:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import TypeAlias
 
+from ...ir.diagnostics import UnsupportedConstruct
 from ...ir.module import Function, Instruction, Module, Names
 from ...ir.operation import Refusal
 from ...ir.targets import Target
@@ -18,7 +20,7 @@ from ..interpreter import Launch
 from . import elements  # noqa: F401  its rules register themselves
 from .contractions import contraction_kernel
 from .elements import NestKernel
-from .kernel import Extents
+from .kernel import Extents, ceiling, extents_of
 from .maps import map_kernel
 from .rows import rows_kernel
 
@@ -76,6 +78,10 @@ def require_known_extents(function: Function) -> None:
         raise lowering_refused(refusal, function.location)
 
 
+MOST_ELEMENTS = 1 << 31
+"""Kernels compute indices in int32, as GPUs do where they can."""
+
+
 class _Launches:
     """Replaces nests of one function by launches, and keeps their kernels."""
 
@@ -90,7 +96,9 @@ class _Launches:
         self.count = 0
 
     def __call__(self, nest: Nest) -> Sequence[Instruction]:
-        """The host instructions that replace a nest. Raises `Rejection`."""
+        """The host instructions that replace a nest. Raises `Rejection`, or `UnsupportedConstruct` past `MOST_ELEMENTS`."""
+        if _reach(nest) > MOST_ELEMENTS:
+            raise UnsupportedConstruct(f"lower.more_than_{MOST_ELEMENTS}_elements", nest.location)
         name = self.taken.unique(f"{PREFIX}{mangled(self.function.name)}_{self.count}")
         self.count += 1
         try:
@@ -99,6 +107,18 @@ class _Launches:
         except Refusal as refusal:
             raise lowering_refused(refusal, nest.location) from refusal
         return kernel.launch(name, self.plan.names)
+
+
+def _reach(nest: Nest) -> int:
+    """The most elements that whole tiles of a tensor of a nest cover, the last tile's padding included."""
+    m, n, _ = nest.tile
+    if nest.kind == "rows":  # rows may lie along either of the last two dimensions
+        return max(prod(extents_of(value.type)) for value in (*nest.inputs, *nest.outputs)) + m * n
+    most = 0
+    for value in (*nest.inputs, *nest.outputs):
+        *batch, rows, columns = (1, 1, *extents_of(value.type))
+        most = max(most, prod(batch) * ceiling(rows, m) * m * ceiling(columns, n) * n)
+    return most
 
 
 def mangled(name: str) -> str:
