@@ -387,15 +387,6 @@ def test_parameters_take_back_the_names_that_a_tool_has_changed() -> None:
     assert function.defaults["X"].values == 0.5
 
 
-@pytest.mark.parametrize("text", ["{}{}", '"builtin.module"() ({{\n{}{}}}) : () -> ()\n'], ids=["beside", "inside"])
-def test_two_modules_have_two_names(text: str) -> None:
-    module = '"builtin.module"() ({\n}) {sym_name = "a"} : () -> ()\n'
-    with pytest.raises(Rejection) as caught:
-        read_modules(text.format(module, module))
-    (found,) = caught.value.diagnostics
-    assert (found.message, found.clause) == ("module: @a is declared twice", "AMB-LANG-86")
-
-
 def test_several_modules_also_in_one_that_a_tool_puts_around_them() -> None:
     two = module("", "a") + module("", "b")
     for text in (two, f'"builtin.module"() ({{{two}}}) : () -> ()'):

@@ -1,10 +1,8 @@
-"""Puts the folder of the random calls on the path, and what the tests of the runtime share."""
+"""A runtime in use, which the tests of the runtime share."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +12,6 @@ from tessera_reference.compilation.images import compile_module
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.api import Runtime
 from tessera_reference.runtime.launches import LaunchConfig
-
-HERE = Path(__file__).resolve().parent
-if str(HERE) not in sys.path:
-    sys.path.insert(0, str(HERE))
 
 SOURCE = """module kernels {
   mesh pair = mesh<axes=[dp], shape=[2]>;

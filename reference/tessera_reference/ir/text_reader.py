@@ -536,13 +536,7 @@ def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
     """
     operations, tokens = parse_text(source, filename)
     findings = Findings(tokens)
-    texts = _flat(operations, findings)
-    modules = [_ModuleReader(each, findings).read() for each in texts]
-    names: set[str] = set()
-    for text, module in zip(texts, modules, strict=True):
-        if module.name and module.name in names:
-            findings.report(text, f"@{module.name} is declared twice", "one module of a name", "AMB-LANG-86", "")
-        names.add(module.name)
+    modules = [_ModuleReader(each, findings).read() for each in _flat(operations, findings)]
     if findings.found:
         raise Rejection(findings.found)
     for module in modules:
