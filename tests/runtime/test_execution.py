@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Used
 
 from tessera_reference.abi.fatbin import read, write
 from tessera_reference.abi.status import Failure, Status
@@ -429,20 +428,20 @@ def without_collector() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("state", ["idle", "queued", "held up", "stream destroyed"])
-def test_a_runtime_that_is_closed_frees_its_machine(image: bytes, state: str) -> None:
-    used = Used(image=image)
-    second = used.ask("tessStreamCreate", used.mesh, 0)
+def test_a_runtime_that_is_closed_frees_its_machine(used: Maker, state: str) -> None:
+    at = used()
+    second = at.ask("tessStreamCreate", at.mesh, 0)
     match state:
         case "queued":
-            used.launch(used.kernel("met"), used.memory.to_bytes(8, "little"))
+            at.launch(at.kernel("met"), at.memory.to_bytes(8, "little"))
         case "held up":  # rank 1 issues nothing, so that rank 0 waits for it while the host goes on
-            used.issue(0, second)
-            used.runtime.machine.engine.run(until=lambda: True)
+            at.issue(0, second)
+            at.runtime.machine.engine.run(until=lambda: True)
         case "stream destroyed":
-            used.ask("tessStreamDestroy", second)
-    machine = weakref.ref(used.runtime.machine)
-    used.runtime.close()
-    del used
+            at.ask("tessStreamDestroy", second)
+    machine = weakref.ref(at.runtime.machine)
+    at.runtime.close()
+    del at
     assert machine() is None
 
 

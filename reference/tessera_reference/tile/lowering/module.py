@@ -96,7 +96,7 @@ class _Launches:
         self.count = 0
 
     def __call__(self, nest: Nest) -> Sequence[Instruction]:
-        """The host instructions that replace a nest. Raises `Rejection`; `UnsupportedConstruct` past `MOST_ELEMENTS`."""
+        """The host instructions of a nest. Raises `Rejection`, and `UnsupportedConstruct` past `MOST_ELEMENTS`."""
         if _reach(nest) > MOST_ELEMENTS:
             raise UnsupportedConstruct(f"lower.more_than_{MOST_ELEMENTS}_elements", nest.location)
         name = self.taken.unique(f"{PREFIX}{mangled(self.function.name)}_{self.count}")
