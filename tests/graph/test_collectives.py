@@ -17,12 +17,12 @@ from tessera_reference.graph.collectives import (
     AllReduce,
     resolve_axis,
 )
-from tessera_reference.graph.execution import Choice, UnknownFunction, execute_on_mesh
+from tessera_reference.graph.execution import Choice, Group, UnknownFunction, execute_on_mesh
 from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.types import Mesh, Tensor
+from tessera_reference.ir.types import Mesh, Shard, Tensor
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -129,6 +129,20 @@ SQUARE = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
 def orders() -> dict[str, Choice]:
     """Ways to choose who goes on next."""
     return {"first": min, "last": max, "seed 1": random.Random(1).choice, "seed 2": random.Random(2).choice}
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_a_group_has_the_ranks_that_differ_along_its_axes_only(shape: list[int], data: st.DataObject) -> None:
+    """Every rank of a group finds one object, so that thousands of ranks do not each list all of them."""
+    axes = tuple("abcd"[: len(shape)])
+    mesh, along = Mesh(axes, tuple(shape)), data.draw(st.lists(st.sampled_from(axes), min_size=1, unique=True))
+    places = {rank: np.unravel_index(rank, shape) for rank in range(mesh.size)}
+    fixed = [index for index, axis in enumerate(axes) if axis not in along]
+    for rank, place in places.items():
+        alike = [other for other, there in places.items() if all(there[at] == place[at] for at in fixed)]
+        group = Group.in_shard("g", mesh, Shard(tuple(along)), rank)
+        assert group.ranks == tuple(alike)
+        assert all(Group.in_shard("g", mesh, Shard(tuple(along)), other) is group for other in alike)
 
 
 def compiled(mesh: str, *lines: str) -> Module:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import pairwise, product
 from math import inf, prod
 
 import numpy as np
@@ -192,6 +193,11 @@ RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
 """As `Observer`, with the rank that has executed the instruction."""
 
 
+def lowest(ready: Sequence[int]) -> int:
+    """Return the first of the ranks that can go on."""
+    return ready[0]
+
+
 def canonically(collective: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
     """What is reduced is reduced over the canonical tree."""
     return collective.combine(contributions)
@@ -240,13 +246,15 @@ class Group:
     turn: int = 0
     """How many collectives they have met for before."""
 
+    def __hash__(self) -> int:
+        """Hash the ends of `ranks` alone, since a mesh may have thousands of them and each looks its group up."""
+        return hash((self.mesh, self.axis, self.ranks[0], self.ranks[-1], self.turn))
+
     @classmethod
     def of(cls, name: str, mesh: Mesh, axis: str, rank: int) -> Group:
         """The group of a rank; ranks count row-major over the mesh, the last axis fastest (AMB-RT-02)."""
         index = mesh.axes.index(axis)
-        stride, extent = prod(mesh.shape[index + 1 :]), mesh.shape[index]
-        first = rank - rank // stride % extent * stride
-        return cls(name, axis, tuple(range(first, first + extent * stride, stride)))
+        return _along(name, mesh, (index,), axis, _first(mesh, (index,), rank))
 
     @classmethod
     def in_shard(cls, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
@@ -260,10 +268,8 @@ class Group:
             requirement = f"one of the groups {', '.join(str(list(ranks)) for ranks in shard.groups)}"
             remedy = "have it issue no collective of this subgroup"
             raise Refusal("distributed", f"rank {rank} is in no group", requirement, "COLL-02.2-03", remedy)
-        kept = [mesh.axes.index(axis) for axis in mesh.axes if axis not in shard.axes]
-        here = _place(mesh, rank)
-        alike = [each for each in range(mesh.size) if all(_place(mesh, each)[i] == here[i] for i in kept)]
-        return cls(name, str(shard), tuple(alike))
+        varying = tuple(index for index, axis in enumerate(mesh.axes) if axis in shard.axes)
+        return _along(name, mesh, varying, str(shard), _first(mesh, varying, rank))
 
     def channel(self, message: PointToPoint, rank: int) -> Group:
         """The two ends of a message in this group, first who sends; each tag counts its own messages.
@@ -273,9 +279,21 @@ class Group:
         return replace(self, axis=f"tag {message.tag}", ranks=message.ends(rank, self.ranks))
 
 
-def _place(mesh: Mesh, rank: int) -> tuple[int, ...]:
-    """The coordinates of a rank, row-major."""
-    return tuple(rank // prod(mesh.shape[axis + 1 :]) % extent for axis, extent in enumerate(mesh.shape))
+def _stride(mesh: Mesh, index: int) -> int:
+    """Return how many ranks lie between neighbours along an axis; ranks count row-major."""
+    return prod(mesh.shape[index + 1 :])
+
+
+def _first(mesh: Mesh, varying: Sequence[int], rank: int) -> int:
+    """Return the lowest rank of those that differ from this one along the varying axes only."""
+    return rank - sum(rank // _stride(mesh, index) % mesh.shape[index] * _stride(mesh, index) for index in varying)
+
+
+@lru_cache(maxsize=1024)
+def _along(name: str, mesh: Mesh, varying: tuple[int, ...], axis: str, first: int) -> Group:
+    """Return the group of a first rank; all of its ranks share one object."""
+    offsets = [range(0, mesh.shape[index] * _stride(mesh, index), _stride(mesh, index)) for index in varying]
+    return Group(name, axis, tuple(first + sum(place) for place in product(*offsets)))
 
 
 def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
@@ -306,7 +324,7 @@ def run_on_mesh(
     arguments: Sequence[tuple[Array, ...]],
     mesh: str,
     observer: RankObserver | None = None,
-    choice: Choice = min,
+    choice: Choice = lowest,
     combine: Combine = canonically,
     source: RandomSource = FROM_ZERO,
 ) -> tuple[tuple[Array, ...], ...]:
@@ -361,11 +379,16 @@ class Ranks:
     def run(self, choice: Choice) -> None:
         """Let ranks make progress until none can."""
         ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
+        ascending = list(ready)
         while ready:
-            rank = choice(sorted(ready))
+            rank = choice(ascending)
+            del ascending[bisect_left(ascending, rank)]
             arrival = self._advance(rank, ready.pop(rank))
             if arrival is not None:
-                ready.update(self._arrive(rank, arrival))
+                sent = self._arrive(rank, arrival)
+                ready.update(sent)
+                for resumed in sent:
+                    insort(ascending, resumed)
 
     def results(self) -> tuple[tuple[Array, ...], ...]:
         """The results of every rank. Raises `Rejection` and `UnsupportedConstruct` where one has none."""
@@ -410,7 +433,8 @@ class Ranks:
         if len(arrived) < len(group.ranks) or lasting in self.broken:
             return sent
         first, *others = (arrived[member] for member in group.ranks)
-        if any(brought(other) != brought(first) for other in others):
+        wanted = brought(first)
+        if any(brought(other) != wanted for other in others):
             self.mismatched.append(group)
             self.broken.add(lasting)
             return sent
@@ -569,7 +593,7 @@ def execute_on_mesh(
     inputs: Sequence[Mapping[str, Array]],
     mesh: str | None = None,
     observer: RankObserver | None = None,
-    choice: Choice = min,
+    choice: Choice = lowest,
     combine: Combine = canonically,
     source: RandomSource = FROM_ZERO,
 ) -> tuple[tuple[Array, ...], ...]:
