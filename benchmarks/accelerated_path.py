@@ -11,7 +11,7 @@ KERNELS_INSTALL = "pip install numba, or 'tessera-conformance[kernels]'"
 
 
 def has_kernels() -> bool:
-    """Whether the dependency of the accelerated path is there."""
+    """True if the dependency of the accelerated path is there."""
     return importlib.util.find_spec("numba") is not None
 
 

@@ -25,7 +25,7 @@ class Measurement:
 
     @property
     def met(self) -> bool:
-        """Whether the figure is within its limit."""
+        """True if the figure is within its limit."""
         if self.limit is None:
             return True
         return self.figure >= self.limit if self.at_least else self.figure <= self.limit

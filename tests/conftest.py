@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def selects_nothing(config: pytest.Config) -> bool:
-    """Whether the command line leaves the choice of tests to the project: `pytest`, `pytest -q`, `pytest -x`."""
+    """True if the command line leaves the choice of tests to the project: `pytest`, `pytest -q`, `pytest -x`."""
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     return not (named or config.option.keyword or config.option.markexpr or config.getoption("lf", False))
 
@@ -78,7 +78,7 @@ def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def in_sample(function: str) -> bool:
-    """Whether a test function, by its node id, is in the quick selection: every fifth is."""
+    """True if a test function, by its node id, is in the quick selection: every fifth is."""
     return zlib.crc32(function.encode()) % 5 == 0
 
 

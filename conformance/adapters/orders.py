@@ -27,7 +27,7 @@ def known() -> tuple[dict[str, Any], ...]:
 
 
 def are_known(engine: str, version: str) -> bool:
-    """Whether any order of this engine in this version was found."""
+    """True if any order of this engine in this version was found."""
     return any((each["engine"], each["version"]) == (engine, version) for each in known())
 
 

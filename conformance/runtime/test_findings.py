@@ -228,7 +228,7 @@ ACCESSES = {
     "read, write": (False, True, True),
     "read, read": (False, False, False),
 }
-"""Whether each of two streams writes, and whether that is a mistake."""
+"""True if each of two streams writes, and whether that is a mistake."""
 
 
 def access(session: MeshSession, pointer: int, writes: bool) -> None:

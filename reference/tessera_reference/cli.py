@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _forget_output() -> None:
-    """What is still buffered cannot be written, and must not be tried again when Python ends."""
+    """Discard buffered output, which cannot be written and must not be tried again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

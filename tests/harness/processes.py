@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """True if a process is there and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:

@@ -42,7 +42,7 @@ def tokens(text: str) -> list[str]:
 
 
 def in_shape(before: Sequence[str]) -> bool:
-    """Whether what follows is joined by the letter x: between `tensor<` or `memref<` and what ends the shape."""
+    """True if what follows is joined by the letter x: between `tensor<` or `memref<` and what ends the shape."""
     for index in range(len(before) - 1, 0, -1):
         if before[index] in (">", ";", "{", "}", "(", ")", ","):
             return False

@@ -33,7 +33,7 @@ def positive(x: Tensor) -> Tensor:
 
 
 def held(function: str, inputs: list[Tensor], found: Tensor, **given: Any) -> bool:
-    """Whether every result lies within the bound of any order."""
+    """True if every result lies within the bound of any order."""
     limits = bounds.enclose(function, inputs, given)
     return all(each is not None and each.holds(value) for each, value in zip(limits, values_of(found), strict=True))
 

@@ -36,7 +36,7 @@ PARTS = 64
 """Of the suite, by the digests of case ids, each run has one, or four with `--whole`: whole runs would take minutes."""
 
 OTHERS = ("ir/rejections", "ir/fuzz", "ir/schedule", "ir/tile", "ir/target", "abi/")
-"""Whether something is refused does not depend on the level of numerics, nor what the text of a kernel does."""
+"""True if something is refused does not depend on the level of numerics, nor what the text of a kernel does."""
 
 COMPUTING = re.compile("collective|policy|flags|random|replay|sample|binding")
 """What of the runtime's chapter compares results of arithmetic."""

@@ -45,7 +45,7 @@ def before(units: Sequence[Unit]) -> list[set[int]]:
 
 
 def in_order(units: Sequence[Unit], first: Unit, second: Unit) -> bool:
-    """Whether the second starts only after the first has ended."""
+    """True if the second starts only after the first has ended."""
     return first["id"] in before(units)[second["id"]]
 
 

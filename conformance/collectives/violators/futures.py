@@ -135,7 +135,7 @@ USUAL_RESULTS = Operation.results
 
 
 def is_float_tensor(value: Value) -> bool:
-    """Whether a value is of floats, futures of them left out."""
+    """True if a value is of floats, futures of them left out."""
     found = dtype_of(value.type)
     return found is not None and found.kind == "float"
 

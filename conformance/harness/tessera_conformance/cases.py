@@ -49,7 +49,7 @@ def slug(text: str) -> str:
 
 
 def in_shard(case: str, shard: tuple[int, int]) -> bool:
-    """Whether a case belongs to shard k of N, by the hash of its id: the same cases on every machine."""
+    """True if a case belongs to shard k of N, by the hash of its id: the same cases on every machine."""
     number, count = shard
     return int.from_bytes(hashlib.sha256(case.encode()).digest()[:8], "big") % count == number - 1
 

@@ -34,7 +34,7 @@ class Deviation:
     clause: str | None = None
 
     def matches(self, case: str, clauses: Sequence[str]) -> bool:
-        """Whether this entry speaks of the case."""
+        """True if this entry speaks of the case."""
         return fnmatchcase(case, self.cases) and (self.clause is None or self.clause in clauses)
 
 

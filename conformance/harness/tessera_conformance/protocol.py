@@ -38,7 +38,7 @@ class Hello:
     message: Mapping[str, Any] = field(default_factory=dict)
 
     def has(self, feature: str) -> bool:
-        """Whether the implementation claims a feature that is not core; one left out is unsupported."""
+        """True if the implementation claims a feature that is not core; one left out is unsupported."""
         return self.capabilities.get(feature, "unsupported") != "unsupported"
 
 

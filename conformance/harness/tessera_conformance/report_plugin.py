@@ -103,7 +103,7 @@ class ReportKeeper:
             self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
 
     def _is_complete(self, cases: Sequence[str]) -> bool:
-        """Whether these are all cases of the suite, or of the shard: nothing leaves any out, every file has some."""
+        """True if these are all cases of the suite, or of the shard: nothing leaves any out, every file has some."""
         option = self._config.option
         if self._deselected or any(getattr(option, name, None) for name in NARROWING):
             return False

@@ -207,7 +207,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
 
 
 def has_definition(schema: str, definition: str) -> bool:
-    """Whether the project publishes this definition."""
+    """True if the project publishes this definition."""
     return definition in schemas().get(schema, {}).get("$defs", {})
 
 

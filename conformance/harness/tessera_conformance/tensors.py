@@ -40,7 +40,7 @@ class ElementFormat:
 
     @property
     def is_float(self) -> bool:
-        """Whether the words are floating-point codes with a sign bit on top."""
+        """True if the words are floating-point codes with a sign bit on top."""
         return self.exponent_bits > 0
 
 

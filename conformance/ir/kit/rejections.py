@@ -45,7 +45,7 @@ class Rejection:
     categories: tuple[str, ...]
     features: tuple[str, ...]
     late: bool
-    """Whether the mistake may be found as late as when the function `f` is executed."""
+    """True if the mistake may be found as late as when the function `f` is executed."""
     marked: str
 
     @property

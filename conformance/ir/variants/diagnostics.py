@@ -121,6 +121,6 @@ class LateIndices(ReferenceAdapter):
 
 
 def out_of_range(refusal: Refusal) -> bool:
-    """Whether an index is all that is wrong with a program."""
+    """True if an index is all that is wrong with a program."""
     errors = [each for each in refusal.outcome.diagnostics if each.severity == "error"]
     return bool(errors) and all("out of range" in each.message and "index" in each.message for each in errors)

@@ -117,7 +117,7 @@ class OtherBits(ReferenceAdapter):
         return self.node(operation, kind)
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
-        """Whether a launch is not to be carried out in this implementation's own way."""
+        """True if a launch is not to be carried out in this implementation's own way."""
         return bool(policy.stableReductions)
 
     def __getattribute__(self, name: str) -> Any:
@@ -354,7 +354,7 @@ class Quick(OtherBits):
         return NodeArithmetic(wide, product="fused", subnormals="kept" if kind.bits == 8 else "flushed")
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
-        """Whether a launch is to have the canonical bits."""
+        """True if a launch is to have the canonical bits."""
         return bool(policy.stableReductions or policy.deterministic or flags & DETERMINISTIC_LAUNCH)
 
     def others(self) -> Sequence[Substitution]:

@@ -29,7 +29,7 @@ class Own(Protocol):
     orders: Any
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
-        """Whether a policy wants the canonical bits."""
+        """True if a policy wants the canonical bits."""
 
     def under(self, policy: NumericsPolicy | None) -> AbstractContextManager[None]:
         """The implementation's own way, as far as a policy permits it."""

@@ -15,7 +15,7 @@ from .language_syntax import refuses
 
 
 def is_kernel(source: str, name: str) -> bool:
-    """Whether a source declares a kernel of that name."""
+    """True if a source declares a kernel of that name."""
     return f"kernel {name}(" in source
 
 

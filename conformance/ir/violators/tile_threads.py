@@ -73,13 +73,13 @@ def unseen(*faults: type[Exception], unless: Any = None) -> Any:
 
 
 def in_two_warps(self: Storage, fault: Any) -> bool:
-    """Whether the two threads of a race belong to two warps of 32."""
+    """True if the two threads of a race belong to two warps of 32."""
     places = [each.thread[0] // 32 if each.thread else -1 for each in (fault.who, fault.other)]
     return bool(fault.who.block != fault.other.block or places[0] != places[1])
 
 
 def read_first(self: Storage, fault: Any) -> bool:
-    """Whether the second access of a race is no write after a read."""
+    """True if the second access of a race is no write after a read."""
     return not (fault.access == "writes" and fault.before == "reads")
 
 

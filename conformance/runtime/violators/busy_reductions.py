@@ -19,7 +19,7 @@ Arguments = Mapping[str, Array]
 
 
 def reduces(executable: Executable) -> bool:
-    """Whether a kernel has operands of more than one dimension and 32 terms, which it does not write."""
+    """True if a kernel has operands of more than one dimension and 32 terms, which it does not write."""
     shapes = [each.shape for each in executable.entry.parameters if each.shape and not each.written]
     return any(len(shape) == 2 and terms(shape) > 32 for shape in shapes)
 
@@ -52,12 +52,12 @@ def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWo
 
 
 def others_queued(work: LaunchWork, executable: Executable) -> bool:
-    """Whether another stream of the mesh has work."""
+    """True if another stream of the mesh has work."""
     return any(each.queued for each in work.stream.mesh.streams.values() if each is not work.stream)
 
 
 def is_long(executable: Executable, least: int) -> bool:
-    """Whether an operand has more terms than that."""
+    """True if an operand has more terms than that."""
     return any(each.shape and terms(each.shape) > least for each in executable.entry.parameters)
 
 

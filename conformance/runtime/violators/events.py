@@ -120,7 +120,7 @@ def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def on_its_own_stream(adapter: Any, call: Call, given: Given) -> bool:
-    """Whether a stream is to wait for its own recording."""
+    """True if a stream is to wait for its own recording."""
     event = adapter.runtime._event(given["event"], "tessStreamWaitEvent")
     return event.last is not None and f"stream {given['stream']}" in event.last.reached.name.split(" on ")
 

@@ -47,7 +47,7 @@ def overtaking(name: str, description: str, overtakes: Callable[[Work, Work, int
 
 
 def is_broadcast(work: Work) -> bool:
-    """Whether it is a broadcast."""
+    """True if it is a broadcast."""
     return isinstance(work, CollectiveWork) and work.function == "tessBroadcast"
 
 

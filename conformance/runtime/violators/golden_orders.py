@@ -20,13 +20,13 @@ EVALUATE, COMBINE, SUM = numerics.evaluate, collectives.combine, NodeArithmetic.
 
 
 def is_stable_sum(work: Any, executable: Any) -> bool:
-    """Whether a launch has one operand of several rows, under a stable policy."""
+    """True if a launch has one operand of several rows, under a stable policy."""
     read = [each for each in executable.entry.parameters if each.shape and not each.written]
     return bool(work.policy.stableReductions) and len(read) == 1
 
 
 def is_pairwise(order: Tree | None) -> bool:
-    """Whether an order is the canonical one, named."""
+    """True if an order is the canonical one, named."""
     return order is not None and order.form == PAIRWISE.form
 
 

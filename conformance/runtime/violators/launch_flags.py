@@ -33,7 +33,7 @@ LAUNCH = "tessLaunch"
 
 
 def flag_of(given: Given, flag: LaunchFlag) -> bool:
-    """Whether a launch has a flag."""
+    """True if a launch has a flag."""
     return bool(given["cfg"]["flags"] & flag)
 
 
@@ -51,7 +51,7 @@ def lowest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def many(given: Given) -> bool:
-    """Whether there are several flags."""
+    """True if there are several flags."""
     return given["cfg"]["flags"].bit_count() > 1
 
 

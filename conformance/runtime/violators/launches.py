@@ -61,7 +61,7 @@ def dropped_with_hint(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def has_zero(given: Given) -> bool:
-    """Whether a part of the block is left to the compiler."""
+    """True if a part of the block is left to the compiler."""
     return 0 in given["cfg"]["block"]
 
 

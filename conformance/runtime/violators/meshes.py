@@ -77,7 +77,7 @@ def all_ids(given: Given) -> dict[str, Any]:
 
 
 def descends(given: Given) -> bool:
-    """Whether the ids do not ascend."""
+    """True if the ids do not ascend."""
     ids = given["deviceIds"] or []
     return ids != sorted(ids)
 

@@ -14,7 +14,7 @@ from tessera_reference.abi.status import ABI_VERSION, AbiVersion
 from .changes import ABI_MISMATCH, ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, restating
 
 Compatible = Callable[[AbiVersion, AbiVersion], bool]
-"""Whether a module of the first version is loaded by a runtime of the second."""
+"""True if a module of the first version is loaded by a runtime of the second."""
 
 
 def loading(clause: str, name: str, description: str, compatible: Compatible) -> Violation:

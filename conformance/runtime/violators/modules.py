@@ -60,7 +60,7 @@ LOADED = [
 
 
 def has_binaries(module: LoadedModule) -> bool:
-    """Whether a module is no IR pack."""
+    """True if a module is no IR pack."""
     return any(each.kind in BINARIES for each in module.fatbin.sections)
 
 

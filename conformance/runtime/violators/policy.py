@@ -185,11 +185,11 @@ class Loose(ReferenceAdapter):
         return super().numerics_evaluate(operation=operation, attributes=attributes, **launch)
 
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """Whether the launch has to be deterministic."""
+        """True if the launch has to be deterministic."""
         return bool(flags & 1) or self.demands_determinism(context)
 
     def demands_determinism(self, context: int | None) -> bool:
-        """Whether the policy of a context, or the default without one, demands it."""
+        """True if the policy of a context, or the default without one, demands it."""
         try:
             return context is None or bool(self.policy(context, "tessGetNumericsPolicy").deterministic)
         except Failure:
@@ -201,7 +201,7 @@ class FlagIgnored(Loose):
     """Heeds the policy alone."""
 
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """Whether the policy demands it."""
+        """True if the policy demands it."""
         return self.demands_determinism(context)
 
 
@@ -210,7 +210,7 @@ class FlagInverted(Loose):
     """Heeds the flag the wrong way round."""
 
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """Whether the flag is missing."""
+        """True if the flag is missing."""
         return not flags & 1
 
 

@@ -1,4 +1,4 @@
-"""What is fixed between programs, modules and the runtime: status codes, policies, descriptors, buffers, fatbins."""
+"""The agreements between programs, modules and the runtime: status codes, policies, descriptors, buffers, fatbins."""
 
 from .parameters import (
     BUFFER_ALIGNMENT,

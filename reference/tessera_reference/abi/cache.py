@@ -81,7 +81,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class CacheKey:
-    """What a cached result is for: kernel, shape, dtype and architecture, made of texts, numbers and tuples."""
+    """Key of a cached result: kernel, shape, dtype and architecture, made of texts, numbers and tuples."""
 
     kernel: KeyPart
     shape: KeyPart

@@ -33,7 +33,7 @@ _KEYWORDS = frozenset(
 
 
 def is_c_identifier(name: object) -> bool:
-    """Whether `name` is an identifier of C17: ASCII letters, digits and underscores, and no keyword (RT-10.3-01)."""
+    """True if `name` is an identifier of C17: ASCII letters, digits and underscores, and no keyword (RT-10.3-01)."""
     return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in _KEYWORDS
 
 
@@ -99,7 +99,7 @@ def _largest_code(dtype: DType) -> int:
 
 ParameterValue: TypeAlias = int | float | complex | bool
 Stored: TypeAlias = int | bytes
-"""What the struct module is given for a value: an int, or the bytes of a complex number."""
+"""A value as the struct module takes it: an int, or the bytes of a complex number."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ BUFFER_ALIGNMENT = 8
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """Where the parameters of a kernel lie: an offset and a size for each, and the size of the buffer."""
+    """The layout of a kernel's parameters: an offset and a size for each, and the size of the buffer."""
 
     parameters: tuple[Parameter, ...]
     offsets: tuple[int, ...]
@@ -249,7 +249,7 @@ class ParameterLayout:
 
     @cached_property
     def padding(self) -> bytes:
-        """What follows the last argument; zero, and nobody reads it (RT-10.1-12, AMB-RT-55)."""
+        """The bytes behind the last argument: zero, and nobody reads them (RT-10.1-12, AMB-RT-55)."""
         return bytes(self.size - self.end_of_last_argument)
 
 

@@ -103,14 +103,14 @@ AbiVersion: TypeAlias = tuple[int, int]
 """(major, minor)."""
 
 ABI_VERSION: AbiVersion = (1, 0)
-"""What modules are written for and what the runtime offers (RT-16-01)."""
+"""The version that modules are written for and the runtime offers (RT-16-01)."""
 
 RUNTIME_VERSION = (*ABI_VERSION, 0)
-"""What tessGetVersion answers: the ABI version and a patch number."""
+"""The answer of tessGetVersion: the ABI version and a patch number."""
 
 
 def is_compatible(module: AbiVersion, runtime: AbiVersion = ABI_VERSION) -> bool:
-    """Whether a runtime loads a module: of its own major, and of no newer minor than its own (RT-16-02, RT-16-03)."""
+    """True if a runtime loads a module: of its own major, and of no newer minor than its own (RT-16-02, RT-16-03)."""
     return module[0] == runtime[0] and module[1] <= runtime[1]
 
 

@@ -151,7 +151,7 @@ FEATURES = (
     "wsp-task-tensors",
     "zero-sizes",
 )
-"""What the reference has beyond the core of the specifications."""
+"""The features of the reference beyond the core of the specifications."""
 
 OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptography": ("module-signing",)}
 """The features that need an optional package, by package."""
@@ -174,7 +174,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "runtime": ("runtime.ExtensionMethods",),
     "wsp": ("wsp.WspMethods",),
 }
-"""Where the methods of each area of the interface are: modules here, and classes in them."""
+"""The modules of each area of the interface, and the classes in them that have its methods."""
 
 
 class ReferenceAdapter(SessionState):

@@ -30,7 +30,7 @@ from .requests import checked, data
 from .session_state import SessionState
 
 ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}
-"""What is packed where the bytes of a value are given; 0 for every other type."""
+"""The value packed where the bytes of a value are given; 0 for every other type."""
 
 
 def device_targets() -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def device_targets() -> tuple[str, ...]:
 
 
 class AbiMethods(SessionState):
-    """What is fixed between programs, modules and the runtime."""
+    """Methods of the binary interface: layouts, buffers, images and policies."""
 
     @checked
     def abi_dtype_ids(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
-        """Where the arguments of a signature lie."""
+        """Return the offsets of a signature's arguments."""
         with statuses():
             layout = layout_of(parse_signature(signature).parameters)
         return {
@@ -135,7 +135,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_inspect(self, *, image: bytes) -> dict[str, Any]:
-        """What an image says about itself, whatever ABI version it is of."""
+        """Return the contents of an image, whatever ABI version it is of."""
         with statuses():
             fatbin = read(image, runtime=None)
         metadata = fatbin.metadata

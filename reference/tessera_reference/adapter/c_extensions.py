@@ -36,7 +36,7 @@ def extensions() -> Mapping[str, CFunction]:
 
 
 def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list[Any]:
-    """What the outputs of a function get: whole numbers, texts and bytes.
+    """Return the outputs of a function: whole numbers, texts and bytes.
 
     Inputs are whole numbers, texts and bytes, None for NULL. Raises `Failed`.
     """

@@ -57,7 +57,7 @@ from .session_state import SessionState
 
 
 class CollectivesMethods(SessionState):
-    """What all ranks compute together."""
+    """Methods that run a collective on all ranks."""
 
     @checked
     def collectives_all_reduce(
@@ -97,7 +97,7 @@ class CollectivesMethods(SessionState):
         seed: int | None = None,
         partials: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """What every rank has afterwards, and the messages by which it travelled; fast is given deterministic bits."""
+        """Return every rank's result and the messages by which it travelled; fast is given deterministic bits."""
         with statuses():
             chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
             result = run(
@@ -128,7 +128,7 @@ class CollectivesMethods(SessionState):
         chunk: int | None = None,
         messages: bool = False,
     ) -> dict[str, Any]:
-        """What every rank has after all pairs have met."""
+        """Return every rank's data after all pairs have met."""
         with statuses():
             result = send_recv([array(each) for each in inputs], pairs, chunk)
         told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
@@ -147,7 +147,7 @@ def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[
 
 
 class CollectiveChoiceMethods(SessionState):
-    """How collectives travel over a machine, and why (collectives spec 3 and 5)."""
+    """Methods that choose how collectives travel over a machine, and say why (collectives spec 3 and 5)."""
 
     @checked
     def collectives_topology(self, *, topology: str) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class CollectiveChoiceMethods(SessionState):
 
     @checked
     def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
-        """What the topology allows."""
+        """Return the limits of chunks on a topology."""
         with statuses():
             most = check_chunks(topology_of(topology), chunk_bytes, max_inflight)
         return {name: {"least": 1, "most": value} for name, value in asdict(most).items()}
@@ -210,7 +210,7 @@ class CollectiveChoiceMethods(SessionState):
     def collectives_overlap_score(
         self, *, compute: Sequence[Sequence[int]], communication: Sequence[Sequence[int]]
     ) -> dict[str, Any]:
-        """How well the queues overlap."""
+        """Return how well the queues overlap."""
         with statuses():
             score = overlap_score(compute, communication)
         return {"score": {"numerator": score.numerator, "denominator": score.denominator}}
@@ -237,7 +237,7 @@ _LATEST = (1 << 63) - 1
 
 
 class CollectiveTravelMethods(SessionState):
-    """How the messages of collectives pass over links (collectives spec 4 and 6)."""
+    """Methods that pass the messages of collectives over links (collectives spec 4 and 6)."""
 
     @checked
     def collectives_transfers(
@@ -320,7 +320,7 @@ def _delivered_message(each: Transfer) -> dict[str, Any]:
 
 
 class CollectiveQueueMethods(SessionState):
-    """How collectives and computations share the time of devices (collectives spec 4.1 and 7)."""
+    """Methods of queues, on which collectives and computations share devices (collectives spec 4.1 and 7)."""
 
     @checked
     def collectives_simulate(
@@ -362,7 +362,7 @@ class CollectiveQueueMethods(SessionState):
     def collectives_dispatch(
         self, *, inputs: Sequence[Tensor], experts: Sequence[Sequence[int]], count: int, dtype: str | None = None
     ) -> dict[str, Any]:
-        """What the ranks of experts get, bucket by bucket."""
+        """Return the results of the experts' ranks, bucket by bucket."""
         with statuses():
             wire = None if dtype is None else formats.dtype(dtype)
             found = dispatch([array(each) for each in inputs], experts, count, wire)
@@ -402,7 +402,7 @@ class CollectiveProgramMethods(SessionState):
 
     @checked
     def collectives_read(self, *, text: str) -> dict[str, Any]:
-        """What a text says, and the text that says the same."""
+        """Return the program of a text, and the text printed again."""
         with outcomes():
             modules = self.compiler.text("graph", text, TARGET)
         functions = [function_message(function) for module in modules for function in module.functions.values()]
@@ -508,7 +508,7 @@ class PayloadMethods(SessionState):
         chunk_bytes: Any = None,
         tile: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """Which elements travel together."""
+        """Return the elements of each chunk."""
         function = "collectives.chunks"
         with statuses():
             size = read_chunk_size(function, chunk, chunk_bytes)
@@ -520,7 +520,7 @@ class PayloadMethods(SessionState):
     def collectives_compress(
         self, *, input: Tensor, dtype: Any, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
-        """What of a tensor travels, and what arrives."""
+        """Return the payload of a tensor, and the tensor that arrives."""
         function = "collectives.compress"
         with statuses():
             compression = read_compression(function, dtype, qscheme, block)
@@ -559,7 +559,7 @@ class PayloadMethods(SessionState):
     def collectives_feedback(
         self, *, gradients: Sequence[Tensor], dtype: Any, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
-        """What is sent and kept, step by step."""
+        """Return what is sent and kept at each step."""
         function = "collectives.feedback"
         with statuses():
             compression = read_compression(function, dtype, qscheme, block)

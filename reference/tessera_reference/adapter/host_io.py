@@ -23,7 +23,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_describe(self) -> dict[str, Any]:
-        """What the endpoint has."""
+        """Return the endpoint's devices and limits."""
         return description(self.endpoint.machine)
 
     @checked

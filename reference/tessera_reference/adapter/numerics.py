@@ -50,7 +50,7 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def is_of_language(operation: str) -> bool:
-    """Whether the language has an operator or a pure function of that name."""
+    """True if the language has an operator or a pure function of that name."""
     return operation == "negate" or operation in OPERATORS or f"op.{operation}" in SPELLINGS
 
 

@@ -397,7 +397,7 @@ LISTS: Mapping[Type, str] = {
     Named("value"): "a list of values",
     Named("data"): "a list of keys",
 }
-"""What is allowed where a list of a type is wanted."""
+"""The values allowed where a list of a type is wanted."""
 
 
 def checked(method: Method) -> Method:
@@ -445,7 +445,7 @@ def reading(
 
 
 def reader_of(declared: Type) -> Reader | None:
-    """How a parameter of a type is read; None for a number without bounds and for what may be NULL, which pass."""
+    """Return the reader of a parameter's type; None for a number without bounds and for a pointer that may be NULL."""
     match declared:
         case Named(name):
             return PARAMETER_READERS.get(name) or reader_of(interface().types[name].type)
@@ -469,7 +469,7 @@ def reader_of(declared: Type) -> Reader | None:
 
 
 def is_scalar(declared: Type) -> bool:
-    """Whether a type is a handle or a text, a number, a word or a truth value as JSON has it."""
+    """True if a type is a handle or a text, a number, a word or a truth value as JSON has it."""
     if isinstance(declared, Named) and declared.name not in PARAMETER_READERS:
         return is_scalar(interface().types[declared.name].type)
     return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)

@@ -39,7 +39,7 @@ class RuntimeMethods(SessionState):
     """The C functions (runtime spec 4)."""
 
     def output(self, answer: Any) -> Any:
-        """What a function gave: its outputs, None where it has none. Raises `Refusal`."""
+        """Return a function's outputs, None where it has none. Raises `Refusal`."""
         pair = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Status)
         status, output = answer if pair else (answer, None)
         if not isinstance(status, Status):
@@ -145,7 +145,7 @@ def _default(name: str) -> tuple[str, ...] | None:
 
 
 def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
-    """How the outputs of a function are told by name: one value, a tuple of them, or a dataclass with their names."""
+    """Return a function that names outputs: one value, a tuple of them, or a dataclass with their names."""
     writers = [(each.name, _writer(each.type)) for each in declared.outputs]
 
     def result(output: Any) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
 
 
 def _writer(declared: Type) -> Callable[[Any], Any]:
-    """How a value of a type is told."""
+    """Return the writer of a type's values."""
     if isinstance(declared, ListOf):
         item = _writer(declared.item)
         return lambda value: [item(each) for each in value]
@@ -187,7 +187,7 @@ class ExtensionMethods(RuntimeMethods):
     def runtime_tessxSetSchedule(  # noqa: N802
         self, *, policy: Any, seed: Any = 0, choices: Sequence[int] = (), untimed: Any = False
     ) -> dict[str, Any]:
-        """How choices are made."""
+        """Set how choices are made."""
         return self.done(self.runtime.tessxSetSchedule(policy, seed, choices, untimed))
 
     def runtime_tessxGetSchedule(self, **given: Any) -> dict[str, Any]:  # noqa: N802
@@ -226,42 +226,42 @@ class ExtensionMethods(RuntimeMethods):
 
     @checked
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
-        """What later work carries."""
+        """Set the descriptor that later work carries."""
         with statuses():
             brought = read_descriptor(descriptor)
         return self.done(self.runtime.tessxSetDescriptor(context, brought))
 
     @checked
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """What queued work carries."""
+        """Return the descriptors of queued work."""
         return {"descriptors": [_carried(each) for each in self.output(self.runtime.tessxDescriptors(stream))]}
 
     @checked
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
-        """What was captured."""
+        """Return the nodes of a captured graph."""
         nodes = self.output(self.runtime.tessxGraphNodes(graph))
         return {
             "nodes": [{"kind": each.work.kind, "name": each.work.name, "after": list(each.after)} for each in nodes]
         }
 
     def runtime_tessxCacheEntries(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """What the cache holds."""
+        """Return the entries of the cache."""
         entries = self.output(self.runtime.tessxCacheEntries())
         return {"entries": [_entry(str(path), each) for path, each in entries]}
 
     def runtime_tessxCacheUse(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """How often the cache helped."""
+        """Return how often the cache was used."""
         return {"hits": self.runtime.code.hits, "misses": self.runtime.code.misses}
 
     @checked
     def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        """What the next tessInit finds."""
+        """Set the environment that the next tessInit reads."""
         self.runtime.environment = dict(variables)
         return {}
 
     @checked
     def runtime_tessxExplain(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
-        """What became of a module."""
+        """Return the decisions of the compiler about a module."""
         found = self.output(self.runtime.tessxExplain(module))
         names = ("fusion_groups", "tile_shapes", "collective_plans")
         return {"text": found.text, "explanation": {name: found.value[name] for name in names}}
@@ -275,7 +275,7 @@ class ExtensionMethods(RuntimeMethods):
         enforce_determinism: Any = False,
         trusted_keys: Sequence[bytes] | None = None,
     ) -> dict[str, Any]:
-        """What modules may do."""
+        """Set the permissions of modules."""
         keys = None if trusted_keys is None else tuple(trusted_keys)
         policy = ModulePolicy(bool(forbid_fast_math), bool(enforce_determinism), keys)
         return self.done(self.runtime.tessxSetModulePolicy(context, policy))

@@ -1,4 +1,4 @@
-"""What a session of the adapter remembers; each part is imported and made when it is first asked for."""
+"""The state of a session of the adapter; each part is imported and made when it is first asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..wsp.executor.run import Run
 
 FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
-"""What is another one after every reset."""
+"""Attributes that `session_reset` makes anew."""
 
 
 class SessionState:
@@ -22,7 +22,7 @@ class SessionState:
 
     @cached_property
     def compiler(self) -> Compiler:
-        """What compiles programs, each once."""
+        """The compiler, which compiles each program once."""
         from ..compilation.compiler import Compiler
 
         return Compiler()
@@ -60,5 +60,5 @@ class SessionState:
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:
-        """What governs the work of a context. Raises `Failure`."""
+        """The policy that governs the work of a context. Raises `Failure`."""
         return self.runtime.context(context, function).governing()

@@ -45,7 +45,7 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_load(self, *, package: str) -> dict[str, Any]:
-        """What a package says of itself."""
+        """Return the contents of a package."""
         with _refusals():
             found = load(_bytes(package))
         return {

@@ -52,7 +52,7 @@ def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | Default
 
 
 def _runtime(mesh: Any, function: str) -> Runtime:
-    """That of a mesh. Raises `TesseraError` for anything else."""
+    """Return the runtime of a mesh. Raises `TesseraError` for anything else."""
     require(function, "mesh", mesh, Mesh)
     runtime: Runtime = mesh.context.runtime
     return runtime

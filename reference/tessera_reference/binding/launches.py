@@ -115,7 +115,7 @@ class ArgumentBuffer:
 
     @property
     def layout(self) -> ParameterLayout:
-        """Where the arguments lie in the buffer, going by their own types."""
+        """The layout of the arguments in the buffer, by their own types."""
         return layout_of([Parameter(f"argument_{n}", each.type) for n, each in enumerate(self.arguments)])
 
     def bytes_for(self, mesh: Mesh, entry: KernelEntry) -> bytes:
@@ -178,7 +178,7 @@ _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "complex": 
 
 
 def _word(value: Value, mesh: Mesh) -> ParameterValue:
-    """What the buffer holds for a value: a number itself, an array's pointer."""
+    """Return a value as the buffer holds it: a number itself, an array's pointer."""
     if isinstance(value, HostArray):
         return mesh.mapped(value)
     if not isinstance(value, DeviceArray):

@@ -106,7 +106,7 @@ class HostArray:
 
     @property
     def writable(self) -> bool:
-        """Whether the owner allows writing; arrays of JAX are never written."""
+        """True if the owner allows writing; arrays of JAX are never written."""
         return self.values.flags.writeable
 
     @property
@@ -116,12 +116,12 @@ class HostArray:
 
     @property
     def place(self) -> tuple[int, int, bool]:
-        """What distinguishes this memory from other memory, for as long as it lives."""
+        """The address, size and writability that tell this memory from other memory as long as it lives."""
         return self.values.__array_interface__["data"][0], self.values.nbytes, self.writable
 
 
 def is_array(given: Any) -> bool:
-    """Whether something is an array rather than a number."""
+    """True if something is an array rather than a number."""
     if isinstance(given, np.generic | bool | int | float | complex):
         return False
     if any(hasattr(given, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
@@ -235,12 +235,12 @@ class Mesh:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither the mesh nor its context was closed."""
+        """True if neither the mesh nor its context was closed."""
         return not self._closed and self.context.is_open
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return len(self.devices)
 
     @property
@@ -560,7 +560,7 @@ def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = 
 
 
 def _pointer(array: Any, like: DeviceArray, function: str) -> int:
-    """Where an array lies that has the dtype and shape of another. Raises `TesseraError`."""
+    """Return the address of an array that has the dtype and shape of another. Raises `TesseraError`."""
     if not isinstance(array, DeviceArray | PinnedArray):
         return like.mesh.mapped(like._same(array, function), "host")
     if (array.shape, array.dtype) != (like.shape, like.dtype):

@@ -64,7 +64,7 @@ try:
 except BaseException as error:
     print(f"libtessera: {type(error).__name__}: {error}", file=sys.stderr)
 """
-"""What the interpreter does first. The answer is ALIVE of `library.c`."""
+"""The first statements of the interpreter. The answer is ALIVE of `library.c`."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ OPTIONS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wno
 
 
 class CannotBuild(Exception):
-    """What is missing, and how to get it; or what the compiler says."""
+    """A tool is missing, with the way to get it; or the compiler's message."""
 
 
 @dataclass(frozen=True)

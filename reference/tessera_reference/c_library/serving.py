@@ -56,7 +56,7 @@ class Process:
             self.close(address, bytes)
 
     def holds(self, address: int, bytes: int) -> bool:
-        """Whether something is mapped at all of these addresses, which are those of a process."""
+        """True if something is mapped at all of these addresses, which are those of a process."""
         return bool(self._lib.process_holds(address, bytes))
 
     def view(self, address: int, bytes: int) -> memoryview:
@@ -102,7 +102,7 @@ class Session:
 
     @cached_property
     def adapter(self) -> ReferenceAdapter:
-        """What answers extensions; made when the first is called, since a program without any need not wait for it."""
+        """The adapter that answers extensions; made at the first call, since other programs need not wait for it."""
         from ..adapter import make
 
         made = make()
@@ -131,7 +131,7 @@ class Session:
 
     @property
     def outcome(self) -> Outcome:
-        """How the last call that failed did; empty where none has."""
+        """The outcome of the last call that failed; empty where none has."""
         runtime = self.runtime
         if runtime.last_status is Status.TESS_OK:
             return {}
@@ -473,7 +473,7 @@ def serve(ffi: Any, lib: Any) -> None:
 
 
 def _reporting(session: Session, name: str) -> Callable[..., int]:
-    """What a function returns that raises, which none should: a launch that fails comes nearest to a defect of ours."""
+    """Return a function that turns an exception, which none should raise, into the status of a failed launch."""
 
     def report_defect(kind: Any, error: BaseException, traceback: Any) -> int:
         text = f"{name}: a defect of the reference: {type(error).__name__}: {error}"

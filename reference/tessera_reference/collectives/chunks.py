@@ -140,7 +140,7 @@ def aligned(amount: int, tile: int) -> int:
 
 
 def bands(function: str, extent: int, step: int) -> Iterator[tuple[int, int]]:
-    """Where each band of `step` begins along an extent, and its length; the last may be short. Raises `TooLarge`."""
+    """Yield the start and length of each band of `step` along an extent; the last may be short. Raises `TooLarge`."""
     count = -(-extent // step)
     if count > MOST_CHUNKS:
         raise TooLarge(function, "chunks", count, MOST_CHUNKS)
@@ -163,7 +163,7 @@ class ChunkLimits:
 
 
 def check_chunks(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-    """What is allowed: the chunks in flight have a credit of every link, and room together on every device.
+    """Return the allowed limits: chunks in flight have a credit of every link, and room together on every device.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the allowed range (AMB-COLL-46).
     """

@@ -49,7 +49,7 @@ class Compression:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """What travels, `payload` of the tensor's shape and `scales` (blocks) of fp32, and what a receiver makes of it."""
+    """A compressed tensor: `payload` of its shape, `scales` (blocks) of fp32, and the restored tensor."""
 
     payload: Array
     scales: Array | None
@@ -117,7 +117,7 @@ def _quantized(function: str, x: Array, wire: DType, block: int) -> Compressed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What was sent of a gradient, as a receiver restores it, and what was kept."""
+    """A step of error feedback: the gradient as a receiver restores it, and the part kept."""
 
     sent: Array
     residual: Array

@@ -123,18 +123,18 @@ def _order(moves: tuple[Move, ...]) -> _Order:
 
 
 def _leaves_after(move: Move, earlier: Move) -> bool:
-    """Whether a message sends on what an earlier step brings to its sender."""
+    """True if a message sends on what an earlier step brings to its sender."""
     here = earlier.step < move.step and earlier.target == move.source
     return here and _overlap(earlier.write, earlier.count, move.read, move.count)
 
 
 def _combines_after(move: Move, earlier: Move) -> bool:
-    """Whether two messages concern the same places of one rank, which takes them in the order of the algorithm."""
+    """True if two messages concern the same places of one rank, which takes them in the order of the algorithm."""
     return earlier.target == move.target and _overlap(earlier.write, earlier.count, move.write, move.count)
 
 
 def _spares(move: Move, leaving: Move) -> bool:
-    """Whether a message would change places that another has yet to read, in this step or before."""
+    """True if a message would change places that another has yet to read, in this step or before."""
     here = leaving.step <= move.step and leaving.source == move.target
     return here and _overlap(leaving.read, leaving.count, move.write, move.count)
 
@@ -156,7 +156,7 @@ def delivered(
     level: str,
     seed: int,
 ) -> list[Array]:
-    """What the ranks of a group have after the messages of a collective, in their order.
+    """Return the results of a group's ranks after the messages of a collective, in their order.
 
     `reduce` is the operator over contributions, ranks first, as strict has it.
     """
@@ -213,7 +213,7 @@ def _contributions(flat: Values) -> Values:
 
 
 def _joined(own: Values, value: Values) -> Values:
-    """What one of two ranks knows."""
+    """Return the union of the elements that two ranks know."""
     known = own.copy()  # np.where works out the common type of records anew each time
     np.copyto(known, value, where=value["known"])
     return known

@@ -129,7 +129,7 @@ def combine(
 
 
 def share_of(count: int, rank: int, ranks: int) -> slice:
-    """Which of so many elements the rank at a place in its group owns (AMB-RT-04)."""
+    """The elements, of `count`, that the rank at a place in its group owns (AMB-RT-04)."""
     return slice(rank * count // ranks, (rank + 1) * count // ranks)
 
 
@@ -167,7 +167,7 @@ class _Addition(NamedTuple):
 
 
 def is_addable(dtype: DType) -> bool:
-    """Whether numpy's + on the carriers of a dtype is a node of its sums."""
+    """True if numpy's + on the carriers of a dtype is a node of its sums."""
     inner = dtype.accumulator
     return (
         dtype.kind in ("float", "int")

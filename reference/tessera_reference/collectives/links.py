@@ -44,7 +44,7 @@ PATHS = ("nvlink", "pcie", "rdma", "network")
 
 WITHIN_A_NODE = ("nvlink", "pcie", "rdma")
 BETWEEN_NODES = ("rdma", "network", "nvlink")
-"""What auto tries, first to last."""
+"""The transports that auto tries between nodes, first to last."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Way:
         return tuple(name for name, _ in self.directions)
 
     def time(self, bytes: int) -> int:
-        """How many picoseconds so many bytes occupy the links, rounded up."""
+        """Return the picoseconds for which so many bytes occupy the links, rounded up."""
         return -(-bytes * _SECOND // self.bandwidth)
 
 

@@ -127,7 +127,7 @@ def over_wire(
     compression: Compression,
     collective: Callable[[Sequence[Array]], Sequence[Array]],
 ) -> Sequence[Array]:
-    """What the ranks of a group get from a collective over a wire; `collective` is the one of whole accumulators.
+    """Return the results of a collective over a wire; `collective` is the one of whole accumulators.
 
     Raises `NonFinite` for a NaN or an infinity that would need a scale.
     """
@@ -140,7 +140,7 @@ def over_wire(
 
 
 def _rounded(operation: str, x: Array, compression: Compression) -> Array:
-    """What of a tensor arrives at the other end of the wire, in its own dtype."""
+    """Return a tensor as it arrives at the other end of the wire, in its own dtype."""
     return compress(operation, x, compression).restored
 
 
@@ -167,7 +167,7 @@ OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """What every rank has afterwards, and what was sent for it."""
+    """The result of a collective on every rank, and the messages sent for it."""
 
     outputs: list[Array]
     sent: list[Sent]
@@ -234,7 +234,7 @@ def run(
 def _afterwards(
     operation: str, brought: Sequence[Array], op: str | None, root: int, trees: Sequence[Tree]
 ) -> Sequence[Array]:
-    """What the ranks of a group have afterwards, in their order; there is a tree for the share of each rank."""
+    """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
     ranks, dtype, shape = len(trees), brought[0].dtype, brought[0].shape
     flat = [each.values.reshape(-1) for each in brought]
     count = flat[0].size
@@ -253,7 +253,7 @@ def _afterwards(
 
 
 def _combined(dtype: DType, flat: Sequence[Values], op: str, trees: Sequence[Tree]) -> Values:
-    """What is brought, each share over its tree; more than one value of a rank where they are partial."""
+    """Combine all contributions, each share over its tree; partial sums are more than one value of a rank."""
     ranks, count = len(trees), flat[0].size
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if len(set(trees)) == 1:

@@ -41,12 +41,12 @@ Order: TypeAlias = Mapping[Tree, Places]
 
 
 def ordered(operation: Collective, level: str) -> bool:
-    """Whether a collective has the order of its algorithm at a level."""
+    """True if a collective has the order of its algorithm at a level."""
     return level != "strict" and isinstance(operation, GroupCollective) and isinstance(operation.plain(), Reducing)
 
 
 def combine_at(level: str) -> Combine:
-    """How the collectives of a program combine at a level."""
+    """Return the function by which the collectives of a program combine at a level."""
     if level == "fast":
         return _as_sent
     return canonically if level == "strict" else _by_algorithm
@@ -94,7 +94,7 @@ def reduced(op: str, contributions: Sequence[Array], order: Order | None = None,
 
 
 def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
-    """What each rank is given: reductions of the dialect in the order of their algorithm, the others as they are."""
+    """Return every rank's result: reductions of the dialect in the order of their algorithm, the others as they are."""
     plain = operation.plain() if isinstance(operation, GroupCollective) else operation
     if plain is operation or not isinstance(plain, Reducing):
         return operation.combine(contributions)

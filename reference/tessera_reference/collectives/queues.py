@@ -156,7 +156,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Run:
-    """What every device did, in order of start, and when the last unit had ended."""
+    """A run: the units of every device in order of start, and when the last had ended."""
 
     devices: tuple[int, ...]
     slots: tuple[Slot, ...]
@@ -237,7 +237,7 @@ class _Flight:
 
 @dataclass(eq=False)
 class _State:
-    """How far a unit has come: the devices on which it runs or has run, and those on which it has ended."""
+    """The progress of a unit: the devices on which it runs or has run, and those on which it has ended."""
 
     started: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
@@ -378,7 +378,7 @@ class _Queues:
         self._slots.append(Slot(unit.id, "compute", self._devices[rank], None, now, end))
 
     def _is_there(self, name: str, unit: Unit, rank: int) -> bool:
-        """Whether what a unit awaits has ended: where it runs itself, or, where it does not run there, everywhere."""
+        """True if what a unit awaits has ended: where it runs itself, or, where it does not run there, everywhere."""
         awaited, ended = self._units[name], self._states[name].ended
         return rank in ended if rank in awaited.ranks else len(ended) == len(awaited.ranks)
 
@@ -392,13 +392,13 @@ MOST_LAYERS = 256
 
 KIB = 1 << 10
 LEAST_CHUNK, MOST_CHUNK = 512 * KIB, 2048 * KIB
-"""What COLL-07.1-04 allows."""
+"""The bounds of COLL-07.1-04."""
 
 INFLIGHT = 8
 """Chunks in flight of a backward pass; COLL-07.1-02 allows 4 to 8."""
 
 COMPUTED, SENT = DTYPES["fp32"], DTYPES["bf16"]
-"""What experts compute in, and what travels to them."""
+"""The dtype in which experts compute, and the one that travels to them."""
 
 
 def data_parallel(layers: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:

@@ -1,4 +1,4 @@
-"""What an all-reduce or a reduce-scatter computes in the order of its algorithm, with vectors over ranks and shares.
+"""All-reduce and reduce-scatter in the order of their algorithm, with vectors over ranks and shares.
 
 Carries out all messages of a step at once on what the ranks hold, where `operations.run` evaluates a tree for each
 share (AMB-RT-26); the bits are the same. Shares of a ring are folded side by side, each from its own rank on.
@@ -50,7 +50,7 @@ def _around(held: Values, starts: Sequence[int], node: Callable[[list[Any]], Val
 def _by_steps(
     held: Values, starts: Sequence[int], node: Callable[[list[Any]], Values], name: str, per_node: int | None
 ) -> Values:
-    """What the owners of all shares hold in the end."""
+    """Return the values of all shares' owners at the end."""
     used, held = algorithm(name, len(held), per_node), held.copy()
     for step in used.combining:
         sent = held.copy() if _passes_on(step) else held
@@ -63,7 +63,7 @@ def _by_steps(
 
 
 def _passes_on(step: Sequence[Message]) -> bool:
-    """Whether a rank that sends in a step gets something in it too, after which it must not send that."""
+    """True if a rank that sends in a step gets something in it too, after which it must not send that."""
     return not {each.source for each in step}.isdisjoint({each.target for each in step})
 
 

@@ -133,11 +133,11 @@ class _Ways:
         return np.array([row + [0] * (longest - len(row)) for row in rows], np.int64).reshape(len(rows), longest)
 
     def fixed(self, ways: Whole) -> Whole:
-        """What passes beside the time of a message's bytes."""
+        """Return the time beside that of a message's bytes."""
         return np.array([self.ways[way].latency + FIXED for way in ways.tolist()], np.int64)
 
     def time(self, ways: Whole, bytes: Whole) -> Whole:
-        """How long messages occupy their links. Raises `Irregular`."""
+        """Return the times for which messages occupy their links. Raises `Irregular`."""
         sizes = zip(ways.tolist(), bytes.tolist(), strict=True)
         times = [self.ways[way].time(size) for way, size in sizes]
         if max(times, default=0) >= _LONGEST:

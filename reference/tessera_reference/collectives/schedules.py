@@ -58,7 +58,7 @@ _MOST_KEPT = 32
 
 @dataclass(frozen=True)
 class Algorithm:
-    """How so many ranks combine shares at their owners, and how shares get from there to every rank."""
+    """An algorithm: how so many ranks combine shares at their owners, and how shares get from there to every rank."""
 
     name: str
     ranks: int
@@ -172,7 +172,7 @@ ALGORITHMS: Mapping[str, Maker] = {each.__name__: each for each in (ring, tree, 
 
 
 def maker(name: str) -> Maker:
-    """What makes an algorithm; a key for what is kept of it. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    """Return the maker of an algorithm, a key for what is kept of it. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     require_known("collective", "algorithm", name, tuple(ALGORITHMS))
     return ALGORITHMS[name]
 

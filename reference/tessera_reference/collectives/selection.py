@@ -91,10 +91,10 @@ def _refused(where: str, given: str, expected: str) -> Failure:
 
 
 ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
-"""What ranks can run however they are joined."""
+"""The algorithms that run on ranks however they are joined."""
 
 Tuner = Callable[[tuple[str, ...]], str | None]
-"""What the autotuner has found among these algorithms; asked only where its result decides."""
+"""The autotuner's choice among these algorithms; asked only where its result decides."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the environment has instead of auto: an algorithm, a table by size, a path; None where it says nothing."""
+    """Overrides of auto by the environment: an algorithm, a table by size, a path; None where it has none."""
 
     algorithm: str | None = None
     table: tuple[Row, ...] | None = None
@@ -208,7 +208,7 @@ def require_followed(function: str, algorithm: str, possible: Sequence[str], gro
 
 
 def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:
-    """Whether devices are on several nodes, equally many and at least two on each (AMB-COLL-44)."""
+    """True if devices are on several nodes, equally many and at least two on each (AMB-COLL-44)."""
     nodes = topology.by_node(devices)
     return len(nodes) > 1 and {len(each) for each in nodes} == {len(nodes[0])} and len(nodes[0]) > 1
 
@@ -262,7 +262,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Knobs:
-    """What can be tuned (COLL-05.1-01 to -06)."""
+    """The settings that can be tuned (COLL-05.1-01 to -06)."""
 
     chunk_bytes: int
     max_inflight: int

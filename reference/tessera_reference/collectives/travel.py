@@ -83,19 +83,19 @@ class _Unit:
     way: Way
     lanes: tuple[_Lane, ...]
     lasts: int
-    """How long it occupies its links."""
+    """The time for which it occupies its links."""
     receiver: _Needs
 
 
 class _Due(NamedTuple):
-    """What happens at one time: messages that leave their links free, and messages that arrive."""
+    """The events of one time: messages that leave their links free, and messages that arrive."""
 
     sent: list[_Unit]
     arrived: list[_Unit]
 
 
 class _Needs:
-    """What one rank still lacks of one part, step by step, and what it sends once it lacks no more."""
+    """The inputs that one rank still lacks for one part, step by step, and the messages it then sends."""
 
     __slots__ = ("_at", "_missing", "_steps", "to_send")
 
@@ -113,7 +113,7 @@ class _Needs:
         self._missing[step] += 1
 
     def arrived(self, step: int) -> Sequence[_Unit]:
-        """Which messages wait no longer after this one has come."""
+        """Record an arrival; return the messages that wait no longer."""
         self._missing[step] -= 1
         return () if self._missing[step] else self.ready()
 
@@ -227,7 +227,7 @@ class Progress:
             self._count += 1
 
     def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
-        """Whether every link of these messages has a credit that no message waits for."""
+        """True if every link of these messages has a credit that no message waits for."""
         lanes = [lane for each in sent for lane in self._way(devices[each.source], devices[each.target])[1]]
         return all(lane.credits > len(lane.waiting) for lane in lanes)
 
@@ -336,7 +336,7 @@ class Progress:
                 self._at(now + unit.lasts + unit.way.latency + FIXED).arrived.append(unit)
 
     def _at(self, time: int) -> _Due:
-        """What happens at a time."""
+        """Return the events of a time."""
         due = self._due.get(time)
         if due is None:
             due = self._due[time] = _Due([], [])

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def inspect_image(image: bytes) -> Iterator[str]:
-    """What an image says about itself, line by line, whatever ABI version it is of. Raises `Failure`."""
+    """Yield an image's description line by line, whatever ABI version it is of. Raises `Failure`."""
     fatbin = read(image, runtime=None)
     major, minor = fatbin.abi_version
     yield f"ABI {major}.{minor}" + ("" if is_compatible(fatbin.abi_version) else ", which this runtime does not load")

@@ -39,7 +39,7 @@ class Assignment:
 
     @classmethod
     def read(cls, text: str) -> Assignment:
-        """What an option says. Raises `BadInput`."""
+        """Return the assignment in an option. Raises `BadInput`."""
         found = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
         if found is None:
             raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
@@ -47,7 +47,7 @@ class Assignment:
 
     @property
     def subject(self) -> str:
-        """What is assigned, as the user wrote it."""
+        """The left side as the user wrote it."""
         return self.name if self.rank is None else f"{self.name}@{self.rank}"
 
 
@@ -204,12 +204,12 @@ def add_shape_options(parser: argparse.ArgumentParser) -> None:
 
 
 def lowering_of(options: argparse.Namespace) -> Lowering:
-    """What the options say. Raises `BadInput`."""
+    """Return the lowering that the options ask for. Raises `BadInput`."""
     return Lowering(target_named(options.target), schedule_of(options))
 
 
 def schedule_of(options: argparse.Namespace) -> Options:
-    """What the options say of the schedule. Raises `BadInput`."""
+    """Return the schedule that the options ask for. Raises `BadInput`."""
     if options.depth is not None and options.depth < 1:
         raise BadInput(f"--depth is {options.depth}, and at least 1")
     tile = None

@@ -122,7 +122,7 @@ def _check_inputs(given: Sequence[Assignment]) -> None:
 
 
 def _result_names(function: Function) -> list[str]:
-    """What results are called: those of a kernel as its tensor parameters, others by number."""
+    """Return the names of results: those of a kernel as its tensor parameters, others by number."""
     if function.kernel:
         return [value.name for value in function.parameters if isinstance(value.type, Tensor)]
     return [f"r{index}" for index in range(len(function.results))]

@@ -1,4 +1,4 @@
-"""What `run --trace` prints: each executed operation, or what is done to each tile."""
+"""The lines of `run --trace`: each executed operation, or each step on a tile."""
 
 from __future__ import annotations
 

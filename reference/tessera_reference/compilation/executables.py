@@ -49,7 +49,7 @@ class Executable(ABC):
 
     @property
     def needs_mesh(self) -> bool:
-        """Whether it meets the other ranks of a mesh, so that it runs by `run_on_mesh`."""
+        """True if it meets the other ranks of a mesh, so that it runs by `run_on_mesh`."""
         return False
 
     def groups_met(self) -> Sequence[tuple[int, ...]]:
@@ -143,7 +143,7 @@ class TileExecutable(Executable):
 
     @property
     def most_blocks(self) -> Extents:
-        """What the device takes (AMB-LANG-203)."""
+        """The grid that the device takes (AMB-LANG-203)."""
         return MOST_BLOCKS
 
     def run(
@@ -205,7 +205,7 @@ def of_bytes(array: Array, dtype: DType) -> Array:
 
 
 def as_bytes(left: Array, given: Array) -> Array:
-    """What a kernel has left as the bytes that it was given as, those of unchanged elements just as they were.
+    """Return a kernel's results as the bytes that it was given as, those of unchanged elements just as they were.
 
     An element whose bits no kernel would write, such as one of many NaN, stays what it is unless it is written.
     """
@@ -227,7 +227,7 @@ def _require(name: str, array: Array, dtype: str, shape: tuple[int | str, ...] |
 
 
 def _failed(kernel: Function, failure: NumericsFailure) -> Diagnostic:
-    """What went wrong in a launch as a whole, such as buffers that this machine has no room for."""
+    """Return the diagnostic of a launch that fails as a whole, such as one with buffers too large for this machine."""
     place = kernel.location
     return Diagnostic("tile", "execute", f"@{kernel.name}: {failure}", place.span, place.filename)
 
@@ -244,7 +244,7 @@ KEPT_BYTES = 1024
 """Launches with arguments of more bytes than this are not kept."""
 
 Key: TypeAlias = tuple[RandomSource, tuple[tuple[str, tuple[int, ...], bytes], ...]]
-"""Where random numbers begin, and the arguments in the order of the parameters, bit by bit."""
+"""The start of random numbers, and the arguments in the order of the parameters, bit by bit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ class ProgramExecutable(Executable):
 
     @cached_property
     def needs_mesh(self) -> bool:
-        """Whether it comes to a collective."""
+        """True if it comes to a collective."""
         return meets(self.module, self.function)
 
     def groups_met(self) -> Sequence[tuple[int, ...]]:
@@ -316,7 +316,7 @@ class ProgramExecutable(Executable):
             raise Rejection([replace(found, phase="execute")])
 
     def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
-        """What the host function returns, which depends on inputs and source alone: of small ones it is kept.
+        """Return the results of the host function, which depend on inputs and source alone: small ones are kept.
 
         Whoever looks at orders of work launches one small kernel on the same values under many schedules; to execute
         them all was a fifteenth of the CPU time of the suite. An executable belongs to one adapter, so nothing that is
@@ -341,7 +341,7 @@ class ProgramExecutable(Executable):
         return {parameter.name: held_as(parameter, array) for parameter, array in pairs}
 
     def _written(self, results: tuple[Array, ...]) -> dict[str, Array]:
-        """What the host function leaves in its tensor parameters, of those that it writes."""
+        """Return the tensor parameters that the host function writes, with their new values."""
         return {name: results[position] for name, position in self._outputs}
 
     @cached_property
@@ -352,7 +352,7 @@ class ProgramExecutable(Executable):
 
 
 def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
-    """What tells inputs apart; None for those that are too large to keep."""
+    """Return a key of the inputs; None for those that are too large to keep."""
     held = list(inputs)
     if sum(each.values.nbytes for each in held) > KEPT_BYTES:
         return None
@@ -465,7 +465,7 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
 
 
 def _rounds(instruction: Instruction) -> bool:
-    """Whether it takes tensors of other numbers than whole ones, whose sums are the same in any order."""
+    """True if it takes tensors of other numbers than whole ones, whose sums are the same in any order."""
     types = [each.type for each in instruction.operands]
     return any(isinstance(each, Tensor) and each.dtype.kind != "int" for each in types)
 

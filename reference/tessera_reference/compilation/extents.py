@@ -21,7 +21,7 @@ from ..ir.verifier import verify
 def refusal_at(
     location: Location, category: Category, message: str, requirement: str, clause: str, remedy: str = ""
 ) -> Diagnostic:
-    """What to say of a program that is legal in the language and no module of the runtime."""
+    """Return the diagnostic of a program that is legal in the language and no module of the runtime."""
     refusal = Refusal(category, message, requirement, clause, remedy)
     return replace(diagnostic_of(refusal, location), phase="lower")
 
@@ -33,12 +33,12 @@ def refusal_at(
 
 
 def is_open(function: Function) -> bool:
-    """Whether a kernel has dimensions that are known only at launch."""
+    """True if a kernel has dimensions that are known only at launch."""
     return bool(own_dims(parameter.type for parameter in function.parameters))
 
 
 def untellable(function: Function) -> Iterator[Diagnostic]:
-    """What to say of each dimension of a kernel that no parameter tells."""
+    """Yield a diagnostic for each dimension of a kernel that no parameter gives."""
     counts = {
         parameter.name
         for parameter in function.parameters

@@ -33,10 +33,10 @@ from .kernels import Offered, canonical_text, entry_of, offered, require_kernels
 
 
 Start = Literal["dsl", "graph", "tile", "target"]
-"""What a source is."""
+"""The level at which a source stands."""
 
 SETTINGS = tuple(field.name for field in fields(Options))
-"""What options say, by the names that an annotation has for it."""
+"""Options by the names that an annotation has for them."""
 
 
 def read_graph(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:
@@ -132,7 +132,7 @@ def _closed_example(type_: Type, extent: int) -> Type:
 
 
 def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
-    """What is decided for a kernel, of which `module` holds all that it runs, for its shapes. Raises `Rejection`."""
+    """Return the decisions about a kernel for its shapes; `module` holds all that it runs. Raises `Rejection`."""
     nests: list[Nest] = []
 
     def found(nest: Nest) -> tuple[Instruction, ...]:
@@ -227,7 +227,7 @@ BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
 
 @dataclass(frozen=True)
 class Extras:
-    """What an image says or bears besides its kernels; `abi_version` is that of this runtime unless given."""
+    """Parts of an image besides its kernels; `abi_version` is that of this runtime unless given."""
 
     abi_version: AbiVersion | None = None
     policy: NumericsPolicy | None = None

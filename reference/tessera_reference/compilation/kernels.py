@@ -33,7 +33,7 @@ def canonical_text(modules: Sequence[Module]) -> str:
 
 
 BYTE = DTYPES["int8"]
-"""What memory holds of which nothing is known."""
+"""The dtype of memory of which nothing is known."""
 
 
 def stored_to(kernel: Function) -> set[Value]:
@@ -83,7 +83,7 @@ def _bases(kernel: Function) -> dict[Value, Value]:
 
 
 DEFAULT_BLOCK = (128, 1, 1)
-"""What a program that is not lowered yet is launched with where the host leaves the block open (AMB-RT-08)."""
+"""The block of a program that is not lowered yet, where the host leaves it open (AMB-RT-08)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Offered:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has dimensions that are known only at launch."""
+        """True if it has dimensions that are known only at launch."""
         return is_open(self.function)
 
 
@@ -135,7 +135,7 @@ def require_kernels(kernels: Sequence[Offered], filename: str) -> None:
 
 
 def _unfit(kernel: Offered) -> Iterator[Diagnostic]:
-    """What keeps a kernel from being called by a C host."""
+    """Yield the reasons why a C host cannot call a kernel."""
     place = kernel.function.location
     if not is_c_identifier(kernel.name):
         message = f"the kernel is called {kernel.name}"
@@ -213,7 +213,7 @@ def _parameter(parameter: Value, name: str, written: bool) -> KernelParameter:
 
 
 def abi_name(dtype: DType) -> str:
-    """What a dtype is in a parameter buffer: tf32 is a way to multiply numbers that are fp32 (AMB-RT-28)."""
+    """Return a dtype's name in a parameter buffer: tf32 is a way to multiply numbers that are fp32 (AMB-RT-28)."""
     return "fp32" if dtype.name == "tf32" else dtype.name
 
 

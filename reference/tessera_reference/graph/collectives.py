@@ -74,11 +74,11 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
 
 
 OPERATORS = ("sum", "max", "min")
-"""What a reducing collective may compute (AMB-LANG-76)."""
+"""The operators of reducing collectives (AMB-LANG-76)."""
 
 
 def missing_declaration(collective: type[Collective], attribute: str) -> Refusal:
-    """What to say where a collective does not declare its axis or what it computes (LANG-09-02, LANG-09-03)."""
+    """Return the refusal of a collective that declares no axis or no operator (LANG-09-02, LANG-09-03)."""
     spelling = (*collective.spellings, collective.name)[0]
     axis = attribute == "axis"
     return Refusal(
@@ -92,19 +92,19 @@ def missing_declaration(collective: type[Collective], attribute: str) -> Refusal
 
 @dataclass(frozen=True)
 class Collective(Stepwise):
-    """What all collectives share: an axis, and a rendezvous of the ranks along it."""
+    """The base of all collectives: an axis, and a rendezvous of the ranks along it."""
 
     x: Operand[Tensor | Scalar]
     axis: Attribute[str]
     mesh: Attribute[str | None] = field(default=None, kw_only=True)
     group: Hidden[int] = field(default=0, kw_only=True)
-    """How many ranks lie along the axis."""
+    """The number of ranks along the axis."""
 
     effects = frozenset({"communication"})
     layouts = frozenset(LAYOUTS)
     transparent = False
     nonblocking: ClassVar[bool] = False
-    """Whether a rank goes on before its group is complete, and waits where it needs the result."""
+    """True if a rank goes on before its group is complete, and waits where it needs the result."""
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Collective(Stepwise):
         return {"group": group}
 
     def infer(self) -> Numeric:
-        """What each rank is given; the axis has been found in a mesh."""
+        """The type of each rank's result; the axis has been found in a mesh."""
         require(
             self.group > 0,
             "distributed",
@@ -134,22 +134,22 @@ class Collective(Stepwise):
 
     @abstractmethod
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """What each rank of the group is given, from what all bring, both in order of the axis coordinate."""
+        """Return the results of the group's ranks from their contributions, both in order of the axis coordinate."""
 
     def terms(self) -> dict[str, object]:
         """The attributes on which the ranks of a group must agree, by name."""
         return {name: value for name, value in self.attributes.items() if name not in ("axis", "mesh")}
 
     def where(self) -> str:
-        """Where its ranks lie, as a diagnostic says it."""
+        """The place of its ranks in the words of a diagnostic."""
         return f"along axis {self.axis}"
 
     def along(self) -> dict[str, Any]:
-        """Where it works, for another collective there."""
+        """The attributes that place another collective on the same ranks."""
         return {"axis": self.axis, "mesh": self.mesh, "group": self.group}
 
     def anywhere(self, here: bool, location: Location) -> Generator[Arrival, tuple[Array, ...], bool]:
-        """Whether something is true on any rank of the group."""
+        """Return True if something is true on any rank of the group."""
         asked = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
         (answer,) = yield Arrival(asked, (Array(dtype("bool"), np.asarray(here)),), location)
         return bool(answer.values)
@@ -157,7 +157,7 @@ class Collective(Stepwise):
 
 @dataclass(frozen=True)
 class Reducing(Collective):
-    """What collectives share that combine contributions: by `op`, in the accumulator type, rounded once."""
+    """The base of collectives that combine contributions: by `op`, in the accumulator type, rounded once."""
 
     op: Attribute[str]
 
@@ -191,10 +191,10 @@ class Reducing(Collective):
 
     @abstractmethod
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        """What each of so many ranks is given of the combination."""
+        """Return the part of the combination that each of so many ranks gets."""
 
     def _instead(self) -> str:
-        """What has the operator that this collective lacks (AMB-COLL-95)."""
+        """The collectives that have the operator which this one lacks (AMB-COLL-95)."""
         return f"tessera.collective.{self.short_name} has it" if self.op in FOLDS else ""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:

@@ -215,7 +215,7 @@ _EFFECTS = frozenset({"random"})
 
 @dataclass(frozen=True)
 class Draw(Operation):
-    """What all draws share: a shape, and where their numbers come from."""
+    """The base of all draws: a shape, and where their numbers come from."""
 
     shape: Attribute[tuple[int, ...]]
     seed: Attribute[int | None] = None
@@ -281,7 +281,7 @@ class Normal(Distribution):
 
 @operation("tessera.graph.dropout_mask", clauses=_RANDOM)
 class DropoutMask(Draw):
-    """Which elements a dropout keeps, as bool."""
+    """The elements that a dropout keeps, as bool."""
 
     rate: Attribute[float] = 0.0
 
@@ -368,7 +368,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stateful(Composite):
-    """What operations with state share: several results, of which `only` takes one."""
+    """The base of operations with state: several results, of which `only` takes one."""
 
     only: Attribute[str | None] = field(default=None, kw_only=True)
 

@@ -193,7 +193,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _is_held(value: Any, dtype: DType) -> bool:
-    """Whether a number is one of the values of a dtype; 0 and 1 are bools too."""
+    """True if a number is one of the values of a dtype; 0 and 1 are bools too."""
     if dtype.kind == "bool":
         return isinstance(value, int) and value in (0, 1)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -68,7 +68,7 @@ class If(Stepwise):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """What both regions yield."""
+        """The types that both regions yield."""
         _require_bool(self.condition)
         return self.returns
 
@@ -161,7 +161,7 @@ class While(Stepwise):
         return operands, operands
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """Whether to go on; the carried values."""
+        """A bool that says whether to go on; the carried values."""
         return (Scalar(dtype("bool")),), self.carried
 
     def steps(self, *carried: Array, env: StepEnvironment) -> Steps:
@@ -256,12 +256,12 @@ class Call(Stepwise):
     calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:
-        """What the front end found the callee to return."""
+        """The result types that the front end found for the callee."""
         return self.returns
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """What the callee's signature gives for these arguments, in the words of the caller."""
+        """Return the fields that follow from the callee's signature for these arguments, in the words of the caller."""
         name, callee = callee_of(shown)
         require(
             not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"

@@ -42,7 +42,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class ElementwiseBinary(Operation):
-    """What all operators of two operands share."""
+    """The base of all operators of two operands."""
 
     a: Operand[Tensor | Scalar]
     b: Operand[Tensor | Scalar]
@@ -124,7 +124,7 @@ class Arithmetic(ElementwiseBinary):
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int", "complex")
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """What each operand's element gets, summed over the elements that it was spread to."""
+        """Return the adjoint of each operand, summed over the elements that it was spread to."""
         dy, y, a, b = terms(at, build)
         to_a, to_b = self.pullback(dy, y, a, b)
         return to_a.summed_to(a).value, to_b.summed_to(b).value

@@ -42,7 +42,7 @@ BOTH_ENDS = (
     "AMB-COLL-59",
     "issue sends and recvs before awaiting any of them",
 )
-"""What has to hold where ranks wait for ever: requirement, clause, remedy."""
+"""The rule that is broken where ranks wait for ever: requirement, clause, remedy."""
 
 
 class Disagreement(Rejection):
@@ -51,7 +51,7 @@ class Disagreement(Rejection):
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where a rank is: at a collective at which `missing` ranks have not arrived, or at its end."""
+    """The state of a rank: at a collective at which `missing` ranks have not arrived, or at its end."""
 
     rank: int
     arrival: Arrival | None
@@ -74,7 +74,7 @@ def shown(arrival: Arrival) -> str:
 
 
 def brought(arrival: Arrival) -> dict[str, object]:
-    """What the ranks of a group must agree on, by name."""
+    """Return the fields on which the ranks of a group must agree, by name."""
     (x,) = arrival.operands
     assert isinstance(arrival.operation, Collective)
     own = arrival.operation.terms()
@@ -125,7 +125,7 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
 
 
 def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
-    """What a collective refuses only when it runs, since a dimension was not known before."""
+    """Return the rejection of a collective that a dimension known only at run time makes illegal."""
     operands = tuple(f"operand is {describe(operand)}" for operand in arrival.operands)
     found = diagnostic_of(refusal, arrival.location, operands, "execute")
     return Rejection([replace(found, message=f"{spelled(arrival)}: {refusal.message}")])
@@ -152,7 +152,7 @@ def _diagnostic(
 
 
 def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
-    """Where everybody is, ranks at one place together."""
+    """Return the place of every rank, ranks at one place together."""
     together: dict[str, list[int]] = {}
     for each in standing:
         together.setdefault(str(each), []).append(each.rank)
@@ -187,7 +187,7 @@ Choice = Callable[[Sequence[int]], int]
 """Of the ranks that can go on, in ascending order, the one that goes on next."""
 
 Combine = Callable[[Collective, Sequence[Array]], Sequence[Array]]
-"""What each rank of a group is given by a collective, from what all bring, both in order of the group."""
+"""A function from the contributions to a collective to its results, both in order of the group."""
 
 RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
 """As `Observer`, with the rank that has executed the instruction."""
@@ -199,12 +199,12 @@ def lowest(ready: Sequence[int]) -> int:
 
 
 def canonically(collective: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
-    """What is reduced is reduced over the canonical tree."""
+    """Return the results of a collective, reductions over the canonical tree."""
     return collective.combine(contributions)
 
 
 def meets(module: Module, function: Function) -> bool:
-    """Whether a function may execute a collective."""
+    """True if a function may execute a collective."""
     return any(isinstance(each.operation, Collective) for each in reachable(module, function))
 
 
@@ -244,7 +244,7 @@ class Group:
     axis: str
     ranks: tuple[int, ...]
     turn: int = 0
-    """How many collectives they have met for before."""
+    """The number of collectives for which they have met before."""
 
     def __hash__(self) -> int:
         """Hash the ends of `ranks` alone, since a mesh may have thousands of them and each looks its group up."""
@@ -369,7 +369,7 @@ class Ranks:
         self.turns: dict[tuple[Group, int], int] = {}
         """How often each rank has come to a collective of each of its groups."""
         self.futures: list[dict[int, Group | Array]] = [{} for _ in arguments]
-        """What each rank has issued, by number: where it is to be met for, or its value."""
+        """The futures that each rank has issued, by number: where it is to be met for, or its value."""
         self.issued: dict[tuple[Group, int], int] = {}
         """The number of the future that a rank has issued for a meeting of a group."""
         self.awaited: dict[int, int] = {}
@@ -414,7 +414,7 @@ class Ranks:
         return None
 
     def _arrive(self, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
-        """What ranks are sent now that this one has come: itself if it goes on, its group if that is complete."""
+        """Record an arrival; return the values to resume ranks with: the rank's future, or the group's results."""
         if isinstance(arrival.operation, Await):
             return self._await(rank, arrival)
         try:
@@ -476,7 +476,7 @@ class Ranks:
         return {}
 
     def _resumes(self, rank: int, group: Group, value: Array) -> bool:
-        """Whether a rank has waited for this; keeps the value of a future."""
+        """True if a rank has waited for this; keeps the value of a future."""
         number = self._number(rank, group)
         if number is None:
             return True
@@ -516,7 +516,7 @@ class Ranks:
         return Group.of(name, mesh, operation.axis, rank)
 
     def _standing(self) -> list[Standing]:
-        """Where every rank is, by rank."""
+        """Return the state of every rank, by rank."""
         return [self._standing_of(rank) for rank in range(len(self.running))]
 
     def _standing_of(self, rank: int) -> Standing:

@@ -30,7 +30,7 @@ ROOT_HALF_OVER_PI = Fraction("0.398942280401432677939946059934381868")
 
 @dataclass(frozen=True)
 class FloatFunction(Operation):
-    """What all functions of one float operand share: same shape, dtype and layout."""
+    """The base of all functions of one float operand: same shape, dtype and layout."""
 
     x: Operand[Tensor | Scalar]
 

@@ -40,7 +40,7 @@ ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
 """Those that bring each block straight to its rank (AMB-COLL-34)."""
 PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
-"""What may travel, and the dtype that each name stands for (AMB-COLL-07)."""
+"""The dtypes on a wire by their names (AMB-COLL-07)."""
 LARGEST_CHUNK = 2**63 - 1
 
 
@@ -89,12 +89,12 @@ def require_wire(wire: str | None, x: Numeric) -> None:
 
 
 def loses(wire: str | None, data: DType) -> bool:
-    """Whether some value of a dtype is none of what travels under a name (AMB-COLL-53)."""
+    """True if some value of a dtype is none of what travels under a name (AMB-COLL-53)."""
     return wire is not None and not holds(DTYPES[WIRES[wire]], data)
 
 
 def holds(wire: DType, data: DType) -> bool:
-    """Whether a dtype has every value of another of its kind; those of different kinds hold none of each other."""
+    """True if a dtype has every value of another of its kind; those of different kinds hold none of each other."""
     held = data.storage
     if wire in (data, held) or wire.kind != held.kind:
         return wire in (data, held)
@@ -121,12 +121,12 @@ NOTHING = Shard()
 
 COMMON_CLAUSES = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
 _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype")
-"""What the ranks of a group must agree on, beside the chunk (AMB-COLL-52)."""
+"""Fields on which the ranks of a group must agree, beside the chunk (AMB-COLL-52)."""
 
 
 @dataclass(frozen=True)
 class FutureCollective(Collective):
-    """What all collectives with a future share: attributes, the ranks that meet, and a handle as their value."""
+    """The base of collectives with a future: attributes, the ranks that meet, and a handle as their value."""
 
     axis: Attribute[str | None] = None  # type: ignore[assignment]  # may be left out (AMB-COLL-02)
     subgroup: Attribute[Shard | None] = field(default=None, kw_only=True)
@@ -142,7 +142,7 @@ class FutureCollective(Collective):
     grid: Hidden[str] = field(default="", kw_only=True)
     """The mesh of its ranks."""
     met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
-    """Which ranks meet."""
+    """The ranks that meet."""
 
     nonblocking = True
     lone_type = "operand"
@@ -185,7 +185,7 @@ class FutureCollective(Collective):
         return self.chunk if self.chunk is not None else self.chunk_bytes
 
     def terms(self) -> dict[str, object]:
-        """What every rank of the group brings alike."""
+        """The fields that every rank of the group has alike."""
         own: dict[str, object] = {name: value for name, value in self.attributes.items() if name in _TERMS}
         return own | ({} if self.chunk_size is None else {"chunk": self.chunk_size})
 
@@ -195,7 +195,7 @@ class GroupCollective(FutureCollective):
     """A collective of a whole group, which a collective of Graph IR computes."""
 
     def given(self) -> Numeric:
-        """What its future will hold."""
+        """The type of its future's value."""
         (given,) = self.plain().results()
         assert isinstance(given, Tensor | Scalar)
         return given
@@ -209,7 +209,7 @@ class GroupCollective(FutureCollective):
         return self.plain().combine(contributions)
 
     def along(self) -> dict[str, Any]:
-        """Where the collective of Graph IR works."""
+        """The axis and mesh of the collective of Graph IR."""
         return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
 
 
@@ -312,7 +312,7 @@ class Await(Stepwise):
     takes_futures = True
 
     def infer(self) -> Numeric:
-        """What the future holds."""
+        """The type of the future's value."""
         return self.future.value
 
     def steps(self, handle: Array, env: StepEnvironment) -> Steps:
@@ -371,7 +371,7 @@ LARGEST_TAG = 2**31 - 1
 
 @dataclass(frozen=True)
 class PointToPoint(FutureCollective):
-    """What a send and a recv share: the other end, as a place in the group or a distance in it, and a tag."""
+    """The base of send and recv: the other end, as a place in the group or a distance in it, and a tag."""
 
     peer: Attribute[int | None] = field(default=None, kw_only=True)
     """The place of the other rank in the group."""
@@ -427,7 +427,7 @@ class PointToPoint(FutureCollective):
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """What the sender brings, at both ends; the receiver brings a buffer, whose values are not looked at."""
+        """Return the sender's data at both ends; the receiver brings a buffer, whose values are not looked at."""
         sent, _ = contributions
         return (sent, sent)
 
@@ -436,7 +436,7 @@ class PointToPoint(FutureCollective):
         return f"with a {self.short_name} of tag {self.tag}"
 
     def ends(self, rank: int, ranks: Sequence[int]) -> tuple[int, int]:
-        """Who sends and who receives, from the rank that issues this in a group. Raises `Refusal`."""
+        """Return the sender and the receiver of the rank that issues this in a group. Raises `Refusal`."""
         place = ranks.index(rank)
         other = self.peer if self.peer is not None else (place + (self.shift or 0)) % len(ranks)
         require(

@@ -121,7 +121,7 @@ class Tape:
 
 
 Contributions = dict[int, list[Array]]
-"""What each array, by identity, is given by its uses, the last use first."""
+"""The gradients that each array, by identity, gets from its uses, the last use first."""
 
 Run = Callable[[Block, tuple[Array, ...]], Steps]
 """Runs a block on arguments, recording what it executes."""
@@ -181,7 +181,7 @@ def _total(
 def _adjoint(
     run: Run, entry: Executed, dys: tuple[Array, ...]
 ) -> Generator[Arrival, tuple[Array, ...], tuple[Array | None, ...]]:
-    """What an operation's adjoint gives each operand; None for nothing."""
+    """Return the adjoint that an operation gives each operand; None for nothing."""
     operation = _row_major(on_types_of(entry.operation, entry.operands))
     build = BlockBuilder(entry.location)
     operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
@@ -235,7 +235,7 @@ def missing_adjoints(module: Module) -> list[Diagnostic]:
 
 
 class Flow:
-    """Which values a value may be computed from, or be handed on as, in the whole of a module."""
+    """The values that a value may be computed from, or handed on as, in a whole module."""
 
     def __init__(self, module: Module) -> None:
         self._into: Edges = {}
@@ -288,7 +288,7 @@ class Flow:
 
 
 def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
-    """What a function may return: at its end, and from within regions."""
+    """Yield the results with which a function may return: at its end, and from within regions."""
     if block.exit == "return":
         yield block.results
     for instruction in block.walk():
@@ -298,7 +298,7 @@ def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
 
 
 def _is_float(value: Value) -> bool:
-    """Whether it is of floats, or a future of such."""
+    """True if it is of floats, or a future of such."""
     type_ = value.type.value if isinstance(value.type, Future) else value.type
     found = dtype_of(type_)
     return found is not None and found.kind == "float"

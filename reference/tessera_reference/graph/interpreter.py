@@ -93,7 +93,7 @@ def describe(array: Array) -> str:
 
 
 Frame: TypeAlias = dict[Value, Array]
-"""What the values of one activation of a function hold."""
+"""The values of one activation of a function."""
 
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
 """Called for every executed instruction with its results; those of regions before their owner."""
@@ -114,14 +114,14 @@ class _Returned(Exception):  # no error: how a return leaves the regions around 
 
 @dataclass(frozen=True)
 class RandomSource:
-    """Where the random numbers of a run begin: the seed and the first stream of operations that name none."""
+    """The start of a run's random numbers: the seed and the first stream of operations that name none."""
 
     seed: int = 0
     stream: int = 0
 
 
 FROM_ZERO = RandomSource()
-"""That of a run that has no other."""
+"""The source of a run that has no other."""
 
 
 class Interpreter:
@@ -314,12 +314,12 @@ def too_many_steps(instruction: Instruction) -> Diagnostic:
 
 
 def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
-    """What an operation does not take, where only running it has shown its types."""
+    """Return the diagnostic of an operation whose types only running it has shown to be wrong."""
     return diagnostic_of(refusal.by(operation), location, _operands_of(operation), "execute")
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
-    """What went wrong while running, with the place of the expression."""
+    """Return the diagnostic of a failure at run time, with the place of the expression."""
     operation = instruction.operation
     if isinstance(failure, ShapeMismatch):
         refusal = Refusal("shapes", str(failure), "", "", "")

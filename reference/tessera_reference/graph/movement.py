@@ -40,7 +40,7 @@ from .term import Term, require_axis, require_extents, require_kind, require_num
 
 @dataclass(frozen=True)
 class Count:
-    """How many elements a shape has: a number, times the dimensions that are not known."""
+    """The number of a shape's elements: a number, times the dimensions that are not known."""
 
     number: int
     symbols: tuple[str, ...]
@@ -53,13 +53,13 @@ class Count:
         )
 
     def may_be(self, number: int) -> bool:
-        """Whether the dimensions that are not known can make it `number`."""
+        """True if the dimensions that are not known can make it `number`."""
         if not self.symbols or self.number == 0:
             return self.number == number
         return number % self.number == 0
 
     def without(self, number: int) -> Dim | None:
-        """What is left when divided by `number`; nothing when that leaves a remainder."""
+        """Return the quotient by `number`; None when that leaves a remainder."""
         if not self.symbols or self.number == 0:
             return self.number // number if self.number % number == 0 else None
         return self.symbols[0] if self.number == number and len(self.symbols) == 1 else "?"
@@ -456,7 +456,7 @@ class Bound:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether nothing is said."""
+        """True if nothing is said."""
         return self.value is None and self.operand is None
 
     def among(self, bounds: tuple[int, ...]) -> int | None:
@@ -486,16 +486,16 @@ class Entry:
 
     @property
     def is_index(self) -> bool:
-        """Whether it drops the dimension."""
+        """True if it drops the dimension."""
         return len(self.parts) == 1
 
     @property
     def is_constant(self) -> bool:
-        """Whether no operand takes part."""
+        """True if no operand takes part."""
         return all(part.operand is None for part in self.parts)
 
     def given(self, bounds: tuple[int, ...]) -> int | Stretch:
-        """What it selects, given the operands."""
+        """Return the index or stretch that it selects, given the operands."""
         parts = [part.among(bounds) for part in self.parts]
         start, stop, step = (*parts, None, None)[:3]
         if self.is_index:
@@ -504,7 +504,7 @@ class Entry:
         return Stretch(start, stop, 1 if step is None else step)
 
     def problem(self, extent: int | None) -> str:
-        """What is wrong with its constants; empty when nothing is."""
+        """Return the fault in its constants; empty when there is none."""
         if self.is_index:
             index = self.parts[0].value
             return "" if index is None else movement.index_problem(index, extent)
@@ -580,7 +580,7 @@ def selected(x: Tensor, entries: tuple[Entry, ...]) -> Numeric:
 
 
 def selection(spec: tuple[str, ...], bounds: tuple[Array, ...]) -> Selection:
-    """What a specification selects, given the operands."""
+    """Return the selection of a specification, given the operands."""
     numbers = tuple([int(bound.values) for bound in bounds])
     return tuple([_read(text).given(numbers) for text in spec])
 
@@ -626,7 +626,7 @@ class StridedSlice(Operation):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
-        """What the slices leave of each dimension; dimensions left out at the end are taken whole."""
+        """The rest of each dimension after slicing; dimensions left out at the end are taken whole."""
         require(
             len(self.starts) == len(self.stops) == len(self.steps),
             "shapes",

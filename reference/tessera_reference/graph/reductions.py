@@ -34,7 +34,7 @@ _CLAUSES = ("LANG-02-04", "LANG-10-01", "LANG-10-05", "LANG-10-06")
 
 @dataclass(frozen=True)
 class Reduction(Operation):
-    """What all reductions share: the axis is dropped, or kept with size 1."""
+    """The base of all reductions: the axis is dropped, or kept with size 1."""
 
     x: Operand[Tensor]
     axis: Attribute[int]
@@ -43,7 +43,7 @@ class Reduction(Operation):
 
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
     of_nothing: ClassVar[bool] = False
-    """Whether it has a value along an axis of no elements."""
+    """True if it has a value along an axis of no elements."""
     compute: ClassVar[Callable[..., Array]]
 
     def infer(self) -> Numeric:
@@ -274,7 +274,7 @@ class Softmax(Operation):
 
 @dataclass(frozen=True)
 class FourierTransform(Operation):
-    """What the transform and its inverse share: float or complex operands, the last axis, a norm, a complex result."""
+    """The base of the transform and its inverse: float or complex operands, the last axis, a norm, a complex result."""
 
     x: Operand[Tensor]
     norm: Attribute[str] = "ortho"

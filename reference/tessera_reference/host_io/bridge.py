@@ -54,7 +54,7 @@ class Held(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Where a module's image was deployed."""
+    """The addresses at which a module's image was deployed."""
 
     place: Place
     pa: int
@@ -63,7 +63,7 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class LaunchArguments:
-    """What a launch is given, by parameter: pointer and bytes of each tensor, each scalar; its grid and block."""
+    """The arguments of a launch by parameter: pointer and bytes of each tensor, each scalar; its grid and block."""
 
     tensors: Mapping[str, tuple[int, int]]
     scalars: Mapping[str, Array]
@@ -256,7 +256,7 @@ def _require_expressible(kernel: KernelEntry, given: LaunchArguments) -> None:
 
 
 def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
-    """What keeps a launch from being expressed."""
+    """Yield the reasons why a launch cannot be expressed."""
     if kernel.level != "program" and (given.grid, given.block) != ONE_BLOCK:
         yield f"grid {given.grid} and block {given.block}, which are opaque in a message"
     for name, (_, nbytes) in given.tensors.items():

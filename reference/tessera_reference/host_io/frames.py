@@ -85,7 +85,7 @@ def _whole(text: str) -> int | Decimal:
 
 
 def _number(text: str) -> int | Decimal:
-    """What a number with a fraction or an exponent is: whole where it is one, except the negative zero (AMB-HIO-33)."""
+    """Return a number with a fraction or exponent: an int where it is whole, but for negative zero (AMB-HIO-33)."""
     mantissa, _, exponent = text.lower().partition("e")
     if len(exponent.lstrip("+-0")) > _EXPONENT_DIGITS:
         far = "-" if exponent.startswith("-") else ""
@@ -231,7 +231,7 @@ ANNOTATIONS = {"title", "description", "default", "x-clauses", "x-other-members"
 
 
 def _strange(argument: Any, place: int) -> RequestFailed:
-    """What is told of an argument of no kind."""
+    """Return the failure for an argument of no kind."""
     if not isinstance(argument, dict):
         return _told("is no object", ("args", place), "HIO-D7-04")
     if "arg_kind" not in argument:
@@ -241,7 +241,7 @@ def _strange(argument: Any, place: int) -> RequestFailed:
 
 
 def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
-    """What is told of an error of jsonschema; of a missing or unknown member, the member itself is at fault."""
+    """Return the failure for an error of jsonschema; a missing or unknown member is itself at fault."""
     path, schema = list(error.absolute_path), _inlined(definition)
     if error.validator == "required":
         path.append(next(name for name in error.validator_value if name not in error.instance))

@@ -23,9 +23,9 @@ from .patterns import bytes_of
 
 
 MAGIC = b"TESSFBIN"
-"""How an image begins."""
+"""The first bytes of an image."""
 NAMES = {"ptr": "tensor", "int32": "i32", "int64": "i64", "fp16": "fp16", "fp32": "fp32", "bool": "bool"}
-"""What an argument of a message is called, by the parameter's type."""
+"""Names of a message's arguments, by the parameter's type."""
 PROBLEMS = (Failure, Rejection, UnsupportedConstruct, NumericsFailure)
 
 
@@ -67,7 +67,7 @@ class _ImageKernel:
         self._fatbin, self._entry = fatbin, entry
 
     def kernel(self) -> Kernel:
-        """What the endpoint launches."""
+        """The kernel that the endpoint launches."""
         parameters = tuple(NAMES.get(each.type, each.type) for each in self._entry.parameters)
         return Kernel(parameters, self._check, self._run)
 
@@ -155,7 +155,7 @@ class Shard(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What one PE is given at a time: a shard of each tensor, or one alone where nothing ties them together."""
+    """The work of one PE at a time: a shard of each tensor, or one alone where nothing ties them together."""
 
     shards: tuple[Shard, ...]
 
@@ -197,7 +197,7 @@ def _kernel_of(machine: Machine, reference: KernelRef) -> Kernel:
 
 
 def _code(reference: KernelRef) -> Branch | None:
-    """Where the binary is fetched, and its bytes; a kernel that is built in has none."""
+    """Return the place of the binary and its bytes; None for a kernel that is built in."""
     if reference.kind == "builtin":
         return None
     return Branch(Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe), reference.nbytes_code)
@@ -214,7 +214,7 @@ def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
 
 
 def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Shard]]) -> list[Task]:
-    """What each PE is given, in order. Raises `RequestFailed` with ARGUMENT_MISMATCH (AMB-HIO-57)."""
+    """Return the tasks of each PE, in order. Raises `RequestFailed` with ARGUMENT_MISMATCH (AMB-HIO-57)."""
     if kernel.parameters is None:
         return [Task((each,)) for each in sorted(shard for tensor in tensors for shard in tensor)]
     _require_kinds(kernel.parameters, request)

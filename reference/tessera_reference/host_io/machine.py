@@ -60,7 +60,7 @@ class SparseMemory:
         self._written.add(pa, pa + nbytes)
 
     def was_written(self, pa: int, nbytes: int) -> bool:
-        """Whether each of the bytes was written once."""
+        """True if each of the bytes was written once."""
         return self._written.covers(pa, pa + nbytes)
 
     def _own(self, page: int) -> bytearray:
@@ -116,7 +116,7 @@ Given: TypeAlias = Buffer | int | Decimal | bool
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a kernel takes, `tensor` or the dtype of a scalar each, and what it does on one PE.
+    """A kernel: `tensor` or the dtype of a scalar for each parameter, and its effect on one PE.
 
     `parameters` is None where it takes anything. `check` refuses the bytes of shards that do not fit, before any runs;
     `run` raises `RequestFailed` with PE_FAULT.
@@ -254,7 +254,7 @@ class Machine:
                 yield from (Place(sip, cube, pe) for pe in range(size.pes))
 
     def has(self, place: Place) -> bool:
-        """Whether there is such a PE."""
+        """True if there is such a PE."""
         return 0 <= place.sip < self.size.sips and 0 <= place.cube < self.size.cubes and 0 <= place.pe < self.size.pes
 
     def space(self, place: Place) -> SparseMemory:
@@ -326,7 +326,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class Journey:
-    """What a request passes: bytes on the way there and back, branches, and for a launch the binary that is fetched.
+    """The journey of a request: bytes there and back, branches, and for a launch the binary that is fetched.
 
     Without branches, the request ended in the endpoint.
     """

@@ -46,7 +46,7 @@ def rounded(value: int | Decimal, dtype: str) -> float:
 
 
 def overflows(value: int | Decimal, dtype: str) -> bool:
-    """Whether a number rounds past the largest element."""
+    """True if a number rounds past the largest element."""
     return math.isinf(rounded(value, dtype))
 
 
@@ -63,7 +63,7 @@ _SIZES = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "i64": 8, "fp16": 2, "fp32": 4,
 
 
 class Element(NamedTuple):
-    """What a kind of pattern repeats."""
+    """The repeated element of a kind of pattern."""
 
     dtype: str
     size: int

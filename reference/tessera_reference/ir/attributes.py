@@ -116,7 +116,7 @@ def _character(each: str) -> str:
 
 
 def string_of(quoted: str) -> str:
-    """What a string in quotes says. Raises `ValueError` for an escape that is none, or bytes that are no text."""
+    """Return the text of a string in quotes. Raises `ValueError` for an unknown escape, or bytes that are no text."""
     inside = quoted[1:-1]
     if "\\" not in inside:
         return inside
@@ -202,7 +202,7 @@ def dtype_named(name: str) -> DType:
 
 
 def kind_text(kind: Any) -> str:
-    """What a kind is called in a diagnostic."""
+    """Return the name of a kind in a diagnostic."""
     if isinstance(kind, UnionType):
         return " or ".join(dict.fromkeys(kind_text(each) for each in get_args(kind) if each is not type(None)))
     return _KINDS.get(get_origin(kind) or kind, "a value")
@@ -314,7 +314,7 @@ def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> 
 
 
 def _is_shape(stated: Sequence[Any], actual: Sequence[int | str]) -> bool:
-    """Whether a shape is stated rightly; a dimension that is not a number may be any."""
+    """True if a shape is stated rightly; a dimension that is not a number may be any."""
     return len(stated) == len(actual) and all(
         have == want or isinstance(have, str) for want, have in zip(stated, actual, strict=True)
     )

@@ -38,7 +38,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class MissingTool(Exception):
-    """What this needs is not installed; `install` says how to get it."""
+    """A tool that this needs is not installed; `install` says how to get it."""
 
     def __init__(self, tool: str, install: str) -> None:
         super().__init__(tool, install)
@@ -134,7 +134,7 @@ BEFORE = 60
 
 
 def _excerpt(text: str, column: int, width: int) -> tuple[str, int, int]:
-    """What is quoted of a line, and the column and width of a place in it."""
+    """Return an excerpt of a line, and the column and width of a place in it."""
     if len(text) <= MOST_COLUMNS:
         return text, column, width
     first = min(max(column - 1 - BEFORE, 0), len(text) - MOST_COLUMNS)

@@ -122,7 +122,7 @@ class BlockBuilder:
         return Value(f"{self.prefix}{self._named - 1}", type_)
 
     def block(self, arguments: tuple[Value, ...], results: tuple[Value, ...]) -> Block:
-        """What was built, as a block that yields `results`."""
+        """Return the instructions as a block that yields `results`."""
         return Block(arguments, tuple(self.instructions), results, "yield")
 
 
@@ -211,7 +211,7 @@ Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
 
 
 class StepEnvironment(Environment, Protocol):
-    """What an operation that runs in steps may ask of its surroundings besides."""
+    """The environment of an operation that runs in steps."""
 
     @property
     def location(self) -> Location:
@@ -224,7 +224,7 @@ class StepEnvironment(Environment, Protocol):
         """Run another function of the module."""
 
     def number_of(self, function: str) -> Array:
-        """What stands for a function of the module as a value."""
+        """Return the value that stands for a function of the module."""
 
     def function_of(self, number: Array) -> str:
         """The function that such a value stands for."""
@@ -240,7 +240,7 @@ class Stepwise(Operation):
     """An operation that runs other code, or waits for other ranks, while it executes."""
 
     transparent: ClassVar[bool] = True
-    """Whether differentiation sees what it runs, rather than itself."""
+    """True if differentiation sees what it runs, rather than itself."""
 
     @abstractmethod
     def steps(self, *operands: Any, **context: Any) -> Steps:
@@ -252,7 +252,7 @@ class Stepwise(Operation):
 
     @classmethod
     def is_differentiable(cls) -> bool:
-        """What it runs is checked on its own."""
+        """True: the functions that it runs are checked on their own."""
         return cls.transparent or super().is_differentiable()
 
 

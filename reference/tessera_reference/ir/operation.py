@@ -38,7 +38,7 @@ O = TypeVar("O", bound="Operation")  # noqa: E741
 
 
 class Role(Enum):
-    """What a field of an operation is."""
+    """The role of a field of an operation."""
 
     OPERAND = auto()
     OPERANDS = auto()
@@ -89,7 +89,7 @@ def require(
 
 
 class Environment(Protocol):
-    """What an executing operation may ask of its surroundings."""
+    """The environment of an executing operation."""
 
     @property
     def seed(self) -> int:
@@ -112,7 +112,7 @@ def derived(rule: Callable[[Any], AttributeValue]) -> Any:
 
 
 class Region(Protocol):
-    """How a region is left, of which this is all that an operation knows when its hidden fields are found."""
+    """The way in which a region is left, which is all that an operation knows when its hidden fields are found."""
 
     @property
     def exit(self) -> str:
@@ -124,19 +124,19 @@ class Region(Protocol):
 
 
 class Signature(Protocol):
-    """What a call or launch knows of a function of its module."""
+    """The signature of a function of the module, for a call or launch."""
 
     @property
     def parameters(self) -> tuple[Value, ...]:
-        """What it takes."""
+        """The parameters."""
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """What it returns."""
+        """The result types."""
 
     @property
     def kernel(self) -> bool:
-        """Whether it is launched, not called."""
+        """True if it is launched, not called."""
 
     @property
     def device(self) -> str:
@@ -144,7 +144,7 @@ class Signature(Protocol):
 
 
 class Shown(NamedTuple):
-    """What the printed form of an instruction shows, from which the hidden fields of its operation follow."""
+    """The printed form of an instruction, from which the hidden fields of its operation follow."""
 
     operands: tuple[Type, ...]
     attributes: Mapping[str, AttributeValue]
@@ -170,7 +170,7 @@ class Applied:
 
 
 class Builder(Protocol):
-    """Where adjoints and decompositions put the operations that they consist of."""
+    """The builder of the operations that adjoints and decompositions consist of."""
 
     def __call__(self, operation: type[Operation], *operands: Value, **attributes: Any) -> Value:
         """Append an operation with one result; that result. Attributes and hidden fields are given by name."""
@@ -188,7 +188,7 @@ class Operation:
     name: ClassVar[str]
     clauses: ClassVar[tuple[str, ...]]
     spellings: ClassVar[tuple[str, ...]]
-    """How the DSL writes it: `op.matmul`, `@`; unary operators as `unary -`."""
+    """Spellings in the DSL: `op.matmul`, `@`; unary operators as `unary -`."""
     roles: ClassVar[Mapping[str, Role]]
     singles: ClassVar[tuple[str, ...]] = ()
     """The fields that are one operand each, in order."""
@@ -212,11 +212,11 @@ class Operation:
     regions: ClassVar[tuple[str, ...]] = ()
     """The names of the regions it owns (LANG-01-06)."""
     takes_futures: ClassVar[bool] = False
-    """Whether an operand may be a future, which every other operation takes awaited (COLL-02.1-05)."""
+    """True if an operand may be a future, which every other operation takes awaited (COLL-02.1-05)."""
     lone_type: ClassVar[Literal["operand", "result"]] = "result"
-    """What a single type behind its colon is (AMB-COLL-15)."""
+    """The meaning of a single type behind its colon (AMB-COLL-15)."""
     handle: ClassVar[bool] = False
-    """Whether a text may name a result that it has not, which stands for no value (AMB-LANG-280)."""
+    """True if a text may name a result that it has not, which stands for no value (AMB-LANG-280)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
 
@@ -248,7 +248,7 @@ class Operation:
 
     @classmethod
     def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
-        """What the result types that a text states say of the attributes that it leaves out."""
+        """Return the attributes that a text leaves out and its result types imply."""
         return {}
 
     def results(self) -> tuple[Type, ...]:
@@ -278,11 +278,11 @@ class Operation:
 
     @classmethod
     def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
-        """What each of its regions takes, given its operands, which are as many as it has."""
+        """Return the argument types of each region, given its operands, which are as many as it has."""
         return ((),) * len(cls.regions)
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """What each of its regions yields, where it does not leave another way."""
+        """Return the types that each region yields, where it does not leave another way."""
         return ((),) * len(self.regions)
 
     @classmethod
@@ -307,7 +307,7 @@ class Operation:
 
     @classmethod
     def is_differentiable(cls) -> bool:
-        """Whether it declares an adjoint, or has one by its decomposition (LANG-05.5-02, AMB-LANG-59)."""
+        """True if it declares an adjoint, or has one by its decomposition (LANG-05.5-02, AMB-LANG-59)."""
         return cls.adjoint is not Operation.adjoint
 
 
@@ -389,7 +389,7 @@ def diagnostic_of(
 
 
 def other_type(subject: str, given: Type, wanted: Type) -> Refusal:
-    """What to say where a value has another type than it must: shapes and layouts have categories of their own."""
+    """Return the refusal of a value of a wrong type: shapes and layouts have categories of their own."""
     category: Category = "types"
     clause = "LANG-11-01"
     if isinstance(given, Tensor) and isinstance(wanted, Tensor) and given.dtype == wanted.dtype:
@@ -399,7 +399,7 @@ def other_type(subject: str, given: Type, wanted: Type) -> Refusal:
 
 
 def recursion(circle: Sequence[str]) -> Refusal:
-    """What to say about functions of which each calls the one before it, and the first the last (AMB-LANG-97)."""
+    """Return the refusal of functions that call one another in a circle (AMB-LANG-97)."""
     names = [f"@{name}" for name in reversed(circle)]
     if len(names) > MOST_NAMED:
         names[MOST_NAMED - 1 : -1] = ["..."]

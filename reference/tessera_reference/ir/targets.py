@@ -48,7 +48,7 @@ class Target:
         return tuple(shape for shape in self.mma if shape.dtype == held)
 
     def has_mma(self, held: DType, m: int, n: int, k: int) -> bool:
-        """Whether it has a matrix instruction of that shape (LANG-07.3-02, LANG-11-10)."""
+        """True if it has a matrix instruction of that shape (LANG-07.3-02, LANG-11-10)."""
         return MmaShape(held, m, n, k) in self.mma
 
 

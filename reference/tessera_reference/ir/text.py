@@ -23,14 +23,14 @@ MODULE = "builtin.module"
 FUNCTION = "tessera.graph.func"
 KERNEL = "tessera.graph.kernel"
 DEVICE_KERNELS = {"tile": "tessera.tile.kernel", "target": "tessera.target.kernel"}
-"""What a kernel of a device is called at each level that has them."""
+"""The name of a device's kernel at each level that has them."""
 MESH = "tessera.graph.mesh"
 TERMINATORS: Mapping[str, Exit] = {
     "tessera.graph.return": "return",
     "tessera.graph.yield": "yield",
     "tessera.graph.unreachable": "unreachable",
 }
-"""How the ways in which a block is left are written."""
+"""The operations that end a block, by the way in which it is left."""
 
 DEEPEST_MARGIN = 32
 """Nesting beyond which lines are not indented any further, so that the text grows with the program only."""
@@ -154,7 +154,7 @@ class _Printer:
         return text
 
     def place(self, location: Location) -> str:
-        """Where an operation comes from."""
+        """Return the printed location of an operation."""
         if not self.locations:
             return ""
         return f" loc({string_text(location.filename)}:{location.span.line}:{location.span.column})"

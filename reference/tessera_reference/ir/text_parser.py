@@ -70,7 +70,7 @@ class Tokens:
         return left
 
     def accept(self, mark: str) -> bool:
-        """Whether this is the token `mark`; goes on if so."""
+        """True if this is the token `mark`; goes on if so."""
         if self.text != mark:
             return False
         self.advance()
@@ -82,7 +82,7 @@ class Tokens:
             self.refuse(f"expected {mark!r} {where}, found {self.shown()}", f"{mark!r} {where}")
 
     def on_same_line(self) -> bool:
-        """Whether the current token stands on the line on which the one before ended."""
+        """True if the current token stands on the line on which the one before ended."""
         return "\n" not in self.source[self.previous_end : self.start]
 
     def shown(self) -> str:
@@ -238,7 +238,7 @@ def digits(tokens: Tokens) -> str:
 
 
 def string(tokens: Tokens) -> str:
-    """What a string says."""
+    """Return the value of a string."""
     try:
         text = string_of(tokens.text)
     except ValueError:
@@ -248,7 +248,7 @@ def string(tokens: Tokens) -> str:
 
 
 def _is_unit(tokens: Tokens) -> bool:
-    """Whether a word stands right behind a number."""
+    """True if a word stands right behind a number."""
     return tokens.kind == "word" and tokens.start == tokens.previous_end
 
 
@@ -316,7 +316,7 @@ class TextBlock:
     arguments: list[Name] = field(default_factory=list)
     operations: list[TextOperation] = field(default_factory=list)
     end: int = 0
-    """Where its closing brace stands."""
+    """The place of its closing brace."""
 
 
 @dataclass(slots=True)
@@ -361,7 +361,7 @@ SCALARS = {
 
 
 class Parser(Protocol):
-    """What reading an entry needs of the parser of the text around it."""
+    """The parser of the surrounding text, as far as reading an entry needs it."""
 
     tokens: Tokens
 
@@ -477,7 +477,7 @@ class _Parser:
         self.tokens = tokens
         self.types: dict[str, Type] = {}
         self.open = 0
-        """How many operations' regions are being read."""
+        """The number of operations whose regions are being read."""
 
     def operations(self, closing: str) -> Walk[list[TextOperation]]:
         """Operations up to the closing brace or another block; `closing` is empty at the end of the text."""
@@ -677,7 +677,7 @@ class _Parser:
         return tuple(items)
 
     def more(self, closing: str, where: str) -> bool:
-        """Whether a comma promises another item; goes on behind it, or behind what closes the list."""
+        """True if a comma promises another item; goes on behind it, or behind what closes the list."""
         if self.tokens.accept(closing):
             return False
         self.tokens.expect(",", where)

@@ -52,7 +52,7 @@ class Findings:
             raise Rejection(self.found)
 
     def place(self, operation: TextOperation) -> Location:
-        """Where an operation comes from: the place that the text states, else where it stands in the text."""
+        """Return the location of an operation: the one that the text states, else its place in the text."""
         return operation.location or self.tokens.location(operation.start, operation.end)
 
 
@@ -220,7 +220,7 @@ def stated(attributes: Mapping[str, Given], name: str, kind: Any) -> Any:
 
 
 OF_FUNCTIONS = {"schedule": tuple[Any, ...]}
-"""What a function may carry beside the attributes of section 5.3 (AMB-LANG-16)."""
+"""Attributes of a function beside those of section 5.3 (AMB-LANG-16)."""
 
 OF_DEVICE_KERNELS = {
     "grid": tuple[int, ...],
@@ -359,7 +359,7 @@ class FunctionReader:
         return Block(arguments, tuple(instructions), results, end[0])
 
     def terminator(self, operation: TextOperation, ending: Exit) -> Operands:
-        """What a block leaves with."""
+        """Return the operands with which a block is left."""
         kind = TERMINATORS[operation.name]
         operands = self.operands(operation)
         if kind == "yield" and ending == "return":
@@ -487,7 +487,7 @@ def _declared(operation: TextOperation) -> type[Operation]:
 
 
 def _takes(declared: type[Operation], count: int) -> bool:
-    """Whether an operation takes that many operands."""
+    """True if an operation takes that many operands."""
     fixed = len(declared.singles)
     return count == fixed or (count > fixed and declared.rest != "")
 
@@ -517,7 +517,7 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
 
 
 DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
-"""What stands in a module."""
+"""The operations that stand in a module."""
 
 
 def read_module(source: str, filename: str = "<ir>") -> Module:

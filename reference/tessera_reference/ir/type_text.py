@@ -35,7 +35,7 @@ DIALECT = "!tessera."
 LARGEST_EXTENT = 2**63 - 1
 """Extents are 64-bit signed integers, as everywhere at the ABI."""
 ADDRESS_SPACES = ("shared", "global")
-"""Where a memref may lie (AMB-LANG-35)."""
+"""The address spaces of a memref (AMB-LANG-35)."""
 POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
 """The address spaces of pointers by number; local is private (LANG-08.3-01, AMB-LANG-35)."""
 

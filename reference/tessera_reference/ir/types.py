@@ -20,7 +20,7 @@ Dim = int | str
 
 
 def is_unknown(dim: Dim) -> bool:
-    """Whether a dimension is a `?`."""
+    """True if a dimension is a `?`."""
     return isinstance(dim, str) and dim.startswith("?")
 
 
@@ -67,7 +67,7 @@ def layout_of(text: str) -> Layout:
 
 
 def is_layout(layout: Layout) -> bool:
-    """Whether a layout is a known one with exactly its parameters, each at least 1."""
+    """True if a layout is a known one with exactly its parameters, each at least 1."""
     names = [name for name, _ in layout.parameters]
     sizes = [size for _, size in layout.parameters]
     return layout.name in LAYOUTS and sorted(names) == sorted(LAYOUTS[layout.name]) and 0 not in sizes
@@ -180,7 +180,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Future:
-    """What a collective yields: a value that is not there yet (collectives spec 2.1; AMB-COLL-15)."""
+    """The result of a collective: a value that is not there yet (collectives spec 2.1; AMB-COLL-15)."""
 
     value: Tensor | Scalar
 
@@ -216,7 +216,7 @@ class FunctionType:
 
 
 Numeric = Tensor | Scalar
-"""What holds numbers that a program computes with."""
+"""Types of numbers that a program computes with."""
 
 Type = Tensor | Scalar | Memref | Fragment | Pointer | Vector | Mesh | Future | Shard | FunctionType
 
@@ -244,7 +244,7 @@ class Value:
 
 
 Dims = MutableMapping[str, Dim]
-"""What names and marks stand for."""
+"""The meanings of names and marks."""
 
 
 def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
@@ -255,7 +255,7 @@ def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
 
 
 def fits(wanted: Type, given: Type, dims: Dims) -> bool:
-    """Whether a value of type `given` may stand where `wanted` is; notes in `dims` what names stand for."""
+    """True if a value of type `given` may stand where `wanted` is; notes in `dims` what names stand for."""
     if not isinstance(wanted, Tensor) or not isinstance(given, Tensor):
         if isinstance(wanted, Future) and isinstance(given, Future):
             return fits(wanted.value, given.value, dims)
@@ -269,7 +269,7 @@ def fits(wanted: Type, given: Type, dims: Dims) -> bool:
 
 
 def agrees(inferred: Type, actual: Type) -> bool:
-    """Whether a result has the type that was inferred; where that does not know a dimension, nor does the result."""
+    """True if a result has the type that was inferred; where that does not know a dimension, nor does the result."""
     if inferred == actual:
         return True
     if not isinstance(inferred, Tensor) or not isinstance(actual, Tensor):

@@ -26,7 +26,7 @@ def loosest(profiles: Iterable[str | None]) -> str | None:
 
 
 def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
-    """What is wrong with the calls of a module whose functions come in `order`, each behind those that it calls."""
+    """Return the faults of a module's calls; its functions come in `order`, each behind those that it calls."""
     found: list[Diagnostic] = []
     run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
     for name in order:
@@ -81,7 +81,7 @@ def _refuse_looser(name: str, theirs: str | None, ours: str | None) -> None:
 
 
 def _is_narrower(dtype: DType, canonical: DType) -> bool:
-    """Whether `dtype` is of the kind of `canonical` and lacks some of its values."""
+    """True if `dtype` is of the kind of `canonical` and lacks some of its values."""
     if dtype.kind != canonical.kind:
         return False
     if dtype.kind == "int":
@@ -208,7 +208,7 @@ class FunctionVerifier:
     # Instructions
 
     def _instruction(self, instruction: Instruction) -> bool:
-        """Whether an instruction is sound, apart from what its operands are and what its regions do."""
+        """True if an instruction is sound, apart from what its operands are and what its regions do."""
         operation, place = instruction.operation, instruction.location
         for operand in instruction.operands:
             self._use(operand, place)
@@ -244,7 +244,7 @@ class FunctionVerifier:
             check_common(instruction.attributes, results, self.module.meshes)
 
     def _check_hidden(self, instruction: Instruction, operation: Operation, results: tuple[Type, ...]) -> None:
-        """What does not show is what follows from what does; functions and meshes exist."""
+        """Check hidden fields, which follow from the printed ones, and that functions and meshes exist."""
         attributes = operation.attributes
         if operation.calls:
             self.calls.append(str(attributes[operation.calls]))
@@ -315,7 +315,7 @@ def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> Non
 
 
 def _all_fit(wanted: Sequence[Type], given: Sequence[Type], dims: Dims) -> bool:
-    """Whether values of these types may stand where those are wanted."""
+    """True if values of these types may stand where those are wanted."""
     return len(wanted) == len(given) and all(fits(want, have, dims) for want, have in zip(wanted, given, strict=True))
 
 

@@ -45,7 +45,7 @@ from .storage import (
 
 
 INDEX_DTYPE = DTYPES["int32"]
-"""What places and indices are counted in."""
+"""The dtype of places and indices."""
 
 Mask = npt.NDArray[np.bool_] | None
 
@@ -407,7 +407,7 @@ class BlockState(Lanes):
 
     @property
     def use_of_result(self) -> FragmentUse:
-        """What the fragment that the instruction makes is used as."""
+        """Return the use of the fragment that the instruction makes."""
         assert self.instruction is not None
         return self.program.uses[self.instruction.results[0]]
 

@@ -302,7 +302,7 @@ class Storage:
     """One memory: flat `values`, addressed by offsets in elements; agents are stamps of the clock."""
 
     across_blocks = False
-    """Whether what another block does here matters."""
+    """True if what another block does here matters."""
 
     def __init__(
         self,
@@ -362,7 +362,7 @@ class Storage:
         )
 
     def _foreign(self, stamps: Offsets) -> Any:
-        """Which stamps are of another block; none in shared memory."""
+        """Return the stamps of other blocks; none in shared memory."""
         return False
 
     def _mark_seen(self, at: Offsets, mine: Offsets) -> None:
@@ -417,7 +417,7 @@ class Storage:
                 self._refuse(place, me, "writes", stamp, access)
 
     def _own_copy(self, mine: Offsets, wrote: Offsets) -> npt.NDArray[np.bool_]:
-        """Where a thread accesses an element that it has itself copied and waited for."""
+        """Return a mask of elements that a thread has itself copied and waited for."""
         lanes = mine - self.clock.base
         return np.asarray((lanes < self.clock.lanes) & (wrote == self.clock.copying(lanes) + self.clock.base))
 
@@ -445,7 +445,7 @@ class GlobalStorage(Storage):
     across_blocks = True
 
     def array(self) -> Array:
-        """What it holds."""
+        """The contents."""
         return Array(self.dtype, self.values.reshape(self.shape))
 
     def require_written(self) -> None:

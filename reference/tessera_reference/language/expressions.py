@@ -44,7 +44,7 @@ LowerExpression = Callable[[s.Expr, DType], Value | None]
 
 @dataclass(frozen=True)
 class Slices:
-    """What stands in the brackets: a text for each dimension, in which `$k` is the k-th of `bounds`."""
+    """The entries in the brackets: a text for each dimension, in which `$k` is the k-th of `bounds`."""
 
     spec: tuple[str, ...]
     bounds: tuple[Value, ...]
@@ -97,12 +97,12 @@ def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bound
 
 
 Results = tuple[Value, ...] | None
-"""What a call gives; None after a reported error."""
+"""The results of a call; None after a reported error."""
 
 CallLowering = Callable[["Expressions", s.Call, str], Results]
 
 ReferenceLowering = Callable[["Expressions", s.Name], tuple[bool, Value | None]]
-"""Whether a name is a function's, and the function as a value; None after a reported error."""
+"""True if a name is a function's, and the function as a value; None after a reported error."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What expressions may refer to besides the names of their scope."""
+    """The names that expressions may refer to besides those of their scope."""
 
     call: CallLowering
     constants: Mapping[str, s.Let]
@@ -123,7 +123,7 @@ class Surroundings:
     """The value of a constant of the module; None where an error in it was reported."""
     aliases: Aliases
     reference: ReferenceLowering | None = None
-    """Where functions are values: not in constants."""
+    """The places where functions are values: not in constants."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Expressions:
     scope: Scope
     around: Surroundings
     literals: bool = False
-    """Whether the expression around is known to have literals only."""
+    """True if the expression around is known to have literals only."""
 
     def lower(self, expr: s.Expr, wanted: DType | None = None, hint: str = "") -> Value | None:
         """The value of an expression; literals in it become `wanted`. None after a reported error."""
@@ -462,7 +462,7 @@ def _attributes(
 
 
 def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, AttributeValue] | None:
-    """What any operation may carry, apart from what this one declares itself (LANG-05.3-01 to -06)."""
+    """Return the common attributes that this operation does not declare itself (LANG-05.3-01 to -06)."""
     try:
         return read_common([given for given in call.named if given.name not in declared.roles], call.span)
     except Refusal as refusal:
@@ -471,7 +471,7 @@ def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -
 
 
 def _complete(expressions: Expressions, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
-    """Whether every attribute without a default is given; reports the first that is not."""
+    """True if every attribute without a default is given; reports the first that is not."""
     for name in declared.required_attributes:
         if name in attributes:
             continue
@@ -504,7 +504,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str) -> bool:
-    """Whether an expression is made of literals, constants and pure operators; reports the first thing that is not."""
+    """True if an expression is made of literals, constants and pure operators; reports the first thing that is not."""
     for each in _leaves(expr):
         if isinstance(each, s.Name) and each.text not in constants:
             _refuse(findings, each, f"{subject} is not constant: {each.text!r} is no constant", "a constant expression")

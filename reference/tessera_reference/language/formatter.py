@@ -22,7 +22,7 @@ from .syntax import Node, Program
 
 
 class Mark(Enum):
-    """What stands between tokens."""
+    """A comment or blank line between tokens."""
 
     SPACE = "a blank"
     BREAK = "a blank, or a new line if the group is broken"
@@ -355,7 +355,7 @@ SPELLINGS: dict[type[s.Node], Callable[[Any], Spelling]] = {
     s.FunctionType: _function_type,
     s.LayoutSpec: _layout,
 }
-"""How each node is spelled."""
+"""The spelling of each node."""
 
 # Comments and blank lines of a text, put into the canonical spelling where they stood (spec section 2.1).
 #
@@ -374,15 +374,15 @@ class Comment:
 
     text: str
     own_line: bool
-    """Whether it has a line of its own."""
+    """True if it has a line of its own."""
     after_blank: bool = False
-    """Whether a blank line comes before it."""
+    """True if a blank line comes before it."""
     tight: bool = False
-    """Whether it sticks to the bracket before it."""
+    """True if it sticks to the bracket before it."""
 
     @property
     def ends_line(self) -> bool:
-        """Whether a new line follows."""
+        """True if a new line follows."""
         return self.own_line or self.text.startswith("//") or "\n" in self.text
 
 
@@ -424,7 +424,7 @@ class _Text:
         """The line in which the last token ends."""
 
     def between(self, part: str, marks: Sequence[Mark]) -> Iterator[Woven]:
-        """What stands before the next part: marks, comments and blank lines."""
+        """Yield the marks, comments and blank lines before the next part."""
         while unspelled := self._unspelled(part):
             self._token += unspelled
         token = self._tokens[self._token]
@@ -440,7 +440,7 @@ class _Text:
         self._token += 1
 
     def _unspelled(self, part: str) -> int:
-        """How many tokens here have no spelling: an attribute block without attributes, a colon without its step."""
+        """Return the number of tokens without a spelling: an empty attribute block, a colon without its step."""
         values = [token.value for token in self._tokens[self._token : self._token + 3]]
         if values == ["@", "{", "}"]:
             return 3

@@ -31,10 +31,10 @@ from . import syntax as s
 
 
 NESTING_LIMIT = 500
-"""How many brackets, braces, signs and arrows may be open in one place."""
+"""The most brackets, braces, signs and arrows that may be open in one place."""
 
 CHAIN_LIMIT = 10_000
-"""How many operators and subscripts may lie inside one another in an expression, as they do in a + a + a."""
+"""The most operators and subscripts inside one another in an expression, as they are in a + a + a."""
 
 FRAMES_PER_LEVEL = 8  # how many calls a pass may need for one level of the tree
 
@@ -47,7 +47,7 @@ COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # what changes 
 
 
 class Nesting:
-    """How deep a place in a text lies, counted from the tokens before it."""
+    """The depth of a place in a text, counted from the tokens before it."""
 
     def __init__(self) -> None:
         # In the innermost bracket: its level; the level with the signs and arrows whose operand or type goes on; the
@@ -147,7 +147,7 @@ def _grammar() -> str:
 
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
-"""What stands behind a backslash, and what it means (AMB-LANG-05)."""
+"""The characters that may stand behind a backslash, and their meaning (AMB-LANG-05)."""
 
 Children = Sequence[Any]
 
@@ -221,7 +221,7 @@ def _function(kind: type[s.FunctionDecl], children: Children) -> s.FunctionDecl:
 
 
 class TreeBuilder(Transformer[Any, Any]):
-    """What the rules of the grammar make."""
+    """The builder of the syntax tree from the rules of the grammar."""
 
     program = staticmethod(tuple)
     module_decl = staticmethod(lambda c: s.ModuleDecl(span(c), c[1].value, tuple(c[3:-1])))
@@ -335,7 +335,7 @@ HINTS = {
     "\u00a0": "a no-break space: type a plain one",
     "\ufeff": "a byte order mark: save the file without it",
 }
-"""What to do about a character that belongs to no token."""
+"""Remedies for characters that belong to no token."""
 
 
 @cache
@@ -397,9 +397,9 @@ class Lexer:
         self.problems: list[Diagnostic] = []
         self.comments: list[Token] = []
         self.cut_short = False
-        """Whether reading ended before the text: something is never closed, or too much is wrong."""
+        """True if reading ended before the text: something is never closed, or too much is wrong."""
         self.doubtful_line: int | None = None
-        """Where the first string of several lines begins, or one never closed: quotes may be out of step from there."""
+        """The first string of several lines, or one never closed: quotes may be out of step from there."""
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()

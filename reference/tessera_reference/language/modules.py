@@ -162,7 +162,7 @@ class ModuleLowering:
         return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
 
     def surroundings(self, place: Span, call: CallLowering, reference: ReferenceLowering | None = None) -> Surroundings:
-        """What expressions at a place of the module may refer to; aliases are known below their declaration only."""
+        """Return the names that expressions at a place may use; aliases are known below their declaration only."""
         above = {name: type_ for name, type_ in self.aliases.items() if self.alias_spans[name] < place}
         return Surroundings(call, self.constants, self.constant, above, reference)
 
@@ -209,7 +209,7 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
 
 
 def function_value(module: ModuleLowering, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
-    """Whether a name is a function's, and the function as a value; None after a reported error (AMB-LANG-187)."""
+    """Return True for a function's name, and the function as a value; None after a reported error (AMB-LANG-187)."""
     if name.text not in module.declared:
         return False, None
     if not _callable(module, expressions, name.span, name.text):
@@ -529,14 +529,14 @@ class FunctionLowering:
         return self._buffers(self.scope) if self.kernel else ()
 
     def _buffers(self, scope: Scope) -> tuple[Value, ...]:
-        """What a kernel's tensor parameters hold (AMB-LANG-98)."""
+        """Return the tensor parameters of a kernel (AMB-LANG-98)."""
         found = [scope.parameter(name) for name in self.buffers]
         return tuple(binding.value for binding in found if binding and binding.value)
 
     # Calls
 
     def reference(self, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
-        """Whether a name is that of a function of the module, and the function as a value."""
+        """Return True for the name of a function of the module, and the function as a value."""
         return function_value(self.module, expressions, name)
 
     def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
@@ -554,7 +554,7 @@ class FunctionLowering:
 
 
 def _differ(a: Type, b: Type) -> bool:
-    """Whether two tensor types have an extent that is known in both and is not the same."""
+    """True if two tensor types have an extent that is known in both and is not the same."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return False
     return any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a.shape, b.shape, strict=False))

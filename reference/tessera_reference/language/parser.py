@@ -59,7 +59,7 @@ NAMES = {
     "*": "'*' or '/'",
     END: "the end of the text",
 }
-"""How a message names an expected kind; kinds that are not here are shown as they are spelled."""
+"""Names of expected kinds in messages; kinds that are not here are shown as they are spelled."""
 
 
 def unexpected(token: Token, previous: Token, following: Token, types: AbstractSet[str]) -> Diagnostic:
@@ -87,7 +87,7 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
 
 
 def _remedy(token: Token, previous: Token, following: Token, expected: AbstractSet[str]) -> str:
-    """What to do about a mistake that is common in texts from other languages; empty for others."""
+    """Return the remedy of a mistake that is common in texts from other languages; empty for others."""
     text, is_name = token.value, token.value.isidentifier() and token.value not in RESERVED
     before, (line, column) = previous.value, previous.span[2:]
     if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:
@@ -136,7 +136,7 @@ WITH_BLOCK = frozenset({"MODULE", "FUNC", "KERNEL", "IF", "FOR", "WHILE"})
 ROOTS = frozenset({"op", "dist", "schedule", "numerics"})
 BRACES = {"LBRACE": 1, "RBRACE": -1}
 ENDS = {"_ATTRIBUTES": "RBRACE", "TENSOR": "MORETHAN", "MEMREF": "MORETHAN", "FRAGMENT": "MORETHAN"}
-"""What ends an attribute block or a type, whose braces and semicolons are not those of statements."""
+"""Tokens that end an attribute block or a type, whose braces and semicolons are not those of statements."""
 
 
 class Edit(NamedTuple):
@@ -148,7 +148,7 @@ class Edit(NamedTuple):
 
 
 def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
-    """How to edit the tokens to read on behind a wrong one; None where no place to do so follows."""
+    """Return the edit of the tokens to read on behind a wrong one; None where no place to do so follows."""
     depth, start, end = _around(tokens, error)
     missing = sum(BRACES.get(token.type, 0) for token in tokens)  # closing braces, or opening ones if it is negative
     if missing < 0 and 0 < start == error and tokens[error - 1].type == "RBRACE":
@@ -179,7 +179,7 @@ def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
 
 
 def _around(tokens: Sequence[Token], error: int) -> tuple[int, int, str]:
-    """How many blocks are open at a token, where its item in the innermost begins, and the end of its attributes."""
+    """Return the open blocks at a token, the start of its item in the innermost, and the end of its attributes."""
     depth, start, end = 0, 0, ""
     for index, token in enumerate(tokens[:error]):
         kind = token.type
@@ -194,7 +194,7 @@ def _around(tokens: Sequence[Token], error: int) -> tuple[int, int, str]:
 
 
 def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | None:
-    """How many blocks must be open around the statement or declaration that begins with a token, if one does."""
+    """Return the depth of the statement or declaration that begins with a token, if one does."""
     token, following = tokens[index], tokens[index + 1].value
     if token.type == "MODULE":
         return 0
@@ -226,7 +226,7 @@ MOST_EDITS = 5 * MOST_PROBLEMS  # after so many the rest of the text is not read
 
 
 class Stop(NamedTuple):
-    """Where the parser does not go on."""
+    """The place at which the parser does not go on."""
 
     at: int  # the index of the token that it refuses
     finding: Diagnostic | None = None  # what is wrong, unless it is that this token cannot follow those before it
@@ -263,7 +263,7 @@ def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop
 
 
 def _diagnose(source: str) -> list[Diagnostic]:
-    """What is wrong with a text that is no program, in its order, ten findings at most."""
+    """Return the faults of a text that is no program, in its order, ten findings at most."""
     lexer = Lexer(source)
     tokens = list(lexer)
     found = {problem.span: problem for problem in lexer.problems}

@@ -55,7 +55,7 @@ class Findings:
 
     @property
     def errors(self) -> int:
-        """How many errors there are so far."""
+        """The number of errors so far."""
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
     def text(self, span: Span) -> str:
@@ -68,7 +68,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name stands for, and the type it was declared with.
+    """The value of a name, and the type it was declared with.
 
     No value: nothing is assigned yet, or, when broken, something about it was already reported.
     """
@@ -78,12 +78,12 @@ class Binding:
     declared: Type | None = None
     broken: bool = False
     partly: bool = False
-    """Whether only some of the paths that lead here assign it."""
+    """True if only some of the paths that lead here assign it."""
 
 
 @dataclass
 class Frame:
-    """What all scopes of one function share."""
+    """The state that all scopes of one function share."""
 
     findings: Findings
     dims: dict[str, Dim] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Scope:
     # Names
 
     def find(self, name: str) -> Binding | None:
-        """What a name stands for here."""
+        """Return the binding of a name here."""
         scope: Scope | None = self
         while scope is not None:
             found = scope.names.get(name) or scope.rebound.get(name)
@@ -157,12 +157,12 @@ class Scope:
         return None
 
     def outside(self, name: str) -> Binding | None:
-        """What a name of the blocks around this one stands for at its end, even if this block declares it anew."""
+        """Return the binding of a name of the outer blocks at this one's end, even if this block declares it anew."""
         found = self.rebound.get(name)
         return found if found is not None or self.parent is None else self.parent.find(name)
 
     def parameter(self, name: str) -> Binding | None:
-        """What a parameter of the function holds here, even if a block hides its name."""
+        """Return the binding of a parameter of the function, even if a block hides its name."""
         if self.parent is None:
             return self.names.get(name)
         return self.rebound.get(name) or self.parent.parameter(name)
@@ -243,7 +243,7 @@ class Scope:
     # Types
 
     def fits(self, wanted: Type, given: Type, span: Span, subject: str) -> bool:
-        """Whether a value may stand where `wanted` is annotated; reports when not.
+        """True if a value may stand where `wanted` is annotated; reports when not.
 
         `?` takes any dimension; a name seen for the first time takes this one, and from then on equal ones only.
         """

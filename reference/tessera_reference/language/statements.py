@@ -378,7 +378,7 @@ ReturnLowering = Callable[["Statements", s.Return], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """What the statements of one function have in common."""
+    """The setting that the statements of one function share."""
 
     around: Surroundings
     meshes: Mapping[str, Mesh]

@@ -249,7 +249,7 @@ def as_number(expr: s.Expr | s.AttributeValue) -> Number | None:
 
 
 def is_untyped(expr: s.Expr) -> bool:
-    """Whether an expression is made of numeric literals only, and so takes its dtype from its place."""
+    """True if an expression is made of numeric literals only, and so takes its dtype from its place."""
     match expr:
         case s.Group():
             return is_untyped(expr.inner)
@@ -278,7 +278,7 @@ def _has_float(expr: s.Expr) -> bool:
 
 
 def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | None = None) -> AttributeValue:
-    """What an attribute is given, as the kind that its annotation says; a float becomes one of `element`.
+    """Return the value of an attribute, as the kind that its annotation says; a float becomes one of `element`.
 
     Raises `Refusal`.
     """

@@ -53,7 +53,7 @@ class Comparison:
 
     @property
     def agree(self) -> bool:
-        """Whether all levels do."""
+        """True if all levels do."""
         return self.difference is None and self.failure is None
 
 
@@ -123,7 +123,7 @@ class Tracking:
         return found[0] if found else None
 
     def _given(self, function: str, inputs: Mapping[str, Array]) -> Mapping[Value, list[Array]]:
-        """What each value holds, run for run."""
+        """Return the values of each value of the program, run for run."""
         given: dict[Value, list[Array]] = defaultdict(list)
 
         def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:

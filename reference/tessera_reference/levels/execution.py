@@ -45,7 +45,7 @@ LEVELS: tuple[Level, ...] = ("graph", "schedule", "tile", "target")
 Execution = Level | Literal["native"]
 
 EXECUTIONS: tuple[Execution, ...] = (*LEVELS, "native")
-"""Where a program runs: at a level, or at Target IR with the kernels whose threads work alone as machine code."""
+"""The ways to run a program: at a level, or at Target IR with the kernels whose threads work alone as machine code."""
 
 
 def lower(module: Module, to: Level, target: Target, options: Options | None = None) -> Module:

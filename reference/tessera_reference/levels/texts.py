@@ -31,7 +31,7 @@ HOST: Mapping[str, tuple[str, ...]] = {
     "tile": ("tessera.graph.", "tessera.tile.launch"),
     "target": ("tessera.graph.", "tessera.tile.launch"),
 }
-"""How the names of operations in functions of the host begin."""
+"""Prefixes of the operations in functions of the host."""
 VERIFIERS = {"tile": verify_kernel, "target": verify_target_kernel}
 """Of kernels, by their level."""
 
@@ -55,7 +55,7 @@ def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> 
 
 
 def verify_at(level: Level, module: Module, target: Target) -> None:
-    """What the levels below Graph IR ask of a module besides. Raises `Rejection`."""
+    """Check the rules of the levels below Graph IR for a module. Raises `Rejection`."""
     found: list[Diagnostic] = []
     for function in module.functions.values():
         try:
@@ -70,7 +70,7 @@ def verify_at(level: Level, module: Module, target: Target) -> None:
 
 
 def _foreign(level: Level, function: Function) -> list[Diagnostic]:
-    """What belongs to another level."""
+    """Return diagnostics of operations that belong to another level."""
     if function.device and function.device != level:
         message = f"@{function.name} is a kernel of {function.device.capitalize()} IR"
         refusal = Refusal("types", message, f"{level.capitalize()} IR", "LANG-05.2-01", "")

@@ -24,7 +24,7 @@ class Choices(ABC):
         self.widths: list[int] = []
 
     def pick(self, count: int) -> int:
-        """Which of `count` candidates, at least two; the choice is recorded."""
+        """Return one of `count` candidates, at least two; the choice is recorded."""
         chosen = self.choose(count)
         self.taken.append(chosen)
         self.widths.append(count)
@@ -32,7 +32,7 @@ class Choices(ABC):
 
     @abstractmethod
     def choose(self, count: int) -> int:
-        """Which of `count` candidates."""
+        """Return one of `count` candidates."""
 
 
 class FirstCome(Choices):
@@ -75,7 +75,7 @@ class Replayed(Choices):
 
 
 class Wait(ABC):
-    """What a process waits for."""
+    """The event that a process waits for."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class Wait(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What is waited for, in words."""
+        """Return the event in words."""
 
 
 class Process:
@@ -136,7 +136,7 @@ class Deadlock(Exception):
 
 
 def held_up_by(processes: Sequence[Process]) -> list[Wait]:
-    """What processes wait for, and, transitively, what the processes that could wake them wait for."""
+    """Return the waits of processes and, transitively, those of the processes that could wake them."""
     found: list[Wait] = []
     seen: dict[Process, None] = {}
     left = list(processes)

@@ -45,7 +45,7 @@ class Intervals:
         self._stops[first:last] = [stop]
 
     def covers(self, start: int, stop: int) -> bool:
-        """Whether every position from start to before stop is in the set."""
+        """True if every position from start to before stop is in the set."""
         if start >= stop:
             return True
         at = bisect_right(self._starts, start) - 1
@@ -127,17 +127,17 @@ class Allocation:
 
     @property
     def copies(self) -> int:
-        """How many storages it has: one for each rank, or one for all."""
+        """The number of its storages: one for each rank, or one for all."""
         return len(self._storage)
 
     @property
     def foreign(self) -> bool:
-        """Whether the memory belongs to the caller."""
+        """True if the memory belongs to the caller."""
         return self._foreign is not None
 
     @property
     def read_only(self) -> bool:
-        """Whether it is foreign memory that must not be written."""
+        """True if it is foreign memory that must not be written."""
         return self._foreign is not None and self._foreign.readonly
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class Allocation:
         return f"allocation {self.number} ({self.bytes} bytes at {self.address:#x} on {where})"
 
     def copy_of(self, rank: int) -> int:
-        """Which of its storages a rank uses."""
+        """Return the number of the storage that a rank uses."""
         return rank if len(self._storage) > 1 else 0
 
     def unwritten(self, copy: int, start: int, stop: int) -> list[tuple[int, int]]:
@@ -348,7 +348,7 @@ _LARGEST = 2**64 - 1
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with a pointer, and of which kind of finding it is, if of any."""
+    """The fault of a pointer, and its kind of finding, if it is one."""
 
     text: str
     kind: FindingKind | None = None
@@ -494,14 +494,14 @@ class Capacity:
 
 
 ADDRESSES = range(2**12, 2**48)
-"""Where memory of a process can lie: not on the first page."""
+"""Addresses of a process's memory: not on the first page."""
 
 DEVICE_BESIDE_A_PROCESS = range(2**48, 2**51)
 """The device pointers of a machine with a process, so that none is taken for an address of the process."""
 
 
 class ProcessMemory(Protocol):
-    """What the process has to offer."""
+    """The memory of the process."""
 
     @property
     def reserved(self) -> range:
@@ -514,7 +514,7 @@ class ProcessMemory(Protocol):
         """Let there be nothing any more."""
 
     def holds(self, address: int, bytes: int) -> bool:
-        """Whether there is memory at all of these addresses."""
+        """True if there is memory at all of these addresses."""
 
     def view(self, address: int, bytes: int) -> memoryview:
         """The bytes there, in place."""
@@ -536,7 +536,7 @@ class ProgramMemory(Allocation):
         return "memory of the program"
 
     def find(self, address: int, bytes: int) -> Region | None:
-        """Where so many bytes at an address lie, if they are there and of the program."""
+        """Return the region of so many bytes at an address, if they are there and of the program."""
         if address not in ADDRESSES or address + bytes > ADDRESSES.stop or address in self._process.reserved:
             return None
         return Region(self, address) if self._process.holds(address, bytes) else None
@@ -621,7 +621,7 @@ class AddressSpaceMemory:
         return self._device.live() + self._host.live()
 
     def find(self, address: int, bytes: int, function: str, argument: str, space: Wanted = "any") -> Region:
-        """Where `bytes` bytes at an address lie, all within one live allocation.
+        """Return the region of `bytes` bytes at an address, all within one live allocation.
 
         Raises `Failure` with TESS_ERR_INVALID_VALUE, and notes a finding, for a pointer that is NULL, was never
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.

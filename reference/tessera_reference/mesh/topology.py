@@ -68,7 +68,7 @@ def require_form(document: object, schema: Mapping[str, Any], file: str) -> None
 
 
 def _described(error: Any) -> tuple[str, str]:
-    """What is wrong by a `jsonschema.ValidationError`, and what the schema expects instead."""
+    """Return the fault of a `jsonschema.ValidationError`, and the value that the schema expects instead."""
     value, form, bound = error.instance, error.schema, error.validator_value
     found = f"is {shown(value)}"
     match error.validator:
@@ -103,7 +103,7 @@ def _one_of(known: tuple[str, ...], value: object) -> str:
 
 
 End = int | str
-"""Where a link ends: the id of a device, or the name of a node (its host), of a switch or of a NIC."""
+"""The end of a link: the id of a device, or the name of a node (its host), of a switch or of a NIC."""
 
 KINDS = ("nvlink", "pcie", "rdma", "network")
 """The transports of links (collectives spec 3.2)."""
@@ -249,7 +249,7 @@ class Device:
 
     @property
     def hardware(self) -> Target:
-        """What its target says: lanes, shared memory and threads of a block."""
+        """The hardware of its target: lanes, shared memory and threads of a block."""
         return target_of(self.target)
 
 
@@ -399,7 +399,7 @@ def _whole(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_meaning(document: Any, file: str) -> None:
-    """What the schema cannot say: keys are unique, and what is named exists. Raises `InvalidDocument`."""
+    """Check what the schema cannot say: keys are unique, and named things exist. Raises `InvalidDocument`."""
 
     def require(allowed: bool, path: str, value: Any, expected: str) -> None:
         if not allowed:
@@ -497,7 +497,7 @@ COPIES = ("TESS_COPY_H2D", "TESS_COPY_D2H", "TESS_COPY_D2D")
 
 
 def resident_blocks(device: Device, block: Sequence[int], shared_bytes: int = 0) -> int:
-    """How many blocks one multiprocessor holds at a time: as its threads and shared memory allow, and at least one."""
+    """Return the blocks that one multiprocessor holds: as its threads and shared memory allow, at least one."""
     by_shared = device.hardware.shared_bytes // shared_bytes if shared_bytes else BLOCKS
     return max(1, min(BLOCKS, THREADS // _threads(device, block), by_shared))
 

@@ -97,7 +97,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where a slice is drawn: process and thread of the Chrome format."""
+    """The row of a slice: process and thread of the Chrome format."""
 
     process: int
     thread: int
@@ -213,7 +213,7 @@ PICOSECONDS_PER_NANOSECOND = 1_000
 
 @dataclass(frozen=True)
 class LinkCounter:
-    """What a counter of a link says from a time on, in picoseconds."""
+    """The value of a link's counter from a time on, in picoseconds."""
 
     name: str
     time: int

@@ -26,7 +26,7 @@ Values = npt.NDArray[Any]
 
 _CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 _NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
-"""What holds a code of so many bytes, in memory and in the byte order of this machine."""
+"""The dtype of a code of so many bytes, in memory and in the byte order of this machine."""
 
 
 def code_dtype(dtype: DType) -> np.dtype[Any]:
@@ -164,7 +164,7 @@ class Array:
 
 
 def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Whether each pair of numbers is equal, exactly, as Python compares, or both NaN."""
+    """Return a mask of the pairs that are equal, exactly, as Python compares, or both NaN."""
     equal = np.asarray(a.astype(object) == b.astype(object), bool)
     return np.asarray(equal | ((a != a) & (b != b)))
 
@@ -176,7 +176,7 @@ def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class Category(IntEnum):
-    """What kind of number a floating-point number is."""
+    """The kind of a floating-point number."""
 
     ZERO = 0
     SUBNORMAL = 1

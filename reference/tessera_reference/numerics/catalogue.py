@@ -119,7 +119,7 @@ READERS: Mapping[str, Reader] = {
     "rate": real,
     "shape": extents,
 }
-"""How each attribute is read, whichever operation it is of."""
+"""Readers of attributes, whichever operation they are of."""
 
 _ALONG = ("axis", "keepdims")
 _RANDOM = ("shape", "dtype", "seed", "stream", "offset")

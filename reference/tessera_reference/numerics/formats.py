@@ -85,7 +85,7 @@ class DType:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether this is a float narrower than its carrier: fp8, fp16 or bf16."""
+        """True if this is a float narrower than its carrier: fp8, fp16 or bf16."""
         return self.kind == "float" and self.bits < 32
 
     @property

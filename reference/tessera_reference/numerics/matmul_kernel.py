@@ -73,7 +73,7 @@ def _fold(left: Values, right: Values, total: Values) -> None:
 
 
 def _rounds_products(fold: Fold) -> bool:
-    """Whether (1 + e)**2 - (1 + 2e) is 0, as it is when the product is rounded; a fused multiply-add gives e**2."""
+    """True if (1 + e)**2 - (1 + 2e) is 0, as it is when the product is rounded; a fused multiply-add gives e**2."""
     for carrier, e in ((np.float32, 2.0**-12), (np.float64, 2.0**-27)):
         factor = np.full((1, 1, 1), 1 + e, carrier)
         total = np.full((1, 1, 64), -(1 + 2 * e), carrier)

@@ -53,7 +53,7 @@ class Stretch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it takes every position, whatever the extent."""
+        """True if it takes every position, whatever the extent."""
         return abs(self.step) == 1 and self.stop is None and self.start in (None, 0 if self.step > 0 else None)
 
 

@@ -1,4 +1,4 @@
-"""How one node of a reduction tree computes, in any of IEEE 754's rounding modes and exactly: a declared model."""
+"""Arithmetic of one node of a reduction tree, in any of IEEE 754's rounding modes and exactly: a declared model."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _whole(values: Float64s, rounding: Rounding) -> Float64s:
 
 
 def _goes_up(kept: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
-    """Whether the magnitude is rounded away from zero: `rest` of `2 * half` lies beyond `kept`."""
+    """True if the magnitude is rounded away from zero: `rest` of `2 * half` lies beyond `kept`."""
     if rounding == "nearest_even":
         return rest > half or (rest == half and kept % 2 == 1)
     if rounding == "nearest_away":
@@ -279,7 +279,7 @@ class NodeArithmetic:
         }
 
     def is_plain(self, operands: DType) -> bool:
-        """Whether numpy's operators, in the accumulator's carrier, compute products and nodes of two children."""
+        """True if numpy's operators, in the accumulator's carrier, compute products and nodes of two children."""
         if self.accumulator.kind == "int":
             return True
         fits = np.result_type(operands.carrier, self.accumulator.carrier) == self.accumulator.carrier

@@ -63,7 +63,7 @@ def _where_finite(total: Values, error: Values) -> Values:
 
 Node: TypeAlias = Callable[[list[Any]], Values]
 Order: TypeAlias = Literal["tree", "kahan"]
-"""How a sum is ordered: by a tree, or from first to last with Kahan's compensation."""
+"""The order of a sum: a tree, or from first to last with Kahan's compensation."""
 
 
 def sum(

@@ -51,13 +51,13 @@ def text_of_tokens(tokens: tuple[Token, ...]) -> str:
 
 
 def is_index(value: object) -> TypeGuard[int]:
-    """Whether a value is the index of a leaf."""
+    """True if a value is the index of a leaf."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LIMIT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """Where a token of a text was read: a column, from 1."""
+    """The column of a token of a text, from 1."""
 
     text: str
     column: int
@@ -68,7 +68,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
-    """Where an item of nested lists stands: at an index of the list around it."""
+    """The place of an item of nested lists: an index of the list around it."""
 
     index: int = 0
     around: _Path | None = None
@@ -230,12 +230,12 @@ class Tree:
         return f"ring({self.first})" if self.form == "ring" else self.form
 
     def _depth(self) -> int:
-        """How many nodes of an explicit nesting lie inside one another."""
+        """Return the depth of an explicit nesting."""
         return max(accumulate((token == "(") - (token == ")") for token in self.tokens))
 
     @property
     def names_start(self) -> bool:
-        """Whether an explicit nesting names the start value."""
+        """True if an explicit nesting names the start value."""
         return START in self.tokens
 
     def over(self, n: int, start: bool = False) -> Tree:

@@ -58,7 +58,7 @@ NOT_EXPRESSED: Mapping[str, bool] = {
 
 
 class Received(NamedTuple):
-    """What messages brought for a copy to the host: to which pointer, and the bytes."""
+    """The data that messages brought for a copy to the host: the pointer, and the bytes."""
 
     pointer: int
     data: bytes
@@ -205,7 +205,7 @@ EXAMPLES = ("attention", "fill")
 
 @dataclass(frozen=True)
 class Output:
-    """What was read back to the host, by the runtime and by messages."""
+    """The data read back to the host, by the runtime and by messages."""
 
     name: str
     own: bytes
@@ -222,7 +222,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether messages expressed every call and brought the bits of the runtime's own path."""
+        """True if messages expressed every call and brought the bits of the runtime's own path."""
         return not self.gaps and all(each.own == each.by_messages for each in self.outputs)
 
 
@@ -391,7 +391,7 @@ class _HostProgram:
             self.call("tessHostFree", host)
 
     def comparison(self) -> Comparison:
-        """What happened, once the program has ended."""
+        """Return the comparison of both, once the program has ended."""
         self.runtime.tessShutdown(self.context)
         return Comparison(self.runtime.bridge.exchanges, self._outputs, self.runtime.gaps)
 

@@ -232,7 +232,7 @@ SIDES: Mapping[CopyKind, tuple[Wanted, Wanted]] = {
     CopyKind.TESS_COPY_D2H: ("host", "device"),
     CopyKind.TESS_COPY_D2D: ("device", "device"),
 }
-"""Where each kind of copy writes and reads."""
+"""The memory that each kind of copy writes and reads."""
 
 
 @entry("devPtr")

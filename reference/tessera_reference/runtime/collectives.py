@@ -144,7 +144,7 @@ class CollectiveCall:
 
     @property
     def algorithm(self) -> str:
-        """That of the plan."""
+        """The algorithm of the plan."""
         return self.plan.algorithm
 
     def difference(self, other: CollectiveCall, rank: int) -> str:
@@ -158,7 +158,7 @@ class CollectiveCall:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What a rank contributes to the rendezvous."""
+    """The contribution of a rank to the rendezvous."""
 
     call: CollectiveCall
     descriptor: Descriptor
@@ -255,7 +255,7 @@ class CollectiveWork(Work):
         return duration, finish
 
     def _duration(self, group: Sequence[int]) -> int:
-        """How long it takes a group from now on, on links that may fail meanwhile (AMB-RT-182). Raises `Failure`."""
+        """Return the time of a group from now on, on links that may fail meanwhile (AMB-RT-182). Raises `Failure`."""
         mesh, call, context = self.stream.mesh, self.call, self.stream.mesh.context
         try:
             return collective_duration(
@@ -292,7 +292,7 @@ class CollectiveWork(Work):
         return self._share(group.index(rank), len(group))
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
-        """What each rank of a group then has in its buffer."""
+        """Return the buffers of a group's ranks after the collective."""
         call, mesh = self.call, self.stream.mesh
         if call.count == 0 or len(group) == 1:
             return {}

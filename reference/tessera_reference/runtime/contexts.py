@@ -177,7 +177,7 @@ def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fau
 
 @dataclass(frozen=True)
 class ModulePolicy:
-    """What a context lets modules and work do (runtime spec 15)."""
+    """The permissions of a context's modules and work (runtime spec 15)."""
 
     forbid_fast_math: bool = False
     enforce_determinism: bool = False

@@ -44,7 +44,7 @@ def tessxHostMemory(state: State, bytes: int) -> int:
 
 @entry("data")
 def tessxHostRead(state: State, hostPtr: Any, bytes: int) -> Any:
-    """What host memory holds."""
+    """Return bytes of host memory."""
     region = state.machine.memory.find(hostPtr, integer("bytes", bytes, SIZE), "tessxHostRead", "hostPtr", "host")
     return state.machine.memory.peek(region, 0, bytes)
 
@@ -72,7 +72,7 @@ def tessxAdoptDevice(state: State, mesh: Any, memory: Any) -> int:
 
 @entry("data")
 def tessxPeek(state: State, mesh: Any, rank: int, devPtr: Any, bytes: int) -> Any:
-    """What one rank's copy of device memory holds, once all work of the mesh is done (AMB-RT-79)."""
+    """Return bytes of one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
     region = _of_rank(state, "tessxPeek", mesh, rank, devPtr, integer("bytes", bytes, SIZE))
     return state.machine.memory.peek(region, rank, bytes)
 
@@ -148,7 +148,7 @@ def tessxSetDescriptor(state: State, ctx: Any, descriptor: Descriptor) -> None:
 
 @entry("descriptors")
 def tessxDescriptors(state: State, stream: Any) -> Sequence[Carried]:
-    """What is attached to the launches and collectives queued on a stream, in order."""
+    """Return the descriptors attached to the launches and collectives queued on a stream, in order."""
     return tuple(state.stream(stream).carried)
 
 
@@ -270,7 +270,7 @@ def tessxExplain(state: State, module: Any) -> Explained:
 
 @entry("entries")
 def tessxCacheEntries(state: State) -> Sequence[tuple[Path, CacheEntry]]:
-    """What the cache directories of the live contexts hold (AMB-RT-69). Raises TESS_ERR_CACHE_CORRUPT."""
+    """Return the entries in the cache directories of the live contexts (AMB-RT-69). Raises TESS_ERR_CACHE_CORRUPT."""
     found: dict[Path, CacheEntry] = {}
     for _, context in state.handles.live("context"):
         store = state.code.store(context)

@@ -195,7 +195,7 @@ class LaunchWork(Work):
 
     @property
     def _source(self) -> RandomSource:
-        """Where the program's random numbers begin (RT-11-03, RT-11-04; AMB-RT-175)."""
+        """Return the source of the program's random numbers (RT-11-03, RT-11-04; AMB-RT-175)."""
         return RandomSource(self.descriptor.seed, self.descriptor.stream)
 
     def when_queued(self) -> None:
@@ -333,7 +333,7 @@ class LaunchWork(Work):
 
 
 def _differ(one: bytes, other: bytes, size: int) -> npt.NDArray[np.bool_]:
-    """Which elements of so many bytes differ."""
+    """Return a mask of the elements, of so many bytes, that differ."""
     ours, theirs = (np.frombuffer(each, np.uint8).reshape(-1, size) for each in (one, other))
     return np.asarray((ours != theirs).any(axis=1))
 
@@ -491,6 +491,6 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
 
 
 def _may_stay(stream: Stream) -> bool:
-    """Whether a stream has persistent kernels that have not ended."""
+    """True if a stream has persistent kernels that have not ended."""
     works = [each for work in stream.queued for each in (work.works if isinstance(work, GraphWork) else (work,))]
     return any(isinstance(each, LaunchWork) and each.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for each in works)

@@ -24,7 +24,7 @@ Access: TypeAlias = tuple[Region, int, bool]
 """So many bytes of memory, and whether they are written."""
 
 HOST = -1
-"""Where memory of the host is accessed: there is one copy of it."""
+"""The rank of accesses to host memory, of which there is one copy."""
 
 
 class Order:

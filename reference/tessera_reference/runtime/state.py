@@ -59,7 +59,7 @@ class Log:
 
 
 class State:
-    """What the functions of the API work on. Two runtimes share nothing."""
+    """The state that the functions of the API work on. Two runtimes share nothing."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class State:
         self.code = CodeCache(self.machine, compiler or Compiler())
         self.last_status = Status.TESS_OK
         self.last_error = ""
-        """How the last call that failed did."""
+        """The outcome of the last call that failed."""
 
     def context(self, handle: Any, function: str = "") -> Context:
         """A live context. Raises `Failure`, as all of these."""

@@ -93,7 +93,7 @@ class Mesh:
         self.machine.memory.write(region, self._copy(region, rank), data)
 
     def _copy(self, region: Region, rank: int) -> int:
-        """Which copy of an allocation, perhaps one of another mesh, lies on the device of a rank."""
+        """Return the copy of an allocation, perhaps one of another mesh, that lies on the device of a rank."""
         devices = region.allocation.devices
         return devices.index(self.devices[rank]) if devices else 0
 
@@ -102,7 +102,7 @@ class Mesh:
 
 
 PROBLEMS = (Failure, NumericsFailure, MemoryError)
-"""What work may raise; anything else is a bug of the simulator."""
+"""Exceptions that work may raise; any other is a bug of the simulator."""
 
 
 def as_failure(problem: Exception, function: str) -> Failure:
@@ -117,7 +117,7 @@ def as_failure(problem: Exception, function: str) -> Failure:
 
 @dataclass(frozen=True)
 class Carried:
-    """What is attached to a launch or collective (RT-11-01)."""
+    """The attachment of a launch or collective (RT-11-01)."""
 
     name: str
     descriptor: Descriptor
@@ -158,7 +158,7 @@ class Work(ABC):
         return ()
 
     def carries(self) -> Sequence[Carried]:
-        """What is attached to it; of a replay, to its launches and collectives."""
+        """Return the attachments; of a replay, those of its launches and collectives."""
         return ()
 
     def when_queued(self) -> None:  # noqa: B027, most work does nothing then
@@ -204,7 +204,7 @@ class Work(ABC):
             machine.pending.pop(pending, None)
 
     def timed_out(self, timeout: int) -> Failure:
-        """What is reported of work that took too long."""
+        """Return the failure of work that took too long."""
         given = f"{self.name} is not done after {timeout // 1000} ns"
         return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
 
@@ -323,10 +323,10 @@ class Stream:
     limit: int = 0
     """Bytes of device memory that queued work may refer to; 0 is any."""
     carried: list[Carried] = field(default_factory=list)
-    """What is attached to all that was queued."""
+    """The attachments of all that was queued."""
     residents: list[Signal] = field(default_factory=list)
     given: int = 0
-    """How many pieces of work were queued so far."""
+    """The number of pieces of work queued so far."""
     ended: int = 0
     """The number of the last of them whose persistent kernels were asked to end."""
 

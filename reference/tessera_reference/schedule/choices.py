@@ -90,7 +90,7 @@ def map_tile(type_: Type) -> TileSizes:
 
 
 def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes:
-    """How many rows together, and how many of their elements at a time: all, where memory and registers have room."""
+    """Return rows together, and their elements at a time: all, where memory and registers have room."""
     shape = extents(type_)
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
@@ -162,17 +162,17 @@ def kind_of(instruction: Instruction) -> Kind | None:
 
 
 def is_fusible(instruction: Instruction) -> bool:
-    """Whether an instruction may be part of a nest, once its extents are known."""
+    """True if an instruction may be part of a nest, once its extents are known."""
     return isinstance(instruction.operation, FUSIBLE)
 
 
 def is_elementwise(operation: Operation) -> bool:
-    """Whether an operation is elementwise, so that it can share a nest with others over the same shape."""
+    """True if an operation is elementwise, so that it can share a nest with others over the same shape."""
     return isinstance(operation, ELEMENTWISE)
 
 
 def is_known(type_: Type) -> bool:
-    """Whether a value is a scalar, or a tensor of which every extent is known."""
+    """True if a value is a scalar, or a tensor of which every extent is known."""
     return isinstance(type_, Scalar) or (
         isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
     )
@@ -193,7 +193,7 @@ def row_axis(operation: Operation) -> int:
 
 
 def rows_taken(instruction: Instruction, stated: tuple[int, int] | None, target: Target) -> TileSizes:
-    """How many rows together, and how many elements of each at a time, for a stated m and n or by default."""
+    """Return rows together and elements of each at a time, for a stated m and n or by default."""
     default = _default(instruction, target)
     if stated is None:
         return default
@@ -221,7 +221,7 @@ def _default(instruction: Instruction, target: Target) -> TileSizes:
 
 
 def _along(instruction: Instruction) -> str | None:
-    """Which of m and n lies along the axis of the rows."""
+    """Return the one of m and n that lies along the axis of the rows."""
     operation, type_ = instruction.operation, instruction.operands[0].type
     assert isinstance(type_, Tensor)
     if isinstance(operation, Reduction):

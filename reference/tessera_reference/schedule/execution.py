@@ -195,7 +195,7 @@ def moved(instruction: Instruction, operands: Sequence[Array], env: Environment)
 
 
 def data_operands(operation: Operation, count: int) -> int:
-    """How many of the first operands hold the elements that are moved; the others are indices."""
+    """Return the number of first operands that hold moved elements; the others are indices."""
     if isinstance(operation, Concat):
         return count
     if isinstance(operation, Update):

@@ -99,7 +99,7 @@ def used_by(instruction: Instruction) -> Iterable[Value]:
 
 
 def has_effects(instruction: Instruction) -> bool:
-    """Whether an instruction, or one inside it, does more than compute its results."""
+    """True if an instruction, or one inside it, does more than compute its results."""
     operation = instruction.operation
     if operation.effects or operation.calls:
         return True
@@ -211,7 +211,7 @@ class FusionGroups:
         )
 
     def _takes(self, group: int, value: Value, instruction: Instruction, place: int) -> bool:
-        """Whether an instruction that uses a value of a group may join it."""
+        """True if an instruction that uses a value of a group may join it."""
         lead = self.instructions[group]
         fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and is_elementwise(lead.operation))
         shape = instruction.results[0].type
@@ -233,7 +233,7 @@ class FusionGroups:
         self.start[start : last + 1] = [start] * (last + 1 - start)
 
     def _is_something_between(self, group: int, place: int) -> bool:
-        """Whether a group outside needs this one, or the instruction at a place, and is needed by either."""
+        """True if a group outside needs this one, or the instruction at a place, and is needed by either."""
         inside, start = {group, self.group[place]}, self.start[group]
         pending = list(self._needed(inside, start) - inside)
         seen = set(pending)
@@ -305,7 +305,7 @@ def _defined(instructions: Iterable[Instruction]) -> Iterable[Value]:
 
 
 def is_expandable(instruction: Instruction) -> bool:
-    """Whether an instruction is a composite that can be expanded."""
+    """True if an instruction is a composite that can be expanded."""
     operation = instruction.operation
     return (
         isinstance(operation, Composite)

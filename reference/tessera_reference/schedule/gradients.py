@@ -95,7 +95,7 @@ def _is_float(value: Value) -> bool:
 
 
 def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
-    """What a composite or a call runs, its arguments and results being values of their own, as on the tape."""
+    """Yield the instructions that a composite or a call runs, its arguments and results as values of their own."""
     operation, at = instruction.operation, instruction.location
     if isinstance(operation, Composite) and not operation.effects and all(map(_is_plain, instruction.operands)):
         build = BlockBuilder(at, instruction.results[0].name + "_")
@@ -130,7 +130,7 @@ def _copied(value: Value, copy: Value, at: Location) -> Instruction:
 
 
 def _is_plain(value: Value) -> bool:
-    """Whether a value has extents that are known and the layout that every operation takes."""
+    """True if a value has extents that are known and the layout that every operation takes."""
     return is_known(value.type) and (not isinstance(value.type, Tensor) or value.type.layout == ROW_MAJOR)
 
 
@@ -138,7 +138,7 @@ def _is_plain(value: Value) -> bool:
 
 
 def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> list[Instruction]:
-    """What computes the results of a gradient, from instructions on one path before it."""
+    """Return the instructions that compute the results of a gradient, from instructions on one path before it."""
     y, *wrt = gradient.operands
     backward = _Backward(gradient.location)
     ahead = _ahead(wrt, instructions)

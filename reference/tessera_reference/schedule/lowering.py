@@ -78,7 +78,7 @@ class Scheduling:
             for value in each.operands
             if isinstance(each.operation, Directive)
         }
-        """Which directives are about which values."""
+        """Pairs of a directive and the value that it is about."""
         self.fused: dict[Instruction, tuple[Value, ...]] = {}
         """All values of each fusion that is directed."""
 
@@ -111,7 +111,7 @@ class Scheduling:
         return Block(block.arguments, tuple(made), results, block.exit)
 
     def _groups(self, instructions: Sequence[Instruction]) -> FusionGroups:
-        """What is fused by directives; operations join these groups as they are scheduled."""
+        """Return the groups that directives fuse; operations join them as they are scheduled."""
         fusions = [(each, self.fused[each]) for each in instructions if each in self.fused]
         return FusionGroups([each for each in instructions if not is_dropped(each)], self.directed, fusions)
 
@@ -183,7 +183,7 @@ class Scheduling:
         return {name: value for name, value in attributes.items() if value is not None}
 
     def _is_read_later(self, value: Value, directive: Instruction) -> bool:
-        """Whether anything computes with a value after a directive about it."""
+        """True if anything computes with a value after a directive about it."""
         later = False
         for instruction in self.source.body.walk():
             later = later or instruction is directive

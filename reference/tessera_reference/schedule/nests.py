@@ -39,9 +39,9 @@ class Nest:
     kind: Kind
     instructions: tuple[Instruction, ...]
     inputs: tuple[Value, ...]
-    """What is read from memory, in order of first use."""
+    """Values read from memory, in order of first use."""
     outputs: tuple[Value, ...]
-    """What is written to memory: values used outside, and those that nothing uses."""
+    """Values written to memory: those used outside, and those that nothing uses."""
     tile: TileSizes
     """m, n and k; k is 1 without a contraction. Of `rows`: m rows together, n of their elements at a time."""
     depth: int
@@ -79,7 +79,7 @@ def nests_of(function: Function, target: Target) -> Planned:
 
 @dataclass(frozen=True)
 class Around:
-    """What depends on the block around a nest: kinds, uses of values, constants."""
+    """The surroundings of a nest: kinds, uses of values, constants."""
 
     kinds: dict[Instruction, Kind | None]
     consumers: dict[Value, list[Instruction]]
@@ -98,13 +98,13 @@ class Around:
         return cls({each: kind_of(each) for each in instructions}, consumers, foreign, constants)
 
     def is_used_outside(self, value: Value, part: Sequence[Instruction]) -> bool:
-        """Whether a value of a nest is an output: something outside reads it, or nothing does."""
+        """True if a value of a nest is an output: something outside reads it, or nothing does."""
         consumers = self.consumers.get(value, [])
         return value in self.foreign or not consumers or any(each not in part for each in consumers)
 
 
 class Plan:
-    """How one function runs."""
+    """The plan of one function."""
 
     def __init__(self, function: Function, target: Target, host: bool = False) -> None:
         self.target = target
@@ -197,7 +197,7 @@ class Plan:
 
 
 def is_dropped(instruction: Instruction) -> bool:
-    """Whether an instruction only states the schedule."""
+    """True if an instruction only states the schedule."""
     return is_alias(instruction) or isinstance(instruction.operation, Directive)
 
 
@@ -213,7 +213,7 @@ def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]
 
 
 def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction, Kind | None]) -> bool:
-    """Whether an instruction can share the nest of a lead."""
+    """True if an instruction can share the nest of a lead."""
     leads = kinds[lead] == "contract" or (kinds[lead] == "map" and is_elementwise(lead.operation))
     follows = kinds[instruction] == "map" and is_elementwise(instruction.operation)
     return leads and follows and _shape(instruction) == _shape(lead)
@@ -276,7 +276,7 @@ def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
 
 
 def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
-    """Which tiles are read from memory: `left` and `right` of a product, `epilogue`, `rows`, `map`."""
+    """Return the tiles that are read from memory: `left` and `right` of a product, `epilogue`, `rows`, `map`."""
     lead, inside = nest.lead, {value for each in nest.instructions for value in each.results}
     found = []
     if isinstance(lead.operation, MatMul):

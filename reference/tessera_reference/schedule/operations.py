@@ -316,7 +316,7 @@ class Annotations:
         self.pipelines: dict[Value, Pipeline] = {}
         self.fusions: list[Fusion] = []
         self.is_host = any(isinstance(each.operation, Grad) for each in function.body.walk())
-        """Whether the function differentiates, and so forms no nests (AMB-LANG-215)."""
+        """True if the function differentiates, and so forms no nests (AMB-LANG-215)."""
         self._roots: dict[Value, Value] = {}
         self._prefetches: dict[Value, Instruction] = {}
         for instruction in function.body.walk():
@@ -347,7 +347,7 @@ class Annotations:
 
 
 def is_alias(instruction: Instruction) -> bool:
-    """Whether an instruction only returns its last operand: every schedule operation but a layout cast."""
+    """True if an instruction only returns its last operand: every schedule operation but a layout cast."""
     operation = instruction.operation
     return isinstance(operation, ScheduleOperation) and not isinstance(operation, LayoutCast)
 

@@ -18,7 +18,7 @@ Prefetching = Literal["shared", "global", "none"]
 
 @dataclass(frozen=True)
 class Options:
-    """How functions are scheduled; None leaves the choice to the lowering."""
+    """The options of scheduling; None leaves the choice to the lowering."""
 
     tile: tuple[int, ...] | None = None
     """m, n and k, of contractions."""

@@ -1,4 +1,4 @@
-"""Whether the schedule of a whole function is legal (spec sections 6.2, 6.3, 11; LANG-11-06, -08, -09).
+"""Legality of the schedule of a whole function (spec sections 6.2, 6.3, 11; LANG-11-06, -08, -09).
 
 Operations check what depends on their operands' types alone; here are the rules that depend on producers, consumers and
 the target.

@@ -47,7 +47,7 @@ SUFFIXES = {
     "int32": "i32",
     "int64": "i64",
 }
-"""What the names of functions and intrinsics end in."""
+"""Suffixes of functions and intrinsics."""
 
 
 def llvm_type(type_: Type, flat: bool = False) -> str:
@@ -93,7 +93,7 @@ class Emitted(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """What the operations of a kernel see of its entry."""
+    """The entry of a kernel as its operations see it."""
 
     vendor: str
     """`nvidia`, `amd`, or `host` for native code, where a thread is one call."""
@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def is_host(self) -> bool:
-        """Whether this is native code, whose pointers are plain."""
+        """True if this is native code, whose pointers are plain."""
         return self.vendor == "host"
 
 
@@ -194,7 +194,7 @@ def _type_of(argument: str) -> str:
 
 
 CLAUSES = ("LANG-08-01",)
-"""What every operation of this level is there for: lowering ends in the LLVM dialect."""
+"""The clauses of every operation of this level: lowering ends in the LLVM dialect."""
 
 
 class TargetOperation(KernelOperation):
@@ -205,7 +205,7 @@ class TargetOperation(KernelOperation):
 
     @property
     def mnemonic(self) -> str:
-        """What LLVM calls the instruction or intrinsic: the last part of the name."""
+        """The name of the instruction or intrinsic in LLVM: the last part of the name."""
         return self.name.rpartition(".")[2]
 
     @abstractmethod

@@ -79,7 +79,7 @@ ON_INDICES: Mapping[type[Operation], Call] = {
     elementwise.Greater: np.greater,
     elementwise.GreaterEqual: np.greater_equal,
 }
-"""What numpy does on integers just as the canon has it: most of a kernel is index arithmetic, which this keeps fast."""
+"""The operations that numpy computes on integers as the reference arithmetic does; they keep index arithmetic fast."""
 
 
 @lru_cache(maxsize=256)
@@ -156,10 +156,10 @@ def _written(function: Function) -> frozenset[Value]:
 
 
 MOST_BYTES = 1 << 32
-"""What the buffers of a launch may take, with what is noted for each element."""
+"""The most bytes of a launch's buffers, with the notes for each element."""
 
 NOTED_BYTES = 24
-"""What is noted for an element: who wrote it last, who read it last and first."""
+"""The bytes of the notes for an element: its last writer, its last and first reader."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Uninitialised:
 
 
 Argument = Array | Uninitialised | None
-"""What a parameter is given; nothing for an uninitialised buffer of the type that the parameter says."""
+"""The argument of a parameter; None for an uninitialised buffer of the parameter's type."""
 
 
 def run_kernel(
@@ -182,7 +182,7 @@ def run_kernel(
     steps: int = MOST_STEPS,
     order: str | Sequence[int] = "forward",
 ) -> tuple[Array, ...]:
-    """What the buffers of a verified kernel hold after it has run, in the order of its parameters.
+    """Return the buffers of a verified kernel after it has run, in the order of its parameters.
 
     `order` is forward, reverse, or a permutation of the blocks, which are counted with x fastest. Raises `Rejection`
     with phase execute for errors of the kernel, `TooLarge` for what does not fit in memory, and
@@ -271,7 +271,7 @@ def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: B
 
 
 class LaunchEnvironment(Environment, Protocol):
-    """What a launch needs of its environment beyond what every operation does."""
+    """The environment of a launch, beyond that of every operation."""
 
     @property
     def module(self) -> Module:
@@ -353,7 +353,7 @@ def _held(buffer: Memref) -> Numeric:
 
 
 def _passes(given: Type, wanted: Type) -> bool:
-    """Whether a value of the host can be passed for a parameter of a kernel, whatever its layout."""
+    """True if a value of the host can be passed for a parameter of a kernel, whatever its layout."""
     if isinstance(given, Tensor | Scalar) and isinstance(wanted, Memref):
         return (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
     return isinstance(wanted, Pointer) or given == wanted

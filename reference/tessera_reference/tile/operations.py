@@ -515,7 +515,7 @@ class If(KernelOperation):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """What both regions yield."""
+        """The types that both regions yield."""
         require(
             self.condition.dtype.kind == "bool",
             "types",

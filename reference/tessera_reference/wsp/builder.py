@@ -258,7 +258,7 @@ class Program:
         return Expr({"symbol": name})
 
     def slot(self, name: str) -> Expr:
-        """What a slot holds."""
+        """Return the expression of a slot's value."""
         return Expr({"slot": name})
 
     # schedule

@@ -110,7 +110,7 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
 
 
 def _ignored(target: Target, used: Collection[str], state: Callable[[str], str]) -> list[str]:
-    """What is said, once each, of what the target diagnoses. Raises `UnsupportedDirective`."""
+    """Return the diagnostics of the target, each once. Raises `UnsupportedDirective`."""
     for each in used:
         if state(each) == "unsupported":
             raise UnsupportedDirective(target.name, each)

@@ -96,7 +96,7 @@ def _scopes(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def _wants_what_scopes_hold(machine: Machine) -> bool:
-    """Whether a process waits for a resource of which some scope holds a part."""
+    """True if a process waits for a resource of which some scope holds a part."""
     reasons = {each.waiting.reason for each in machine.processes if each.waiting is not None}
     wanted = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
     scopes = [scope for process in machine.processes for scope in process.scopes]
@@ -104,7 +104,7 @@ def _wants_what_scopes_hold(machine: Machine) -> bool:
 
 
 def _wait_graph(machine: Machine) -> dict[str, list[str]]:
-    """Who or what each process, task, channel and resource waits for, by name."""
+    """Return the names that each process, task, channel and resource waits for, by name."""
     graph: dict[str, list[str]] = {}
     names = [f"channel {each.name}" for each in machine.package.channels]
     tasks = list(machine.tasks.values())
@@ -203,12 +203,12 @@ class Trial:
 
     @property
     def helps(self) -> bool:
-        """Whether it went past the deadlock."""
+        """True if it went past the deadlock."""
         return self.outcome in ("completed", "further")
 
 
 def mitigations(report: Mapping[str, Any], execute: Callable[[Knobs], Trial]) -> list[dict[str, Any]]:
-    """What helps against a deadlock, by executions with other settings."""
+    """Return the settings that avoid a deadlock, found by executions with them."""
     search = _Search(report, execute)
     settings = list(search.single_knobs()) or search.knobs_together()
     return [*settings, *search.scopes()] or [{"knob": "restructure", "why": search.why_restructure()}]
@@ -332,11 +332,11 @@ def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[st
 
 
 MOST_SHOWN = 24
-"""How many of those that wait are shown."""
+"""The most waiting processes and tasks that are shown."""
 
 
 def explanation(result: Mapping[str, Any]) -> Iterator[str]:
-    """What a run came to, and the report where it is a deadlock (`schemas/wsp_result.schema.json`)."""
+    """Yield the lines that explain a run, with the report of a deadlock (`schemas/wsp_result.schema.json`)."""
     if "deadlock" in result:
         yield from _deadlock(result["deadlock"])
     elif "error" in result:
@@ -432,7 +432,7 @@ def drawing(report: Mapping[str, Any]) -> str:
 
 
 def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
-    """Who waits for what, with the reason; who waits for tasks has an edge in the cycle alone."""
+    """Return the edges of the wait graph, with the reason; tasks are waited for in the cycle alone."""
     found = []
     for each in report["waiting"]:
         who = f"task {each['task']}" if "task" in each else f"process {each['process']}"
@@ -450,7 +450,7 @@ def _places(names: Sequence[str], report: Mapping[str, Any]) -> dict[str, tuple[
 
 
 def _note(name: str, report: Mapping[str, Any]) -> str:
-    """What the report says of a channel, resource or scope."""
+    """Return the report's remark on a channel, resource or scope."""
     kind, _, subject = name.partition(" ")
     for each in report["channels"]:
         if kind == "channel" and each["name"] == subject:

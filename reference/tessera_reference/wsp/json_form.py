@@ -34,7 +34,7 @@ Resolve: TypeAlias = Callable[[str, Any, str], int]
 """The id for what stands for a kernel, channel, slot, symbol or tensor (the first argument) at a path (the last)."""
 
 DEEPEST = 64
-"""How deep bodies and expressions may be nested."""
+"""The most levels of bodies and expressions inside one another."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 FIELDS = {
     kind: tuple((each.name, str(each.type), each.default is MISSING) for each in fields(kind))

@@ -173,7 +173,7 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
 
 
 def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
-    """What a call does to its tensors, as a function of the scalar arguments in the order of the scalar parameters."""
+    """Return the effect of a call on its tensors, as a function of the scalar arguments in their parameters' order."""
     scalars = [each for each, kind in kernel.parameters.items() if kind == "scalar"]
     steps = []
     for each in kernel.instructions:
@@ -259,7 +259,7 @@ def _sum(destination: Values, source: Values) -> None:
 
 @dataclass(frozen=True)
 class InstructionKind:
-    """What an instruction does, and what it takes."""
+    """A kind of instruction: its effect, and its operands."""
 
     apply: Callable[..., None]
     operands: int

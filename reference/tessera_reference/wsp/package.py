@@ -94,7 +94,7 @@ class Directive:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How tasks are placed, and the bounds."""
+    """The placement of tasks, and the bounds."""
 
     policy: Policy
     task_window: TaskWindow

@@ -1,4 +1,4 @@
-"""Where the packages of each target run."""
+"""The runs of packages, by target."""
 
 from __future__ import annotations
 

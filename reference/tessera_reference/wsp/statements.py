@@ -19,7 +19,7 @@ from .errors import RunError
 U64 = (1 << 64) - 1
 
 INPUTS = ("task", "key")
-"""What the expression of a dispatch policy may use beside constants and symbols."""
+"""Names that the expression of a dispatch policy may use beside constants and symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SymbolValue:
 
 @dataclass(frozen=True, slots=True)
 class SlotValue:
-    """What a slot holds when the expression is evaluated, by its id."""
+    """The value of a slot when the expression is evaluated, by its id."""
 
     slot: int
 

@@ -50,7 +50,7 @@ def filling(host: MemoryHost, value: int, *found: Part, **members: Any) -> Messa
 
 
 def fills(host: MemoryHost) -> bool:
-    """Whether the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
+    """True if the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
     return [*host.machine.builtins.get("fill", ())] == [*EFFECTS["fill"].parameters]
 
 

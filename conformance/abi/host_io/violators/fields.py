@@ -50,7 +50,7 @@ TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def has_type(value: Any, names: str | list[str]) -> bool:
-    """Whether a value is of one of the types of JSON."""
+    """True if a value is of one of the types of JSON."""
     names = [names] if isinstance(names, str) else names
     if isinstance(value, bool):
         return "boolean" in names
@@ -58,7 +58,7 @@ def has_type(value: Any, names: str | list[str]) -> bool:
 
 
 def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value, None for an absent one, is ruled out by a keyword."""
+    """True if a value, None for an absent one, is ruled out by a keyword."""
     number = not isinstance(value, bool) and isinstance(value, int)
     match keyword:
         case "required":

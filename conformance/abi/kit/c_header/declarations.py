@@ -63,7 +63,7 @@ class CHeader:
         return None if found is None else tuple((each.name, self.constants[each.name]) for each in found)
 
     def is_opaque_handle(self, name: str) -> bool:
-        """Whether a name is that of a pointer to a structure that the header does not define."""
+        """True if a name is that of a pointer to a structure that the header does not define."""
         return self.types.points_to_incomplete(name)
 
     def value(self, name: str) -> int | None:

@@ -51,7 +51,7 @@ class _Conditions:
 
     @property
     def may_be_otherwise(self) -> bool:
-        """Whether another branch of the innermost condition counts, if its own condition holds."""
+        """True if another branch of the innermost condition counts, if its own condition holds."""
         return all(holds for holds, _ in self.nested[:-1]) and not any(taken for _, taken in self.nested[-1:])
 
     def begin(self, holds: bool) -> None:

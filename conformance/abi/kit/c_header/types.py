@@ -61,7 +61,7 @@ class Types:
         return node.values.enumerators if isinstance(node, c_ast.Enum) else None
 
     def points_to_incomplete(self, name: str) -> bool:
-        """Whether a typedef is a pointer to a structure without members."""
+        """True if a typedef is a pointer to a structure without members."""
         node = self._meant(name)
         if not isinstance(node, c_ast.PtrDecl):
             return False

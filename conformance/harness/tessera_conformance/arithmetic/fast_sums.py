@@ -45,7 +45,7 @@ Leaf: TypeAlias = Array | PendingArray
 
 
 def can(tree: Tree, model: NodeArithmetic, dtype: str) -> bool:
-    """Whether this path computes an explicit tree over operands of `dtype` exactly as the model says."""
+    """True if this path computes an explicit tree over operands of `dtype` exactly as the model says."""
     if model.accumulator not in ("fp32", "fp64") or not environment_is_sound():
         return False
     if model.accumulator == "fp64":
@@ -59,7 +59,7 @@ def can(tree: Tree, model: NodeArithmetic, dtype: str) -> bool:
 
 
 def environment_is_sound() -> bool:
-    """Whether this process rounds to nearest even and keeps subnormals; some libraries switch that off for all."""
+    """True if this process rounds to nearest even and keeps subnormals; some libraries switch that off for all."""
     tiny, one, half_step = np.float64(5e-324), np.float64(1.0), np.float64(2.0) ** -53
     kept = bool(tiny * one == tiny and tiny != 0) and bool(np.float32(1e-45) * np.float32(1.0) != 0)
     above = np.nextafter(one, np.float64(2.0))

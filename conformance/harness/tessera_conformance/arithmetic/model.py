@@ -66,7 +66,7 @@ class NodeArithmetic:
 
     @property
     def is_float(self) -> bool:
-        """Whether nodes round at all; integers wrap."""
+        """True if nodes round at all; integers wrap."""
         return isinstance(self.format, FloatFormat)
 
     @classmethod

@@ -129,7 +129,7 @@ def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> T
 
 
 def is_fast(tree: Tree, model: NodeArithmetic, dtype: str, products: bool, terms: int) -> bool:
-    """Whether sums over so many terms take the fast path."""
+    """True if sums over so many terms take the fast path."""
     return fast_sums.can(_started(tree, terms, model) if products else tree.over(terms), model, dtype)
 
 
@@ -139,7 +139,7 @@ def _started(tree: Tree, terms: int, model: NodeArithmetic) -> Tree:
 
 
 def _is_unstarted(terms: int, model: NodeArithmetic) -> bool:
-    """Whether a product starts from its first term; one of no terms is +0."""
+    """True if a product starts from its first term; one of no terms is +0."""
     return model.start == "none" and terms > 0
 
 

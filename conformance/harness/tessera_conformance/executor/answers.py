@@ -87,7 +87,7 @@ class Answer:
     failed: str = ""
     """What went wrong in the harness."""
     whole: bool = False
-    """Whether the process ended by itself."""
+    """True if the process ended by itself."""
     worker: str = ""
 
 

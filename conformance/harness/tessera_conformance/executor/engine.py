@@ -52,7 +52,7 @@ class Lost:
 
     reason: str
     by_task: bool
-    """Whether the process that did this very task died of it; else the cluster or the harness is at fault."""
+    """True if the process that did this very task died of it; else the cluster or the harness is at fault."""
 
 
 def units_of(tasks: Sequence[str], seconds_of: Callable[[str], float], slots: int, least_seconds: float) -> list[Unit]:

@@ -429,7 +429,7 @@ def odd(text: Text, chooser: Chooser) -> str:
 
 
 def _touches(left: str, right: str) -> bool:
-    """Whether two tokens need something between them."""
+    """True if two tokens need something between them."""
     if not left:
         return False
     last, first = left[-1], right[0]

@@ -54,17 +54,17 @@ def kind_of(dtype: str) -> str:
 
 
 def is_float(type_: Type) -> bool:
-    """Whether elements are floats."""
+    """True if elements are floats."""
     return kind_of(type_.dtype) == "float"
 
 
 def is_number(type_: Type) -> bool:
-    """Whether elements are floats or integers."""
+    """True if elements are floats or integers."""
     return kind_of(type_.dtype) in ("float", "int")
 
 
 def is_row_major(type_: Type) -> bool:
-    """Whether it is a row-major tensor in which no extent is known to be 0."""
+    """True if it is a row-major tensor in which no extent is known to be 0."""
     return bool(type_.shape) and type_.layout == "row_major" and 0 not in type_.shape
 
 
@@ -142,10 +142,10 @@ class Surroundings:
     """The type of a function's result, annotated or inferred, where it has exactly one."""
     mesh: Mesh | None = None
     communicates: bool = False
-    """Whether some function so far contains a collective, directly or through calls."""
+    """True if some function so far contains a collective, directly or through calls."""
 
     def has(self, feature: str) -> bool:
-        """Whether the implementation claims a feature; the core, spelled as nothing, is always there."""
+        """True if the implementation claims a feature; the core, spelled as nothing, is always there."""
         return not feature or feature in self.features
 
 

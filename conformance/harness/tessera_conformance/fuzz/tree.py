@@ -24,7 +24,7 @@ class Type:
 
     @property
     def is_static(self) -> bool:
-        """Whether every dimension is a number."""
+        """True if every dimension is a number."""
         return all(isinstance(extent, int) for extent in self.shape)
 
 

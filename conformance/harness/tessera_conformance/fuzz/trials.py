@@ -56,7 +56,7 @@ class Trial:
     outputs: tuple[Output, ...] = ()
     declared: Declarations | None = None
     thorough: bool = False
-    """Whether the program is also parsed, lowered, and executed a second time."""
+    """True if the program is also parsed, lowered, and executed a second time."""
 
 
 def chooser_of(seed: int, index: int) -> SeededChooser:
@@ -83,7 +83,7 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
 
 
 def _ends_soon(source: str) -> bool:
-    """Whether a text, should it be a program, is executed in little time: no loops, and no large numbers."""
+    """True if a text, should it be a program, is executed in little time: no loops, and no large numbers."""
     return re.search(r"\b(?:for|while)\b|\d{3}", source) is None
 
 

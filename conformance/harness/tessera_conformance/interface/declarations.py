@@ -107,7 +107,7 @@ class Interface:
         return {name: each for name, each in self.areas["runtime"].methods.items() if each.c}
 
     def allows_null(self, declared: Type) -> bool:
-        """Whether a value of a type may be null."""
+        """True if a value of a type may be null."""
         match declared:
             case Named(name):
                 return self.allows_null(self.types[name].type)

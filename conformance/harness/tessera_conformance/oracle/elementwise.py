@@ -150,7 +150,7 @@ def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
 
 
 def is_nonfinite(overflow: str) -> bool:
-    """Whether overflow to fp8 gives an infinity or NaN.
+    """True if overflow to fp8 gives an infinity or NaN.
 
     Raises:
         BadArgument: `overflow` is neither of its two values.

@@ -41,17 +41,17 @@ NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN = Special
 
 
 def is_negative(x: Value) -> bool:
-    """Whether the sign bit is set; NaN counts as positive."""
+    """True if the sign bit is set; NaN counts as positive."""
     return x.numerator < 0 if isinstance(x, Fraction) else x in (NEGATIVE_ZERO, NEGATIVE_INFINITY)
 
 
 def is_infinite(x: Value) -> bool:
-    """Whether `x` is one of the infinities."""
+    """True if `x` is one of the infinities."""
     return x is INFINITY or x is NEGATIVE_INFINITY
 
 
 def is_zero(x: Value) -> bool:
-    """Whether `x` is one of the zeros."""
+    """True if `x` is one of the zeros."""
     return x is NEGATIVE_ZERO or x == 0
 
 

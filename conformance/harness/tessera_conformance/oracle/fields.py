@@ -62,7 +62,7 @@ class Field(Protocol[E]):
         """Divided by a real number and rounded."""
 
     def is_finite(self, x: E) -> bool:
-        """Whether no part is infinite or NaN."""
+        """True if no part is infinite or NaN."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RealField:
         return self.format.round(exact.divide(x, divisor))
 
     def is_finite(self, x: Value) -> bool:
-        """Whether x is a number."""
+        """True if x is a number."""
         return isinstance(x, Fraction) or exact.is_zero(x)
 
 
@@ -136,7 +136,7 @@ class ComplexField:
         return self.part.divide(x[0], divisor), self.part.divide(x[1], divisor)
 
     def is_finite(self, x: Complex) -> bool:
-        """Whether both parts are numbers."""
+        """True if both parts are numbers."""
         return self.part.is_finite(x[0]) and self.part.is_finite(x[1])
 
 

@@ -39,7 +39,7 @@ class RuleResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the limit is kept."""
+        """True if the limit is kept."""
         return self.found <= self.limit
 
 
@@ -51,7 +51,7 @@ class StatisticalVerdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether every rule accepts."""
+        """True if every rule accepts."""
         return all(rule.accepted for rule in self.rules)
 
     @property

@@ -143,7 +143,7 @@ class Box(ABC):
 
     @property
     def has_products(self) -> bool:
-        """Whether a term is a product of two factors."""
+        """True if a term is a product of two factors."""
         return self.subject.operation == "matmul"
 
     @abstractmethod

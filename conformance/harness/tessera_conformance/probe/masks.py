@@ -84,7 +84,7 @@ class Masks:
         self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
 
     def _fits(self) -> bool:
-        """Whether units count right, and vanish beside the large number.
+        """True if units count right, and vanish beside the large number.
 
         Raises:
             NotATree: the same terms give different bits.
@@ -101,7 +101,7 @@ class Masks:
         return False
 
     def _gives(self, wanted: Fraction, left: Words, right: Words | None) -> bool:
-        """Whether units have this sum; says why not in `_unfit`."""
+        """True if units have this sum; says why not in `_unfit`."""
         word = self.box.word(left, right)
         total = float_format(self.box.subject.result_dtype).decode(word)
         if total == wanted:
@@ -119,7 +119,7 @@ class Masks:
             require_same(self.box, left, right, word)
 
     def absorbs_nothing(self) -> bool:
-        """Whether no unit is absorbed, wherever it stands: as far as masks can tell, the sum is exact.
+        """True if no unit is absorbed, wherever it stands: as far as masks can tell, the sum is exact.
 
         The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
         them is known already, and shows an absorbed unit in nearly every other sum.

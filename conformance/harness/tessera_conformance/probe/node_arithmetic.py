@@ -124,7 +124,7 @@ def identify(box: Box, tree: Tree, seen: Observed) -> Arithmetic:
 
 
 def replays(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> bool:
-    """Whether a replay gives every bit seen; an exact replay, which takes rows one by one, first tries a single one."""
+    """True if a replay gives every bit seen; an exact replay, which takes rows one by one, first tries a single one."""
     head = Observed(seen.rows[1:2], seen.words[1:2], seen.start, seen.subnormals)
     quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
     return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, seen)[0] == 0
@@ -169,7 +169,7 @@ def _candidates(box: Box, tree: Tree, seen: Observed) -> Iterator[tuple[Tree, No
 
 
 def _holds(accumulator: str, box: Box, seen: Observed) -> bool:
-    """Whether every result seen is a number of the accumulator, which it was before it was rounded to the result."""
+    """True if every result seen is a number of the accumulator, which it was before it was rounded to the result."""
     narrow, wide = float_format(accumulator), float_format(box.subject.result_dtype)
     if narrow.fraction_bits >= wide.fraction_bits:
         return True
@@ -294,6 +294,6 @@ def hexadecimal(word: int, box: Box) -> str:
 
 
 def _same(one: int, other: int, dtype: str) -> bool:
-    """Whether two codes are equal, or both NaN."""
+    """True if two codes are equal, or both NaN."""
     decode = float_format(dtype).decode
     return one == other or (decode(one) is NAN and decode(other) is NAN)

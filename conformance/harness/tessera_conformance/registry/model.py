@@ -46,7 +46,7 @@ def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
 
 
 def carries(judged: Collection[str], main: str) -> bool:
-    """Whether a case that judges this carries a clause of that main effect: what had an effect was accepted."""
+    """True if a case that judges this carries a clause of that main effect: what had an effect was accepted."""
     return main in judged or (main == "acceptance" and "effect" in judged)
 
 
@@ -129,16 +129,16 @@ class Clause:
 
     @property
     def active(self) -> bool:
-        """Whether the clause still stands."""
+        """True if the clause still stands."""
         return self.status == "active"
 
     @property
     def testable(self) -> bool:
-        """Whether a case of the suite can decide it: by a call, or statically from a header, container or trace."""
+        """True if a case of the suite can decide it: by a call, or statically from a header, container or trace."""
         return self.verify in ("test", "static")
 
     def within(self, section: str) -> bool:
-        """Whether the clause stands in a section or below it."""
+        """True if the clause stands in a section or below it."""
         return f"{self.section}.".startswith(f"{section}.")
 
 
@@ -175,7 +175,7 @@ class Interpretation:
 
     @property
     def active(self) -> bool:
-        """Whether the decision still stands."""
+        """True if the decision still stands."""
         return self.status == "active"
 
 
@@ -188,7 +188,7 @@ class Chapter:
     topics: tuple[str, ...] = ()
 
     def holds(self, clause: Clause) -> bool:
-        """Whether the clause belongs to this chapter."""
+        """True if the clause belongs to this chapter."""
         return (
             clause.document == self.document
             and (self.section is None or clause.within(self.section))

@@ -116,14 +116,14 @@ JUDGED: tuple[Outcome, ...] = ("pass", "fail", "deviates", "other_reading")
 
 
 def counts_against(observation: Line) -> bool:
-    """Whether an observation is a failure that no deviation accounts for, or an unexpected pass."""
+    """True if an observation is a failure that no deviation accounts for, or an unexpected pass."""
     if observation["disposition"] == "unexpected_pass":
         return True
     return observation["verdict"] in BAD_VERDICTS and observation["disposition"] == "none"
 
 
 def left_out_by_level(observation: Line, level: str) -> bool:
-    """Whether a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
+    """True if a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
     stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     judges = observation["levels"]
     return observation["verdict"] == "inapplicable" and level not in judges and any(each in judges for each in stronger)

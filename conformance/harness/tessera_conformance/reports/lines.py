@@ -425,7 +425,7 @@ BLOCK = 1000
 
 
 def _has_long_number(encoded_text: str) -> bool:
-    """Whether JSON may hold 3,000 digits in a row, some thousand of which then fill a block of their own.
+    """True if JSON may hold 3,000 digits in a row, some thousand of which then fill a block of their own.
 
     A hundred times as fast as to search for the digits, which was a tenth of a whole run.
     """
@@ -434,7 +434,7 @@ def _has_long_number(encoded_text: str) -> bool:
 
 
 def _has_long_text(encoded_text: str) -> bool:
-    """Whether JSON may hold a text to be shortened: more characters than are shown between two quotation marks."""
+    """True if JSON may hold a text to be shortened: more characters than are shown between two quotation marks."""
     if len(encoded_text) <= WHOLE_TEXT:
         return False
     return max(map(len, encoded_text.replace('\\"', "__").split('"'))) > WHOLE_TEXT

@@ -98,7 +98,7 @@ def failures(report: Report) -> list[Line]:
 
 
 def did_not_start(report: Report) -> bool:
-    """Whether every failure has one cause: no implementation answered at all."""
+    """True if every failure has one cause: no implementation answered at all."""
     return report.header["implementation"]["fault"] is not None
 
 

@@ -347,7 +347,7 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
 
 
 def _unanswered(case: Case) -> bool:
-    """Whether the case ended for want of an answer: its last request, or the implementation itself, gave none."""
+    """True if the case ended for want of an answer: its last request, or the implementation itself, gave none."""
     last = case.exchanges[-1].observation if case.exchanges else None
     faulted = case.judgement is not None and case.judgement.verdict in get_args(FaultKind)
     return faulted or isinstance(last, Unsupported | Fault)

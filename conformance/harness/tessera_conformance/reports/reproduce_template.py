@@ -145,12 +145,12 @@ def words(tensor: Any) -> list[int]:
 
 
 def same_word(found: int, expected: int, dtype: str) -> bool:
-    """Whether two codes agree; any NaN equals any NaN."""
+    """True if two codes agree; any NaN equals any NaN."""
     return found == expected or (is_nan(found, dtype) and is_nan(expected, dtype))
 
 
 def is_nan(word: int, dtype: str) -> bool:
-    """Whether a code is a NaN; fp8_e4m3 has one of each sign, and no infinity."""
+    """True if a code is a NaN; fp8_e4m3 has one of each sign, and no infinity."""
     _, _, exponent, fraction = FORMATS[dtype]
     if not exponent or word & exponent != exponent:
         return False
@@ -240,7 +240,7 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
 
 
 def refused_rightly(check: Any, rejected: Any) -> bool:
-    """Whether a rejection has one of the categories, in one of the phases and at the line that were expected."""
+    """True if a rejection has one of the categories, in one of the phases and at the line that were expected."""
     entries = [entry for entry in rejected.get("diagnostics", []) if entry.get("severity", "error") == "error"]
     entries = entries or [{"category": rejected.get("code")}]
     in_phase = not check["phases"] or rejected.get("phase") in check["phases"]

@@ -78,7 +78,7 @@ _PARTS: Mapping[str, str] = {
 
 
 def _by_operations(report: Report) -> bool:
-    """Whether arithmetic was asked for operation by operation, without programs."""
+    """True if arithmetic was asked for operation by operation, without programs."""
     return bool(report.header["selection"].get("door") == "operations")
 
 

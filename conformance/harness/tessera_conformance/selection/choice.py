@@ -40,7 +40,7 @@ class Choice:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out anything."""
+        """True if it leaves out anything."""
         return bool(self.reproduced or self.cases or self.clauses or self.features or self.failed)
 
     def described(self) -> dict[str, Any]:

@@ -41,12 +41,12 @@ class Place:
 
     @property
     def outside(self) -> bool:
-        """Whether it has nothing of the suite."""
+        """True if it has nothing of the suite."""
         suite = suite_directory()
         return self.path not in (suite, *suite.parents) and suite not in self.path.parents
 
     def holds(self, node: str) -> bool:
-        """Whether a node id, from the folder of the suite on, belongs to it."""
+        """True if a node id, from the folder of the suite on, belongs to it."""
         if self.outside:
             return False
         name = self.in_suite

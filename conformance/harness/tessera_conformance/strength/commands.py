@@ -278,7 +278,7 @@ def _without_violator(broken: Collection[str], registry: Registry, suite: Collec
 
 
 def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool:
-    """Whether the control claims the features of no case of a clause."""
+    """True if the control claims the features of no case of a clause."""
     planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
     verdicts = [
         control.judge_before(Case(each.id, each.title, each.clauses, each.levels, each.features)) for each in planned

@@ -188,13 +188,13 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
 
 
 def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
-    """Whether two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
+    """True if two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
     symmetric = isinstance(called, ast.Name) and called.id in ("max", "min")
     return not symmetric and not any(isinstance(each, ast.Starred) for each in arguments)
 
 
 def _stores(node: ast.Assign) -> bool:
-    """Whether it stores into an object: a name that is never bound is a crash, which proves nothing."""
+    """True if it stores into an object: a name that is never bound is a crash, which proves nothing."""
     return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
 
 
@@ -465,7 +465,7 @@ class Result:
     killer: str = ""
     verdict: str = ""
     near: bool = False
-    """Whether the case judges a clause that the module names."""
+    """True if the case judges a clause that the module names."""
     cases: int = 0
 
 
@@ -555,7 +555,7 @@ def _entries(file: Path) -> Iterable[tuple[str, str]]:
 
 
 def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
-    """Whether an entry speaks of it."""
+    """True if an entry speaks of it."""
     return not equivalents.keys().isdisjoint(_known_by(mutant))
 
 

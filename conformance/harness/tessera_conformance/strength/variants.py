@@ -282,7 +282,7 @@ def _id(item: pytest.Function) -> str:
 
 
 def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
-    """Whether the suite has a defect or, where the whole reach was run, a variant shows nowhere."""
+    """True if the suite has a defect or, where the whole reach was run, a variant shows nowhere."""
     return any(each.failures or (whole and not each.shown_by) for each in outcomes)
 
 

@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def sent(self) -> bool:
-        """Whether everything was sent."""
+        """True if everything was sent."""
         return not self._unsent
 
     def send(self, data: bytes) -> None:

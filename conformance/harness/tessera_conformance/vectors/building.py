@@ -298,12 +298,12 @@ def load_sources(folders: Mapping[str, Path], wanted: tuple[str, ...] = ()) -> I
 
 
 def concerns(topic: str, wanted: tuple[str, ...]) -> bool:
-    """Whether a topic, or a case of it, or a chapter with it, is among the names; no names mean all."""
+    """True if a topic, or a case of it, or a chapter with it, is among the names; no names mean all."""
     return not wanted or any(_within(topic, name) or _within(name, topic) for name in wanted)
 
 
 def matches(case: str, wanted: tuple[str, ...]) -> bool:
-    """Whether a case is named, itself or by a beginning of its path."""
+    """True if a case is named, itself or by a beginning of its path."""
     return not wanted or any(_within(case, name) for name in wanted)
 
 

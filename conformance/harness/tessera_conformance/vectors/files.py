@@ -272,7 +272,7 @@ def _manifest_text(files: Mapping[str, str]) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> bool:
-    """Whether the file had to be written; readers see the old bytes or the new ones, never a mixture."""
+    """True if the file had to be written; readers see the old bytes or the new ones, never a mixture."""
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -376,7 +376,7 @@ class Question:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether a declaration gives its bits; those of complex numbers may come about in several ways."""
+        """True if a declaration gives its bits; those of complex numbers may come about in several ways."""
         adds = self.operation in REPLAYED and self.arguments.get("op", "sum") == "sum"
         return adds and self.inputs[0].format.words == 1
 
@@ -448,7 +448,7 @@ def _require_wide_accumulator(check: Check, question: Question, model: NodeArith
 
 
 def _holds(wide: Format, narrow: Format) -> bool:
-    """Whether a format has at least the bits of another one of its kind, field by field."""
+    """True if a format has at least the bits of another one of its kind, field by field."""
     if isinstance(wide, IntegerFormat):
         return isinstance(narrow, IntegerFormat) and wide.bits >= narrow.bits
     if isinstance(narrow, IntegerFormat):
@@ -690,7 +690,7 @@ def _is_float(vector: Vector) -> bool:
 
 
 def _has_one_answer(vector: Vector) -> bool:
-    """Whether the canon's bits are the only ones, but for subnormals, at the level deterministic too."""
+    """True if the canon's bits are the only ones, but for subnormals, at the level deterministic too."""
     name, is_complex = _name(vector), vector.expected[0].format.words > 1
     extreme = name == "all_reduce" and vector.provenance.check.arguments.get("op") in ("max", "min")
     return extreme or name in EXACT or (name in ROUNDED_ONCE and not (is_complex and name == "multiply"))

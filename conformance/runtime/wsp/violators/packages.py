@@ -274,7 +274,7 @@ def without_line_feed(data: bytes) -> Mapping[str, Any]:
 
 
 def is_text(version: Any) -> bool:
-    """Whether it is a text."""
+    """True if it is a text."""
     return isinstance(version, str)
 
 

@@ -82,10 +82,10 @@ KINDS = {"graph-ir": 1, "target-ir": 2, "ptx": 3, "amdgcn": 4, "metadata": 5, "s
 """The kinds of section and their numbers in the section table."""
 
 CODE_KINDS = ("graph-ir", "target-ir", "ptx", "amdgcn", "rocdl")
-"""What kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
+"""Sections that kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
 
 BINARY_KINDS = ("ptx", "rocdl")
-"""What a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
+"""Sections that a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
 
 _FOR_A_TARGET = ("target-ir", "ptx", "amdgcn", "rocdl")
 _TEXTS = ("graph-ir", "target-ir")
@@ -358,7 +358,7 @@ def write(fatbin: Fatbin, signing_key: bytes | None = None) -> bytes:
 
 
 def signed_content(fatbin: Fatbin) -> bytes:
-    """What a signature is made over: the image without one."""
+    """The bytes that a signature is made over: the image without one."""
     kept = tuple(each for each in fatbin.sections if each.kind != "signature")
     return _image(replace(fatbin, sections=kept))
 

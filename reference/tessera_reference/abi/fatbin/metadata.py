@@ -48,7 +48,7 @@ def require_text(what: str, value: object) -> None:
 
 
 def is_whole_number(value: object, low: int, high: int = _LARGEST) -> bool:
-    """Whether `value` is an int, and no bool, within bounds; by default those of 64 bits."""
+    """True if `value` is an int, and no bool, within bounds; by default those of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -64,7 +64,7 @@ _KEPT = ("priority", "overlap", "qos")
 
 @dataclass(frozen=True)
 class CollectivePlan:
-    """How a collective along an axis, or, `axis` None and without a subgroup, over the whole mesh, would best run.
+    """The best way to run a collective along an axis, or, `axis` None and without a subgroup, over the whole mesh.
 
     `source` says who chose the algorithm: the program (hint), or the table by size (default), which leaves it to the
     runtime (auto) where the size is not known. Everything after it is left out where the program does not say it.
@@ -113,7 +113,7 @@ class CollectivePlan:
 
     @property
     def members(self) -> Mapping[str, object]:
-        """What it says, by name; the axis, too, where it is None."""
+        """The fields by name; the axis, too, where it is None."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in found.items() if value is not None or name == "axis"}
 
@@ -246,7 +246,7 @@ class TileShape:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `tessExplain` tells beside the collective plans (RT-17-08, RT-17-09)."""
+    """The rest of `tessExplain`, beside the collective plans (RT-17-08, RT-17-09)."""
 
     fusion_groups: tuple[FusionGroup, ...] = ()
     tile_shapes: tuple[TileShape, ...] = ()

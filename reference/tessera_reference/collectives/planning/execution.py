@@ -94,7 +94,7 @@ class Exchange:
         return tuple(int(extent) for extent in given.shape)
 
     def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
-        """What each rank gets of the elements from `first` on, of which `chunk` has those of every rank, flat."""
+        """Return every rank's part of the elements from `first` on, of which `chunk` has those of every rank, flat."""
         count = chunk[0].values.size
         reduces = isinstance(self._plain, Reducing)
 
@@ -190,14 +190,14 @@ def _require_plain(module: Module, function: Function) -> None:
 
 
 class _Rank:
-    """What a rank holds."""
+    """The values of a rank."""
 
     def __init__(self, module: Module, function: Function, arguments: tuple[Array, ...]) -> None:
         self.interpreter = Interpreter(module)
         self.frame: Frame = dict(zip(function.body.arguments, arguments, strict=True))
         self.buffers: dict[tuple[Issue, int], Flat] = {}
         self.landed: dict[Value, Flat] = {}
-        """What chunks have brought for each future, flat, zeros elsewhere."""
+        """The part of each future that chunks have brought, flat, zeros elsewhere."""
         self.ended: set[int] = set()
 
     def compute(self, instruction: Instruction) -> None:
@@ -310,7 +310,7 @@ class _Run:
             self.ready.append((unit, group, "end"))
 
     def _exchange(self, unit: Unit, step: Issue, group: Sequence[int]) -> None:
-        """What lies in the buffers of a group is combined, and lands."""
+        """Combine the buffers of a group, and write the result to its futures."""
         first, count = _chunk(unit)
         members = [self.ranks[rank] for rank in group]
         slot = _slot(unit, step)
@@ -324,7 +324,7 @@ class _Run:
                 self._landing(rank, step, place)[places[here] - part.first] = values[here]
 
     def _landing(self, rank: _Rank, step: Issue, place: int) -> Flat:
-        """Where the elements of a future land."""
+        """Return the elements of a future that a chunk writes."""
         future = step.futures[place]
         if future not in rank.landed:
             count = prod(self._shape(step, place))
@@ -360,12 +360,12 @@ def _slot(unit: Unit, step: Issue) -> tuple[Issue, int]:
 
 
 def _parts(unit: Unit, step: Issue) -> Sequence[Part]:
-    """Where each tensor lies; a single one is all there is."""
+    """Return the place of each tensor of a step; a single one takes all of it."""
     return unit.parts or (Part(f"%{step.futures[0].name}", 0, elements(step.types[0])),)
 
 
 def _landing_dtype(step: Issue, folds: Sequence[Fold]) -> DType:
-    """What a rank is given: the dtype of the data, or that of the last cast behind it."""
+    """Return the dtype of a rank's result: that of the data, or of the last cast behind it."""
     casts = [fold.by for fold in folds if (fold.kind, fold.at) == ("cast", "after")]
     return dtype(casts[-1]) if casts else step.operation.x.dtype
 

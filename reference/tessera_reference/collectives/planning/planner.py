@@ -24,7 +24,7 @@ from ..chunks import aligned, bands
 
 @dataclass(frozen=True)
 class Options:
-    """What a plan is made for."""
+    """The settings of a plan."""
 
     tile: int | None = None
     """Bytes of the tiles in which tensors are produced; an element where left out."""
@@ -36,7 +36,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Part:
-    """Where a tensor lies in a fused collective: its elements, row-major."""
+    """The place of a tensor in a fused collective: its elements, row-major."""
 
     value: str
     first: int
@@ -108,7 +108,7 @@ class Compute:
     results: tuple[Value, ...]
     instruction: Instruction | None = None
     draws: bool = False
-    """Whether it may draw random numbers, the streams of which are numbered as they are drawn."""
+    """True if it may draw random numbers, the streams of which are numbered as they are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +119,9 @@ class Issue:
     sources: tuple[Value, ...]
     futures: tuple[Value, ...]
     types: tuple[Numeric, ...]
-    """What each of them is, as the collective takes it."""
+    """The type of each operand as the collective takes it."""
     folds: tuple[tuple[str, str, str, Value | None], ...] = ()
-    """What was folded into it: cast or scale, before or after, by which dtype or value, and that value."""
+    """The folded steps: cast or scale, before or after, by which dtype or value, and that value."""
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ class Issue:
 
     @property
     def uses(self) -> tuple[Value, ...]:
-        """What has to be there before it is issued."""
+        """The values that have to be there before it is issued."""
         return (*self.sources, *(value for *_, value in self.folds if value is not None))
 
 
@@ -145,7 +145,7 @@ class Program:
     awaited: dict[Value, Value] = field(default_factory=dict)
     """The future of each value that is awaited, and of what was folded behind it."""
     names: dict[Value, str] = field(default_factory=dict)
-    """What a future's value is called where it has a name of its own."""
+    """The names of futures' values, where they have one of their own."""
 
     def known_as(self, value: Value) -> Value:
         """The future of a value, or itself."""
@@ -183,7 +183,7 @@ def steps_of(module: Module, function: Function) -> Program:
 
 
 def _used(instruction: Instruction) -> Iterator[Value]:
-    """What an instruction and its regions use."""
+    """Yield the operands of an instruction and of its regions."""
     yield from instruction.operands
     pending: list[Block] = list(instruction.regions)
     inside: set[Value] = set()
@@ -200,7 +200,7 @@ def _used(instruction: Instruction) -> Iterator[Value]:
 
 
 def _require_plain(module: Module, function: Function, instruction: Instruction) -> list[Instruction]:
-    """What an instruction may execute besides itself, in regions and functions. Raises `Failure`."""
+    """Return the other instructions that an instruction may execute, in regions and functions. Raises `Failure`."""
     operation = instruction.operation
     hidden = [each for block in instruction.regions for each in block.walk()]
     if operation.calls:
@@ -226,7 +226,7 @@ def unsupported(given: str, expected: str) -> Failure:
 
 
 def elements(type_: Numeric) -> int:
-    """How many elements a tensor has. Raises `Failure` with TESS_ERR_UNSUPPORTED where that is not known."""
+    """Return the number of a tensor's elements. Raises `Failure` with TESS_ERR_UNSUPPORTED where that is not known."""
     known = [extent for extent in type_.shape if isinstance(extent, int)]
     if len(known) != len(type_.shape):
         expected = "extents that are numbers, for which a plan is made"
@@ -290,7 +290,7 @@ def fuse(program: Program, tile: int | None) -> None:
 
 
 def _key(step: Issue, tile: int | None) -> Hashable:
-    """What issues must share to be one; nothing for one that is not small, or not element-wise, or has folds."""
+    """Return the key that issues must share to be fused; None for one that is large, not elementwise, or has folds."""
     operation = step.operation
     if not isinstance(operation, ELEMENTWISE) or step.folds or not isinstance(operation, FutureCollective):
         return None
@@ -307,7 +307,7 @@ def _terms(operation: FutureCollective) -> list[tuple[str, object]]:
 
 
 def _fits(before: Issue, step: Issue, tile: int | None) -> bool:
-    """Whether a chunk holds both."""
+    """True if a chunk holds both."""
     limit = chunk_elements(step.operation, tile)
     return limit is not None and sum(map(elements, (*before.types, *step.types))) <= limit
 
@@ -378,7 +378,7 @@ def _behind(program: Program) -> None:
 
 
 def _later(value: Value | None, place: Mapping[Value, int], at: int) -> bool:
-    """Whether a value is made only after a collective is issued."""
+    """True if a value is made only after a collective is issued."""
     return value is not None and place.get(value, -1) >= at
 
 
@@ -389,7 +389,7 @@ def _renamed(step: Step, program: Program) -> Step:
 
 
 def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[str, Value, str, Value | None] | None:
-    """What a step does to a tensor, if it is a scaling by a scalar or a cast: kind, tensor, by what."""
+    """Return the kind, tensor and operand of a scaling by a scalar or a cast; None for other steps."""
     if step.instruction is None:
         return None
     operation = step.instruction.operation
@@ -516,7 +516,7 @@ class _Emitter:
         self.pending |= dict.fromkeys(step.futures, tuple(own))
 
     def _before(self, own: list[int]) -> list[int]:
-        """Which chunks must have ended: the last in the same buffer, and one so that few are under way."""
+        """Return the chunks that must have ended: the last in the same buffer, and one that bounds those in flight."""
         depth, most = self.options.depth, self.options.max_inflight
         found = [own[-depth]] if depth is not None and len(own) >= depth else []
         return found + ([self.sent[-most]] if most is not None and len(self.sent) >= most else [])
@@ -539,7 +539,7 @@ def _ordered(units: Iterable[int]) -> tuple[int, ...]:
 
 
 def _wire(operation: Collective) -> str:
-    """What travels: the dtype that is asked for, or that of the data."""
+    """Return the dtype on the wire: the one asked for, or that of the data."""
     asked = operation.dtype if isinstance(operation, FutureCollective) else None
     return WIRES[asked] if asked else operation.x.dtype.name
 
@@ -551,7 +551,7 @@ def _accumulator(operation: Collective) -> str | None:
 
 
 def _parts(step: Issue) -> tuple[Part, ...]:
-    """Where the tensors of a fused collective lie; nothing for one."""
+    """Return the places of the tensors of a fused collective; empty for one tensor."""
     if len(step.sources) == 1:
         return ()
     found, first = [], 0

@@ -99,5 +99,5 @@ def _short(step: Issue) -> str:
 
 
 def _parts(step: Issue) -> int:
-    """How many times what a rank brings the full buffer is."""
+    """Return how many times the full buffer is larger than a rank's contribution."""
     return step.operation.group if _short(step) == "all_gather" else 1

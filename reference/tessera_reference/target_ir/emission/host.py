@@ -36,10 +36,10 @@ _PASSED: Mapping[str, Any] = {
     "i16": ctypes.c_uint16,
     "i8": ctypes.c_uint8,
 }
-"""What C calls the types that functions take and return."""
+"""Types of C for the types that functions take and return."""
 
 IDS = tuple(f"{quantity}_{axis}" for quantity in ("thread", "block") for axis in AXES)
-"""What a call for one thread takes behind the parameters of the kernel: where it is."""
+"""Parameters behind those of the kernel that say which thread a call is for."""
 
 FAULT = "fault"
 """Then the address of a number that is not 0 after a division by zero."""
@@ -54,7 +54,7 @@ class NotNative(Exception):
 
 
 def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
-    """What the buffers of a kernel of Target IR hold after it has run natively over its grid.
+    """Return the buffers of a kernel of Target IR after it has run natively over its grid.
 
     Raises `NotNative`, `MissingTool`, and `DivisionByZero` as the interpreter.
     """
@@ -175,7 +175,7 @@ def _over_the_grid(kernel: Function, own: list[str]) -> str:
 # Compiling
 
 _ENGINES: dict[str, Any] = {}
-"""What was compiled, by its text: the code lives as long as its engine."""
+"""Compiled engines by their text: code lives as long as its engine."""
 
 
 def _compiled(kernel: Function) -> Callable[..., None]:

@@ -292,7 +292,7 @@ class _Matrix:
         return self.body.plus(value, self.body.index(number, self.buffer.index_dtype))
 
     def is_run(self, spread: Spread) -> bool:
-        """Whether a lane's elements are contiguous and aligned to their size; rows are aligned to 16 bytes."""
+        """True if a lane's elements are contiguous and aligned to their size; rows are aligned to 16 bytes."""
         offsets = [self.at(row, column) for row, column in zip(spread.row.offsets, spread.column.offsets, strict=True)]
         size = spread.held * self.buffer.dtype.storage_bytes
         step = spread.row if self.row_step == 1 else spread.column

@@ -264,7 +264,7 @@ def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 
 def truth(body: Body, x: Value) -> Value:
-    """Whether a number differs from zero; NaN does."""
+    """Return True where a number differs from zero; NaN does."""
     if dtype_of(x).kind == "int":
         return body(llvm.ICmp, x, body.constant(0, dtype_of(x)), predicate="ne")
     wide = widened(body, x)
@@ -305,7 +305,7 @@ def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 
 def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
-    """Whether an elementwise operation takes or makes complex numbers."""
+    """True if an elementwise operation takes or makes complex numbers."""
     stated = getattr(operation, "dtype", None)
     makes = isinstance(stated, DType) and stated.kind == "complex"
     return makes or any(isinstance(each, Pair) for each in operands)
@@ -339,13 +339,13 @@ def _negate_pair(body: Body, operation: Operation, x: Pair) -> Pair:
 
 
 def _equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Whether both parts are equal."""
+    """Return True where both parts are equal."""
     real = body(comparisons.FCmp, x.real, y.real, predicate="oeq")
     return body(llvm.And, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="oeq"))
 
 
 def _not_equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Whether one part differs; NaN differs from everything."""
+    """Return True where one part differs; NaN differs from everything."""
     real = body(comparisons.FCmp, x.real, y.real, predicate="une")
     return body(llvm.Or, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="une"))
 

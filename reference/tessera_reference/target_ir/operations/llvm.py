@@ -353,7 +353,7 @@ class Comparison(TargetOperation):
         return Scalar(BOOL)
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """Whether it holds."""
+        """Return True in the lanes where it holds."""
         return PREDICATES[self.predicate[-2:]](a, b)
 
     def emit(self, text: Writer, a: str, b: str) -> str:

@@ -28,7 +28,7 @@ from ..operation import CLAUSES, TargetOperation, Writer, held_shown, in_memory,
 
 @dataclass(frozen=True, eq=False)
 class Address:
-    """Where each lane points to: all into one memory, each at an offset in bytes."""
+    """An address for each lane: all into one memory, each at an offset in bytes."""
 
     memory: Storage
     bytes: Offsets
@@ -99,12 +99,12 @@ def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Sto
 
 
 def load(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> npt.NDArray[Any]:
-    """What each active lane reads: [lanes, count]. Raises `KernelFault`."""
+    """Return the elements that each active lane reads: [lanes, count]. Raises `KernelFault`."""
     return np.ascontiguousarray(block.load(*_places(block, pointers, dtype, count))).view(dtype.carrier)
 
 
 def store(block: BlockState, pointers: Pointers, values: Array) -> None:
-    """What each active lane writes: `values` is [lanes] or [lanes, count]. Raises `KernelFault`."""
+    """Write the elements of each active lane: `values` is [lanes] or [lanes, count]. Raises `KernelFault`."""
     rows = np.ascontiguousarray(values.values.reshape(block.lanes, -1))
     memory, places = _places(block, pointers, values.dtype, rows.shape[1])
     block.store(memory, places, rows.view(memory.dtype.carrier))
@@ -221,7 +221,7 @@ class Load(TargetOperation):
         return {"returns": held_shown(cls.name, shown)}
 
     def infer(self) -> Scalar | Vector:
-        """What is stated."""
+        """The stated type."""
         require_space(self.address, (GLOBAL, SHARED))
         return self.returns
 
@@ -418,7 +418,7 @@ class For(TileFor, TargetOperation):
 
 
 def _goes_on(text: Writer, index: str, stop: str, step: str) -> str:
-    """Whether the index is before the end, in the direction of the step."""
+    """Return the condition that the index is before the end, in the direction of the step."""
     if not step.startswith("%"):
         return text.value(f"icmp {'slt' if int(step) > 0 else 'sgt'} i32 {index}, {stop}")
     below, above = (text.value(f"icmp {predicate} i32 {index}, {stop}") for predicate in ("slt", "sgt"))

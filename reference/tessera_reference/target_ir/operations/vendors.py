@@ -95,7 +95,7 @@ INTRINSICS = {
         if made.vendor == "amd" and made.quantity in ("thread", "block")
     },
 }
-"""What each is called in LLVM; the extents have no intrinsic on AMD."""
+"""Names in LLVM; the extents have no intrinsic on AMD."""
 
 # Which lane holds which element of a matrix instruction's operands, for both vendors (LANG-08.2-05, LANG-08.2-10).
 #
@@ -128,7 +128,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Spread:
-    """Where the elements are that each lane holds of a matrix of this shape; lanes count in runs of `width`."""
+    """The places of the elements that each lane holds of a matrix; lanes count in runs of `width`."""
 
     shape: tuple[int, int]
     lanes: int
@@ -163,13 +163,13 @@ class Spread:
         return matrices
 
     def scattered(self, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What each lane of the block holds of matrices [warps, rows, columns]."""
+        """Return the elements that each lane of the block holds of matrices [warps, rows, columns]."""
         return np.asarray(matrices[:, self.rows, self.columns].reshape(-1, self.held))
 
 
 @cache
 def nvidia(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
-    """How mma.sync spreads an operand over 32 lanes, which count in groups of four.
+    """Return the spread of an operand of mma.sync over 32 lanes, which count in groups of four.
 
     A register holds as many elements of a row of A, or of a column of B, as fit into 32 bits; an fp64 takes two. An
     accumulator holds pairs. Registers cover blocks of 8 rows first, then go on along k.
@@ -189,14 +189,14 @@ def nvidia(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
 
 @cache
 def nvidia_swapped(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
-    """How mma.sync spreads the transposed problem, B as A and A as B: for shapes whose m is less than its n."""
+    """Return the spread of the transposed problem, B as A and A as B: for shapes whose m is less than its n."""
     swapped: dict[Role, Role] = {"a": "b", "b": "a", "c": "c"}
     return nvidia(swapped[role], n, m, k, dtype).transposed()
 
 
 @cache
 def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
-    """How v_mfma spreads an operand over 64 lanes: a lane holds a row of A, or a column of B, and a stretch of k.
+    """Return the spread of an operand of v_mfma over 64 lanes: a row of A, or a column of B, and a stretch of k each.
 
     An accumulator's lane holds one column; its rows come in fours, of fp64 singly, which the lanes take in turn.
     """
@@ -213,7 +213,7 @@ def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
 
 @cache
 def ldmatrix(count: int, transpose: bool) -> tuple[Indices, Indices]:
-    """What `count` 8x8 matrices of 16-bit elements become: the lane whose row each element is of, and its place there.
+    """Return the place of each element of `count` 8x8 matrices: the lane whose row it is of, and its place there.
 
     Both are [32 lanes, 2 * count]. Lanes 8i to 8i+7 give the addresses of the rows of matrix i. A lane receives two
     neighbours of a row of each matrix; transposed, two neighbours of a column.
@@ -575,7 +575,7 @@ class DsRead(Load):
     vendor = "amd"
 
     def infer(self) -> Scalar | Vector:
-        """What is stated."""
+        """The stated type."""
         require_space(self.address, (SHARED,))
         return self.returns
 

@@ -52,7 +52,7 @@ class Contraction:
         return ceiling(self.extents[2], self.tile[2])
 
     def inside(self, row: Index, column: Index, room: tuple[int, int]) -> Condition:
-        """Whether a position in `room` rows and columns lies in the tile and in the product."""
+        """Return the condition that a position in `room` rows and columns lies in the tile and in the product."""
         m, n, _ = self.extents
         conditions: list[Condition] = []
         for place, index, size, given, extent in zip(

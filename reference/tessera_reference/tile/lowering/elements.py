@@ -68,7 +68,7 @@ class NestKernel(KernelBuilder):
         self.buffers = tuple(value for value in inputs if not is_parameter(value.type))
         self.scalars = tuple(value for value in inputs if is_parameter(value.type))
         self.through: dict[Value, Callable[[Position], Term]] = {}
-        """How elements of inputs that are staged are read."""
+        """Readers of the elements of inputs that are staged."""
         self._of: dict[Value, Value] = {}
         self._made: dict[Value, Value] = {}
         for number, value in enumerate(self.buffers):
@@ -155,7 +155,7 @@ def _renamed(value: Value, type_: Tensor, names: Names) -> Value:
 
 
 def is_parameter(type_: object) -> bool:
-    """Whether a value of the host is passed by value."""
+    """True if a value of the host is passed by value."""
     return isinstance(type_, Scalar) and type_.dtype.name in SCALARS
 
 
@@ -194,7 +194,7 @@ class Reading:
 
 @singledispatch
 def reading(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """How an operation computes the element at a position of its result. Raises `Refusal`."""
+    """Return the reading of an operation's element at a position of its result. Raises `Refusal`."""
     raise Refusal(
         "tile",
         f"no kernel holds {operation.short_name}",
@@ -400,7 +400,7 @@ def _index_of(entry: Entry, bounds: list[Value], kernel: NestKernel) -> Index:
 
 
 def _positions(entry: Entry, extent: int) -> range:
-    """What a slice takes of a dimension; an empty one begins anywhere. Raises `Refusal`."""
+    """Return the positions that a slice takes of a dimension; an empty one begins anywhere. Raises `Refusal`."""
     if not entry.is_constant:
         raise Refusal(
             "shapes",
@@ -449,7 +449,7 @@ def _update(operation: Update, instruction: Instruction, at: Position, kernel: N
 
 
 def _within(ahead: Index, count: int, step: int) -> list[Condition]:
-    """Whether a position at this distance from the first is one of `count` positions, `step` apart."""
+    """Return the conditions that a position at this distance from the first is one of `count`, `step` apart."""
     if not count:
         return [False]
     found = [ahead.at_least(0), ahead.below((count - 1) * step + 1)]

@@ -110,17 +110,17 @@ class Index:
         return quotient, self - quotient * divisor
 
     def below(self, bound: Index | int) -> Condition:
-        """Whether it is less."""
+        """Return the condition that it is less."""
         a, b = self.held, self._held(bound)
         return a < b if isinstance(a, int) and isinstance(b, int) else self._compared(Less, bound)
 
     def at_least(self, bound: Index | int) -> Condition:
-        """Whether it is not less."""
+        """Return the condition that it is not less."""
         a, b = self.held, self._held(bound)
         return a >= b if isinstance(a, int) and isinstance(b, int) else self._compared(GreaterEqual, bound)
 
     def equals(self, other: Index | int) -> Condition:
-        """Whether it is the same number."""
+        """Return the condition that it is the same number."""
         a, b = self.held, self._held(other)
         return a == b if isinstance(a, int) and isinstance(b, int) else self._compared(Equal, other)
 
@@ -175,7 +175,7 @@ def broadcast_to(at: Position, shape: Sequence[int]) -> Position:
 
 
 def ceiling(extent: int, size: int) -> int:
-    """How many tiles of a size cover an extent."""
+    """Return the number of tiles of a size that cover an extent."""
     return -(-extent // size)
 
 
@@ -250,7 +250,7 @@ class KernelBuilder(Head):
         return self.exactly(condition, DTYPES["bool"])
 
     def every(self, *conditions: Condition) -> Condition:
-        """Whether all of them hold."""
+        """Return the condition that all of them hold."""
         open_ = [each for each in conditions if not isinstance(each, bool)]
         if len(open_) < len(conditions) and not all(each for each in conditions if isinstance(each, bool)):
             return False

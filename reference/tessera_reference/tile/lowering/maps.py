@@ -128,7 +128,7 @@ class Stage:
         )
 
     def _inside(self, here: Position, there: Position) -> list[Condition]:
-        """Whether a position lies in the tile and in the operand."""
+        """Return the conditions that a position lies in the tile and in the operand."""
         conditions: list[Condition] = []
         extents = matrix_of(self.source)
         for local, index, size, room, extent in zip(here, there, self.tile, self.room, extents, strict=True):

@@ -32,10 +32,10 @@ GENERATORS: Mapping[str, Callable[[Nest, Target], Lowered]] = {
     "map": map_kernel,
     "rows": rows_kernel,
 }
-"""What makes the kernel of each kind of nest."""
+"""Generators of kernels by the kind of nest."""
 
 PREFIX = "tss_kernel_"
-"""How the symbols of kernels begin (LANG-16-01)."""
+"""The prefix of kernels' symbols (LANG-16-01)."""
 
 
 def to_tile(module: Module, target: Target) -> Module:
@@ -60,7 +60,7 @@ def to_tile(module: Module, target: Target) -> Module:
 
 
 def is_at_tile_ir(function: Function) -> bool:
-    """Whether a function is a kernel, or launches one."""
+    """True if a function is a kernel, or launches one."""
     return bool(function.device) or any(isinstance(each.operation, Launch) for each in function.body.walk())
 
 

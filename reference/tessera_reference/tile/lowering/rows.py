@@ -73,7 +73,7 @@ class RowBlocks:
     position: Position
     """The position of a lane's row."""
     inside: Condition
-    """Whether a lane has a row."""
+    """True if a lane has a row."""
 
     @classmethod
     def of(cls, kernel: NestKernel, shape: tuple[int, ...], length: int) -> RowBlocks:
@@ -239,7 +239,7 @@ def _argmax(operation: ArgMax, rows: RowBlocks, element: Element, accum: DType) 
 
 
 def is_that(kernel: KernelBuilder, x: Term, most: Term) -> Condition:
-    """Whether an element is the maximum of its row. +0 and -0 are distinguished by their reciprocals."""
+    """Return the condition that an element is the maximum of its row; reciprocals distinguish +0 from -0."""
     equal = x.equal(most)
     if x.dtype.kind == "int":
         return equal

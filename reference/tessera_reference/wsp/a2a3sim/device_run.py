@@ -62,7 +62,7 @@ class DeviceAgenda(Agenda):
         return found
 
     def is_settled(self) -> bool:
-        """Whether nothing is left to do at this instant."""
+        """True if nothing is left to do at this instant."""
         return not self._arrived and not self.has_runnable()
 
     def _arrive(self, kind: int, number: int) -> None:

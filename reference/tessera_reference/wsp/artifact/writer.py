@@ -92,7 +92,7 @@ class Temporaries:
         self._count = 0
 
     def value(self, expression: Expression) -> str:
-        """What stands for the value, after the statements that compute it."""
+        """Return the expression of the value, after the statements that compute it."""
         match expression:
             case Constant(value):
                 return f"UINT64_C({value})"
@@ -451,7 +451,7 @@ def runtime_text() -> str:
 
 
 def _program(package: Package, prefix: str) -> Iterator[str]:
-    """What is a package's own."""
+    """Yield the package's own part of the program."""
     sites = Sites(package, prefix)
     processes = [_Process(each, sites, f"{prefix}process{place}") for place, each in enumerate(package.processes)]
     yield f"/* package {package.name} */"

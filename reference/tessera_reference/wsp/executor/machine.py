@@ -211,11 +211,11 @@ class Agenda:
         return self._current
 
     def has_runnable(self) -> bool:
-        """Whether a process can go on at this instant."""
+        """True if a process can go on at this instant."""
         return bool(self._runnable)
 
     def is_settled(self) -> bool:
-        """Whether nothing is left to do at this instant."""
+        """True if nothing is left to do at this instant."""
         return not self._runnable and not (self.events and self.events[0][0] == self.now)
 
 
@@ -227,7 +227,7 @@ class Agenda:
 
 PROCESS, TASK = 0, 1
 CLOSED = -1
-"""What is taken from a channel that is closed and empty."""
+"""The token taken from a channel that is closed and empty."""
 Party: TypeAlias = tuple[int, int]
 """PROCESS and its index, or TASK and its number; in this order those who came at one instant are served."""
 
@@ -260,7 +260,7 @@ class ChannelState:
         self._release = release
 
     def send(self, party: Party, value: int) -> bool:
-        """Whether the send is done; else the party waits, and is released later."""
+        """True if the send is done; else the party waits, and is released later."""
         if self.capacity == 0:
             if self.takers and not self.latency:
                 self._hand_over(value)
@@ -518,7 +518,7 @@ class Machine:
         self.stalls.begin(reason)
 
     def wake(self, process: ProcessState) -> None:
-        """What the process waited for is there."""
+        """Resume a process whose reason to wait is gone."""
         self.end_wait(process)
         self.agenda.make_runnable(process)
 
@@ -670,7 +670,7 @@ class Machine:
                 self.channels[channel].producer_closes()
 
     def _free(self, task: TaskState) -> None:
-        """What a complete task held; an open scope keeps all but DepList nodes (AMB-WSP-07)."""
+        """Free the resources of a complete task; an open scope keeps all but DepList nodes (AMB-WSP-07)."""
         site, scope = task.site, task.scope
         self.resources.free_nodes(task.nodes)
         if scope is not None and scope.open:

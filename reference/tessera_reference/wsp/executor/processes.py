@@ -160,7 +160,7 @@ class Steps:
         return step
 
     def run(self, here: int, site: CallSite) -> Step:
-        """What a kernel does to its tensors, at its end."""
+        """Apply a kernel to its tensors, at its end."""
         machine = self.machine
 
         def step(process: ProcessState) -> int:
@@ -256,7 +256,7 @@ class Steps:
         return step
 
     def end_scope(self, here: int) -> Step:
-        """What complete tasks of the scope held is free; no barrier (AMB-WSP-56)."""
+        """Free the resources of complete tasks of the scope; no barrier (AMB-WSP-56)."""
         machine = self.machine
 
         def step(process: ProcessState) -> int:
@@ -291,7 +291,7 @@ def _as_u64(value: bool | int | float, place: str) -> int:
 
 
 class CallForm(NamedTuple):
-    """What is the same of a call in every execution of a package: all but values and memory."""
+    """The part of a call that is the same in every execution of a package: all but values and memory."""
 
     call: RunKernel | Task
     tensors: Mapping[str, int]

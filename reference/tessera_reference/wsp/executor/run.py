@@ -101,13 +101,13 @@ class Steps:
 
 
 def progress(machine: Machine) -> int:
-    """How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken."""
+    """Return the progress of a run: the tasks that it issued, the kernels that ran, and the tokens sent and taken."""
     tokens = sum(each.sent + each.taken for each in machine.channels)
     return len(machine.assignments) + sum(machine.kernel_runs) + tokens
 
 
 def outcome_of(machine: Machine, outcome: str, error: RunError | None, past: int) -> Trial:
-    """What an execution shows, when the deadlock was at the progress `past`."""
+    """Return the trial of an execution; `past` is the progress at the deadlock."""
     high_water = machine.resources.high_water
     demand = {"task_window" if name == "task_ring" else name: each for name, each in high_water.items()}
     for each, channel in zip(machine.package.channels, machine.channels, strict=True):
@@ -202,7 +202,7 @@ class Run:
         return found
 
     def _mitigations(self) -> list[dict[str, Any]]:
-        """What helps against the deadlock, by executions of the same package (AMB-WSP-72)."""
+        """Return the mitigations of the deadlock, by executions of the same package (AMB-WSP-72)."""
         assert self.deadlock is not None
         past = progress(self.machine)
         steps = Steps(LEAST_STEPS + 8 * past)
@@ -252,7 +252,7 @@ class Run:
                 return
 
     def _pass(self) -> None:
-        """What happens next at this instant: events, then processes in their turn, then idle workers."""
+        """Do the next thing of this instant: events, then processes in their turn, then idle workers."""
         machine = self.machine
         for kind, number in machine.agenda.due():
             machine.happen(kind, number)

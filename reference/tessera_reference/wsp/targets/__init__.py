@@ -21,7 +21,7 @@ ANY_POLICY = "dispatch.*"
 
 @dataclass(frozen=True)
 class Target:
-    """What a target does with each directive, and the machine that it models."""
+    """A target: its treatment of each directive, and the machine that it models."""
 
     name: str
     phase: int

@@ -41,7 +41,7 @@ class Enclosure:
     rule: str = ""
 
     def holds(self, value: Value) -> bool:
-        """Whether a result is acceptable."""
+        """True if a result is acceptable."""
         return (isinstance(value, Fraction) or is_zero(value)) and abs(finite(value) - self.exact) <= self.error
 
 
@@ -187,7 +187,7 @@ class Fast(Steps):
 
     ulps: float = FUNCTION_ULPS
     flushes: bool = True
-    """Whether functions may flush; other steps always may."""
+    """True if functions may flush; other steps always may."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
         """Subnormal operands may be taken for zero."""

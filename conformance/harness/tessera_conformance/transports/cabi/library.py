@@ -47,7 +47,7 @@ class Library:
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
 
     def has(self, name: str) -> bool:
-        """Whether the library has a function."""
+        """True if the library has a function."""
         return name in self._callables
 
     def _from_table(self, name: str) -> Callable[..., int] | None:

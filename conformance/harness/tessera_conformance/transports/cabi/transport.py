@@ -130,7 +130,7 @@ class CabiTransport(ProcessTransport):
         self._record = Path()
 
     def exports(self, function: str) -> bool:
-        """Whether the library exports an extension."""
+        """True if the library exports an extension."""
         return function in self._exported
 
     def arguments(self, exchange: Path) -> list[str]:
