@@ -1,8 +1,10 @@
-"""The documentation builds without warnings, its commands exist, and its example adapter works."""
+"""The documentation builds and is linked, its commands run, and what it names exists."""
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.commands.interface import core_methods
+from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
+from tessera_conformance.interface import interface
+from tessera_conformance.locations import clauses_directory, rooms
 from tessera_conformance.observations import Returned, Unsupported
+from tessera_conformance.registry import load_registry
+from tessera_conformance.reports.journal import read
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
+
+# The documentation builds without warnings, its commands exist, and its example adapter works.
 
 
 @pytest.mark.slow
@@ -56,3 +66,121 @@ def test_continuous_integration_runs_the_command_of_the_readme(root: Path) -> No
     commands = re.findall(r"```sh\n(python3 -m venv .*)\n```", (root / "README.md").read_text(encoding="utf-8"))
     assert len(commands) == 2
     assert (root / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()[-1] == commands[1]
+
+
+# The page about the house names files that exist, and its picture is what its script draws.
+
+PLACES = ("", "conformance/harness/tessera_conformance", "reference/tessera_reference")
+"""What the paths of the page are relative to."""
+
+SHAPES = re.compile(r"`([\w./]+\.(?:py|toml|md|jsonl|xml))`")
+"""A file in a code span."""
+
+MADE = {"report.jsonl", "junit.xml", "conformance/abi/host_io/interface.toml"}
+"""Files that a run makes, and those of a trial."""
+
+
+@pytest.mark.parametrize(("page", "fewest"), [("docs/architecture.md", 30), ("CONTRIBUTING.md", 1)])
+def test_every_file_that_the_page_names_exists(root: Path, page: str, fewest: int) -> None:
+    named = set(SHAPES.findall((root / page).read_text(encoding="utf-8"))) - MADE
+    assert len(named) >= fewest
+    in_a_chapter = ("README.md", "interface.toml")
+    places = [root / place for place in PLACES] + [root / "conformance" / "runtime"]
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert sorted(set(missing) - set(in_a_chapter)) == []
+
+
+def test_the_picture_is_current(root: Path) -> None:
+    script = runpy.run_path(str(root / "docs" / "draw_house.py"))
+    written = (root / "docs" / "images" / "house.svg").read_text(encoding="utf-8")
+    assert written == script["picture"](), "run `python docs/draw_house.py`"
+
+
+def test_every_room_of_the_reference_is_described(root: Path) -> None:
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = [path.parent.name for path in sorted((root / "reference" / "tessera_reference").glob("*/__init__.py"))]
+    assert [room for room in rooms if f"`{room}`" not in page] == []
+
+
+# The README of a chapter's room names every file of the room that a reader may look for, and no other.
+
+NAMED = ("test_*.py", "kit/**/*.py", "vector_sources/*.py", "rejections/*.toml")
+FILE_NAME = re.compile(r"`([\w*/]+\.(?:py|toml))`")
+"""A file, or a glob, in backticks; files of other rooms are linked instead."""
+
+
+CHAPTERS = rooms("interface.toml")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_readme_of_a_room_names_its_files(root: Path, chapter: str) -> None:
+    """Every test file, kit module, vector source and table is named, or matches a glob; every name has a file."""
+    room = root / "conformance" / chapter
+    patterns = FILE_NAME.findall((room / "README.md").read_text(encoding="utf-8"))
+    named = {pattern: set(room.glob(pattern)) for pattern in patterns}
+    assert [pattern for pattern, paths in named.items() if not paths] == []
+    files = {path for glob in NAMED for path in room.rglob(glob) if path.name != "__init__.py"}
+    within = [root / "conformance" / other for other in CHAPTERS if other.startswith(f"{chapter}/")]
+    files = {path for path in files if "violators" not in path.parts and not {*within} & {*path.parents}}
+    assert sorted(str(path.relative_to(room)) for path in files - set().union(*named.values())) == []
+
+
+# The page of the first hour: each of its blocks of commands runs as it stands and ends in a report.
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour.md"
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go", "node": "nodejs"}
+
+
+def name_of(block: str) -> str:
+    made = re.search(r"--kind=(\w+) --language=(\w+)", block)
+    return f"{made[1]}-{made[2]}{'-later' if 'bundle' in block else ''}" if made else "reference"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=name_of)
+def test_a_block_runs_and_ends_in_a_report(block: str, tmp_path: Path) -> None:
+    for program, package in PACKAGES.items():
+        if re.search(rf"(^|:){re.escape(program)} ", block, re.MULTILINE) and shutil.which(program) is None:
+            pytest.skip(f"{program} is not there: apt-get install {package}")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-euc", block],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = read(tmp_path / "report" / "report.jsonl")
+    passed = [line["case"] for line in report.observations if line["verdict"] == "pass"]
+    assert report.claim == "partial" and passed, done.stdout
+
+
+def test_the_page_has_every_language_and_every_vendor() -> None:
+    made = [found for block in BLOCKS for found in re.findall(r"--kind=(\w+) --language=(\w+)", block)]
+    assert {language for _, language in made} == set(LANGUAGES)
+    assert {kind for kind, _ in made} == set(KINDS) - {"collectives"}
+
+
+def test_the_commands_of_the_page_are_those_that_the_skeletons_name() -> None:
+    """The build and the arguments of `run`; a block may write quotes where the shell needs none."""
+    for block in BLOCKS:
+        made = re.search(r"--kind=(\w+) --language=(\w+)", block)
+        if made is None or "bundle" in block:
+            continue
+        told = skeleton(made[2], made[1])
+        words = block.replace('"', "").replace("'", "")
+        assert told.build in words
+        assert f"run --impl={told.impl} {' '.join(told.first)}" in words
+
+
+def test_the_core_methods_are_those_without_a_feature() -> None:
+    methods = core_methods(interface(), load_registry(clauses_directory()))
+    assert {"language.parse", "language.verify"} <= set(methods["language_ir"])
+    assert {"tessInit", "tessMemcpyAsync", "tessModuleLoad"} <= set(methods["runtime_abi"])
+    assert not {"numerics.evaluate", "tessxPeek", "language.execute", "abi.compile", "abi.parameter_layout"} & {
+        name for names in methods.values() for name in names
+    }
