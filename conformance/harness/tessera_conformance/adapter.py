@@ -1,4 +1,4 @@
-"""What a Python adapter is written against, and how a call reaches it.
+"""The base of Python adapters, and the way a call reaches one.
 
 An adapter is an object with `hello()` and one method for each protocol method it implements, named with an underscore
 for the point: `language.execute` is `language_execute(self, *, source, function, inputs, level="strict")`. It returns

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from tessera_conformance.locations import CHAPTERS, suite_directory
 
 ABOVE = ("", suite_directory().name)
-"""What a chapter's folder lies in: nothing, or the folder of the suite."""
+"""The folders above a chapter's: none, or the folder of the suite."""
 
 
 class SuiteNotCollected(Exception):
@@ -34,7 +34,7 @@ def case_id(node_id: str) -> str | None:
 
 @cache
 def _folders(place: str) -> str | None:
-    """What the ids of a file's cases begin with, or None where it is no file of the suite."""
+    """Return the prefix of the ids of a file's cases, or None where it is no file of the suite."""
     parts = PurePosixPath(place).parts
     positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in ABOVE]
     if not positions:

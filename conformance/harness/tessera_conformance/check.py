@@ -31,7 +31,7 @@ class CheckRecord:
     actual: Any = None
     difference: Difference | None = None
     after: int | None = None
-    """How many exchanges the case had before it. Not part of the report, as is `answer`."""
+    """The number of the case's exchanges before it. Not part of the report, as is `answer`."""
     answer: Observation | None = None
     """The answer that it judged, where it judged one as a whole."""
 
@@ -46,7 +46,7 @@ class Figure:
 
 
 class Enclosure(Protocol):
-    """Where a result may lie."""
+    """An interval in which a result may lie."""
 
     @property
     def exact(self) -> Fraction:
@@ -54,7 +54,7 @@ class Enclosure(Protocol):
 
     @property
     def error(self) -> Fraction:
-        """How far off it may be."""
+        """The largest error that it allows."""
 
 
 class CheckFailed(AssertionError):
@@ -218,7 +218,7 @@ class Check:
 
 
 def explain(record: CheckRecord) -> str:
-    """What was expected and what was found, for people."""
+    """Return the expected and the found value for people."""
     if record.difference is not None:
         return f"{record.what}: {record.difference.sentence()}"
     return f"{record.what}: expected {_shown(record.expected)}, found {_shown(record.actual)}"

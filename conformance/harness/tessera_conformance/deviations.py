@@ -66,7 +66,7 @@ class Deviations:
         return cls([_entry(path, fields) for fields in document["deviation"]])
 
     def disposition(self, case: str, clauses: Sequence[str], verdict: str) -> tuple[Disposition, str]:
-        """What the entries make of a verdict, and the reason given in the entry."""
+        """Return the disposition that the entries give a verdict, and the reason given in the entry."""
         if verdict not in BAD_VERDICTS and verdict != "pass":
             return "none", ""
         for entry in self.entries:

@@ -222,7 +222,7 @@ def values_of(tensor: Tensor) -> list[Fraction | None]:
 
 
 def are_nan(x: Tensor) -> Any:
-    """Which words are NaN."""
+    """Return a mask of the words that are NaN."""
     return _are_nan(x.words(), x.format)
 
 

@@ -1,4 +1,4 @@
-"""Where the suite's data lies, in a source checkout or inside the installed wheel, and how pytest is started on it.
+"""Folders of the suite's data, in a checkout or inside the installed wheel, and the start of pytest on them.
 
 A checkout keeps tests, clauses, schemas and vectors in their own top-level folders; the wheel carries them all
 under `tessera_conformance/suite`. Nothing else in the harness knows the difference.

@@ -1,4 +1,4 @@
-"""What an implementation did when asked: it returned, it rejected, it does not support this, or it went wrong."""
+"""Outcomes of a request: the implementation returned, rejected, does not support it, or went wrong."""
 
 from __future__ import annotations
 

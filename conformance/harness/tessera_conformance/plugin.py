@@ -148,7 +148,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 EARLIER = "tessera_earlier"
-"""What a worker is told of the reports: where this run's goes, and whose failures it runs."""
+"""Settings of a worker about reports: where this run's goes, and whose failures it runs."""
 
 
 def _find_earlier_report(config: pytest.Config) -> None:
@@ -178,7 +178,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:
-    """What the run was narrowed to, in words, and the ids of its cases; all of them where `--lf` finds no failure."""
+    """Return the selection in words, and the ids of its cases; all of them where `--lf` finds no failure."""
     try:
         return narrowing.described(config), narrowing.narrow(config, registry)
     except NothingFailed:
@@ -363,7 +363,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any]:
-    """What a test is called with: the implementation, the checks, and the values that `parametrize` lists.
+    """Return the arguments of a test: the implementation, the checks, and the values that `parametrize` lists.
 
     Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
     """

@@ -16,7 +16,7 @@ from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
 MOST_ULPS = 4.0
-"""How far off an elementary function may be, and is where nothing is declared, in units in the last place."""
+"""The most units in the last place of an elementary function, and the number where nothing is declared."""
 METHOD_NOT_FOUND = -32601
 MALFORMED_ANSWER = -32001
 """The implementation behind an adapter gave it what no answer can be made of."""
@@ -28,7 +28,7 @@ class ProtocolViolation(Exception):
 
 @dataclass(frozen=True)
 class Hello:
-    """Who answers, what it claims and which arithmetic it declares."""
+    """The Hello of an implementation: its name, its claims and its declared arithmetic."""
 
     name: str
     version: str
@@ -44,7 +44,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a Hello declares of the implementation's arithmetic: trees by operation, accuracies, subnormals."""
+    """The arithmetic that a Hello declares: trees by operation, accuracies, subnormals."""
 
     trees: Mapping[str, str] = field(default_factory=dict)
     accuracies: Mapping[str, float] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Arithmetic:
         return cls(message.get("trees", {}), message.get("functions", {}), flushes)
 
     def accuracy(self, function: str) -> float:
-        """How many units in the last place an elementary function may be off (AMB-LANG-136)."""
+        """Return the units in the last place by which an elementary function may be off (AMB-LANG-136)."""
         return self.accuracies.get(function, MOST_ULPS)
 
     @property

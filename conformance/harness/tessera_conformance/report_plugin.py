@@ -66,7 +66,7 @@ class ReportKeeper:
 
     @property
     def hello(self) -> Hello | Fault:
-        """Who answers in this run; a fault where the implementation does not start."""
+        """Return the Hello of this run; a fault where the implementation does not start."""
         return self._run.hello
 
     @pytest.hookimpl(trylast=True)
@@ -229,7 +229,7 @@ def _writing() -> Iterator[None]:
 
 
 def _file_prefixes() -> list[str]:
-    """What the ids of the cases of each test file of the suite begin with."""
+    """Return the prefixes of the ids of the cases of each test file of the suite."""
     suite = suite_directory()
     files = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py"))]
     return [str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files]

@@ -33,7 +33,7 @@ class OutsideTheSubset(Exception):
 
 
 def check_of(schema: Any) -> Check:
-    """Whether a value is valid under a schema of draft 2020-12 that holds no references.
+    """Return a function that checks a value against a schema of draft 2020-12 without references.
 
     Raises `OutsideTheSubset` for a keyword that no schema of messages, reports and vectors uses.
     """
@@ -151,7 +151,7 @@ def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
 
 
 def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
-    """What `properties`, if there are any, has judged already."""
+    """Return the members that `properties`, if there are any, has judged already."""
     return check_of(True) if "properties" in whole else _members({}, whole)
 
 
@@ -212,7 +212,7 @@ def has_definition(schema: str, definition: str) -> bool:
 
 
 def first_problem(schema: str, definition: str, value: Any, *, decoded: bool = False) -> str | None:
-    """What is wrong with `value`: the field's path and the complaint of the deepest error, or None.
+    """Return the fault of `value`: the field's path and the complaint of the deepest error, or None.
 
     A `decoded` message holds `Tensor` objects, which have checked themselves, where the schema has tensors.
     """

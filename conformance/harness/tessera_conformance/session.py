@@ -48,12 +48,12 @@ class Session:
 
     @property
     def label(self) -> str:
-        """How the implementation was named on the command line."""
+        """The name of the implementation on the command line."""
         return self.transport.label
 
     @property
     def compiler(self) -> str | None:
-        """What makes the images, where the implementation itself does not."""
+        """The compiler of the images, where it is not the implementation itself."""
         return getattr(self.transport, "compiler", None)
 
     def open(self) -> Hello | Fault:
@@ -185,6 +185,6 @@ class Implementation:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """What the implementation declares of its arithmetic once and for all."""
+        """The arithmetic that the implementation declares once and for all."""
         hello = self._session.open()
         return Arithmetic.of(hello.message.get("arithmetic", {}) if isinstance(hello, Hello) else {})

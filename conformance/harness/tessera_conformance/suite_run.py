@@ -30,7 +30,7 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 
 OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
-"""What the checks are called whose bounds follow from the accuracy of elementary functions."""
+"""The names of checks whose bounds follow from the accuracy of elementary functions."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Case:
     levels: Sequence[str]
     features: Sequence[str] = ()
     judges: Sequence[str] = ()
-    """What the test says that it judges; where it says nothing, its checks tell."""
+    """The effects that the test says it judges; where it names none, its checks show them."""
     check: Check = field(default_factory=Check)
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
@@ -54,7 +54,7 @@ class Case:
     """The interpretations that its test names."""
     seconds: float = 0.0
     folder: Path | None = None
-    """Where it keeps files, if it does."""
+    """The folder in which it keeps files, if it does."""
 
     @property
     def clause_ids(self) -> list[str]:
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def judged(self) -> list[str]:
-        """What it has judged: an effect, an acceptance, a refusal."""
+        """Return what it has judged: an effect, an acceptance, a refusal."""
         return list(self.judges or judged_by_checks(record.kind for record in self.check.records))
 
 
@@ -107,7 +107,7 @@ class SuiteRun:
 
     @cached_property
     def hello(self) -> Hello | Fault:
-        """Who answers; a fault where the implementation does not start."""
+        """Return the Hello; a fault where the implementation does not start."""
         return self.session.open()
 
     @property
@@ -162,7 +162,7 @@ class SuiteRun:
         return feature if feature and not self.hello.has(feature) else ""
 
     def problems(self) -> list[str]:
-        """What is wrong with the run itself: deviations that have expired, claims that nobody can make."""
+        """Return the faults of the run itself: deviations that have expired, claims that nobody can make."""
         strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
         broken_off = [f"the run was broken off: {self.broken_off}"] if self.broken_off else []
         return broken_off + self.deviations.expired(self.today) + strange
@@ -263,7 +263,7 @@ def strange_claims(hello: Hello, registry: Registry) -> list[str]:
 
 
 def planned_line(case: Case) -> dict[str, Any]:
-    """What is known of a case before it runs; enough to report it if its process dies."""
+    """Return the facts about a case before it runs; enough to report it if its process dies."""
     return {
         "case": case.id,
         "title": case.title,

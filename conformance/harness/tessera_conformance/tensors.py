@@ -30,7 +30,7 @@ MOST_FILE_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class ElementFormat:
-    """How one element is stored: bytes a word, words an element and, for floats, the fraction and exponent widths."""
+    """The storage of one element: bytes a word, words an element and, for floats, the fraction and exponent widths."""
 
     word_bytes: int
     words: int = 1
@@ -97,7 +97,7 @@ class Tensor:
 
     @property
     def format(self) -> ElementFormat:
-        """How an element is stored."""
+        """The storage of an element."""
         return ELEMENT_FORMATS[self.dtype]
 
     @property

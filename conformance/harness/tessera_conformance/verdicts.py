@@ -31,7 +31,7 @@ what the case presumes. `blocked`: a construct that the case leans on fails its 
 would say nothing of this implementation.
 """
 DOORS: tuple[Door, ...] = get_args(Door)
-"""How arithmetic is asked for: in programs of the language, or operation by operation."""
+"""The ways to ask for arithmetic: in programs of the language, or operation by operation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def flushed(value: Value, format_: Format) -> Value:
 
 
 def result_of(value: Value, model: NodeArithmetic) -> Value:
-    """What a node makes of the exact value of its sum."""
+    """Return the value that a node makes of the exact value of its sum."""
     result = rounded(value, model.format, model.rounding)
     return flushed(result, model.format) if model.subnormals == "flushed" else result
 

@@ -79,7 +79,7 @@ def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: Node
 
 
 class _Nodes(ABC):
-    """How the nodes of one accumulator compute; those of three or more terms only where `can` says so."""
+    """The nodes of one accumulator; those of three or more terms only where `can` says so."""
 
     def __init__(self, model: NodeArithmetic) -> None:
         self.model = model
@@ -241,7 +241,7 @@ def _fused64(left: Array, right: Array, third: Array) -> Array:
 
 
 def _comfortable(left: Array, right: Array, third: Array) -> Array:
-    """Where no step of the pair arithmetic can overflow, lose a subnormal bit, or give a zero of the wrong sign."""
+    """Return a mask of elements where no step overflows, loses a subnormal bit, or gives a zero of the wrong sign."""
     sizes = [np.abs(left), np.abs(right), np.abs(left * right)]
     inside = [(size > 2.0**-480) & (size < 2.0**480) for size in sizes]
     addend = (third == 0) | ((np.abs(third) > 2.0**-480) & (np.abs(third) < 2.0**480))

@@ -1,4 +1,4 @@
-"""What one node of a reduction tree does with its terms: a declared arithmetic as a value."""
+"""The arithmetic of one node of a reduction tree, as a declared value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True)
 class NodeArithmetic:
-    """How the nodes of a tree compute.
+    """The arithmetic of a tree's nodes.
 
     `product` says whether products are rounded to the accumulator before they are added; `alignment_bits` how many bits
     below the largest exponent a fused node of three or more terms keeps of each, None being all of them; `subnormals`

@@ -158,7 +158,7 @@ class Tree:
         return self.folded(leaf, list)
 
     def folded(self, leaf: Callable[[int], T], node: Callable[[list[T]], T]) -> T:
-        """What an explicit tree gives from the leaves up: `leaf` of an index or `START`, `node` of its children."""
+        """Fold an explicit tree from the leaves up: `leaf` of an index or `START`, `node` of its children."""
         results: list[T] = []
         for step in self.steps:
             if step >= START:
@@ -214,7 +214,7 @@ class Tree:
 
     @property
     def leaves(self) -> int:
-        """How many terms an explicit tree takes, the start value not counted."""
+        """Return the number of terms of an explicit tree, the start value not counted."""
         return sum(step >= 0 for step in self.steps)
 
     @property

@@ -245,7 +245,7 @@ def annotate(args: argparse.Namespace) -> int:
 
 
 def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
-    """What each report says, under the name of its implementation, and its path where a name is there already."""
+    """Return each report's results under the name of its implementation, and its path where a name is there already."""
     runs: list[Run] = []
     for path in paths:
         report = _whole_report(path)

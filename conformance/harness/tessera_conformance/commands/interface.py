@@ -51,7 +51,7 @@ def _table(interface: Interface, registry: Registry) -> Iterator[str]:
 
 
 def made_files(root: Path) -> Mapping[Path, str]:
-    """What each file should hold; `root` is the checkout."""
+    """Return the text that each file should hold; `root` is the checkout."""
     declared = interface()
     page, first_hour = root / "docs" / "protocol.md", root / "docs" / "first-hour.md"
     schemas = {

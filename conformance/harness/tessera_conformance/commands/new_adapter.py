@@ -26,7 +26,7 @@ LANGUAGES = ("python", "c", "cpp", "rust", "go", "node")
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What is written where, how it is built, and what to try first."""
+    """A skeleton: its files, how it is built, and the commands to try first."""
 
     files: Mapping[Path, Path]
     build: str
@@ -36,7 +36,7 @@ class Skeleton:
 
     @property
     def commands(self) -> Sequence[Sequence[str]]:
-        """What to run once it is built."""
+        """Return the commands to run once it is built."""
         door = [option for option in self.first if option.startswith("--door")]
         asked = [["smoke", f"--impl={self.impl}", *door], ["run", f"--impl={self.impl}", *self.first]]
         return [["tessera-conformance", *words] for words in asked]

@@ -1,4 +1,4 @@
-"""Where an implementation departs from the reference arithmetic, as a value: orders of sums, and its steps."""
+"""Departures of an implementation from the reference arithmetic, as values: orders of sums, and its steps."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ OWN = "own"
 """The operands' own dtype, as an accumulator or as what products are rounded to."""
 
 TRUNCATED = "tf32_truncated"
-"""What operands of tf32 are where the bits that tf32 lacks are cut off."""
+"""Operands of tf32 whose surplus bits are cut off."""
 
 WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
 """Stands for the exact value of an elementary function, which is then rounded in another way.
@@ -290,7 +290,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Departure:
-    """What an implementation does otherwise; an empty field is as the reference arithmetic has it.
+    """A departure of an implementation; an empty field is as the reference arithmetic has it.
 
     `order` is a name of `ORDERS`; `accumulator` and `through` (what a result is rounded to first) are dtypes or `own`;
     `product` is `fused`, `own` or a dtype; `operands` a dtype that operands are rounded to; `flushed` one of

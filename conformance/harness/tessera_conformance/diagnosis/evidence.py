@@ -1,4 +1,4 @@
-"""How far two answers are apart in bits, and where in the results the differences lie."""
+"""Distance of two answers in bits, and the places in the results where they differ."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _kind(found: int, right: int, dtype: str) -> str:
 
 
 def _places(questions: Sequence[Differing]) -> str:
-    """Where the differing elements lie, in all questions alike."""
+    """Return where the differing elements lie, in all questions alike."""
     masks = [_mask(found, right) for _, found, right in questions]
     kinds: list[tuple[str, Callable[[np.ndarray], bool]]] = [
         ("all elements", lambda mask: bool(mask.all())),
@@ -200,6 +200,6 @@ def _beyond(size: int) -> Callable[[np.ndarray], bool]:
 
 
 def _lines(mask: np.ndarray, axis: int) -> int:
-    """How many lines along an axis, the leading axes taken together, have a differing element."""
+    """Return the number of lines along an axis, the leading axes taken together, that have a differing element."""
     lines = mask.any(axis=axis)
     return int(lines.reshape(-1, lines.shape[-1]).any(axis=0).sum())

@@ -121,7 +121,7 @@ class _Cause:
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:
-        """What explains the cases, then what is left unexplained."""
+        """Yield the diagnoses that explain the cases, then the cases that are left unexplained."""
         questions: list[Compared] = []
         explained: list[Explained] = []
         gave_up = False

@@ -135,7 +135,7 @@ def _in_parts(call: Call) -> Call:
 
 
 def _of_oracle(call: Call, departure: Departure, budget: Budget, dtype: str) -> Codes:
-    """What the oracle gives for operands that the departure has changed."""
+    """Return the oracle's answer for operands that the departure has changed."""
     if departure.changed - {"operands", "flushed", "layout", "tail"}:
         return
     budget.spend(40 * sum(x.size for x in call.inputs))

@@ -39,7 +39,7 @@ MOST_RANKED, MOST_PASSING = 8, 24
 LONGEST = 8192
 """Elements of an answer that is computed for its hash."""
 NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
-"""What a kernel raises where a departure has no meaning for the operands."""
+"""The exceptions of a kernel where a departure has no meaning for the operands."""
 
 
 @dataclass(eq=False)
@@ -160,7 +160,7 @@ def _pairs(operation: str) -> Sequence[Hypothesis]:
 
 
 def explanations(operation: str, questions: Sequence[Compared], passing: Passing) -> Sequence[Explained]:
-    """What explains all questions; or those of each pair of dtypes, or nearly all of these in parts.
+    """Return explanations of all questions; or of each pair of dtypes, or of nearly all of these in parts.
 
     Where some pair of dtypes is left unexplained, the others count only with more evidence: another cause may look like
     a known one in few elements.
@@ -204,7 +204,7 @@ def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], pas
 
 
 def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
-    """What explains the questions of a pair of dtypes that no single hypothesis fits."""
+    """Return explanations of the questions of a pair of dtypes that no single hypothesis fits."""
     if seen := without_departure(operation, questions):
         return [Explained(questions, [seen])]
     parts = [*_parts(singles(operation), questions)]
@@ -293,7 +293,7 @@ def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
 
 
 def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
-    """What is seen in the answers without a departure: an approximate function, or a tile that is not written."""
+    """Return a hypothesis seen in the answers alone: an approximate function, or a tile that is not written."""
     if Explained(questions, []).evidence < FEWEST_BITS:
         return None
     differing = [(found, right, each.right.dtype) for each in questions for found, right, _ in each.differing()]

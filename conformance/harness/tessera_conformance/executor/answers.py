@@ -74,18 +74,18 @@ Body = Callable[[Mapping[str, Any], Sequence[str], "AnswerWriter"], None]
 
 @dataclass
 class Answer:
-    """What came of a unit."""
+    """The answers of a unit."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
     """Each task that ended with its result, which is made of what JSON has."""
     running: str | None = None
     """The task that had begun and not ended."""
     greeting: Any = None
-    """Who does the tasks, as far as that must be the same everywhere."""
+    """The identity of the process that does the tasks, as far as it must be the same everywhere."""
     refused: str = ""
     """Why this machine cannot do the unit."""
     failed: str = ""
-    """What went wrong in the harness."""
+    """The failure in the harness."""
     whole: bool = False
     """True if the process ended by itself."""
     worker: str = ""
@@ -107,7 +107,7 @@ class AnswerWriter:
         self._write("gives", [task, result])
 
     def greets(self, greeting: Any) -> None:
-        """Who does the tasks."""
+        """Write the identity of the process that does the tasks."""
         self._write("greets", greeting)
 
     def refuses(self, reason: str) -> None:

@@ -23,7 +23,7 @@ DONE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 def greeting(hello: Hello | Fault) -> Any:
-    """Who answers, as its Hello says it; where it does not start, of what kind the fault is."""
+    """Return the name in an implementation's Hello; where it does not start, the kind of fault."""
     return plain(hello.message) if isinstance(hello, Hello) else {"fault": hello.kind}
 
 

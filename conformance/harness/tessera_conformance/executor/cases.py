@@ -99,14 +99,14 @@ class SpreadCases:
 
 
 def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
-    """What pytest is told of a case that no process brought to its end."""
+    """Return the report for pytest of a case that no process brought to its end."""
     verdict, reason = ("crash", PROCESS_DIED) if lost.by_task else ("harness_error", lost.reason)
     properties: list[tuple[str, Any]] = [(PLANNED, json.dumps(planned_line(case))), (LOST, (verdict, reason))]
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "???", user_properties=properties)  # type: ignore[arg-type]
 
 
 def settings_of(config: pytest.Config) -> dict[str, Any]:
-    """What the process of a unit is to be told of the options, by their names; of the deviations the text."""
+    """Return the options for the process of a unit, by their names; of the deviations the text."""
     option = config.option
     return {
         "impl": option.impl,

@@ -48,7 +48,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Lost:
-    """What stands for the result of a task that has none."""
+    """The result of a task that has none."""
 
     reason: str
     by_task: bool

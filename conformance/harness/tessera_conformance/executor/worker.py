@@ -1,4 +1,4 @@
-"""What is called in the process of a worker: do a unit in a process of its own, or stop all units of a run."""
+"""Functions called in the process of a worker: do a unit in a process of its own, or stop all units of a run."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Chooser(ABC):
 
     @abstractmethod
     def place(self) -> int:
-        """Where the next decision stands, for `part`."""
+        """Return the place of the next decision, for `part`."""
 
     @abstractmethod
     def part(self, start: int) -> None:
@@ -59,7 +59,7 @@ class RecordingChooser(Chooser):
         self.parts: list[tuple[int, int]] = []
 
     def place(self) -> int:
-        """How many decisions there were."""
+        """Return the number of decisions so far."""
         return len(self.tape)
 
     def part(self, start: int) -> None:

@@ -91,7 +91,7 @@ def fuzz(session: Session, plan: Plan, folder: Path | None) -> int:
 
 
 def summary(outcome: Outcome, seconds: float) -> str:
-    """What was tried, what was answered and what was found."""
+    """Return the trials, answers and findings in lines of text."""
     count = sum(outcome.trials.values())
     lines = [
         f"{count} trials in {seconds:.1f} s, {count / max(seconds, 1e-9):.0f} a second: "

@@ -116,7 +116,7 @@ class Expressions:
         return t.Call(f"op.{name}", tuple(self.expr(each, False) for each in operands), given)
 
     def _size(self, extent: t.Extent, sizes: dict[str, t.Extent]) -> t.Extent:
-        """What a parameter's dimension is at a call: any number where it is unknown, one number for each name."""
+        """Return a parameter's extent at a call: any number where it is unknown, one number for each name."""
         if isinstance(extent, int):
             return extent
         if extent.startswith("?"):
@@ -262,7 +262,7 @@ def _slice_down(make: Expressions, step: int, reach: int) -> tuple[t.Extent, t.R
 
 
 def unified(result: t.Type, wanted: t.Type) -> dict[str, t.Extent] | None:
-    """What a function's dimension names stand for where its result is the wanted type; None where it cannot be."""
+    """Return the meaning of a function's dimension names for the wanted result; None where there is none."""
     if (result.dtype, result.layout, len(result.shape)) != (wanted.dtype, wanted.layout, len(wanted.shape)):
         return None
     sizes: dict[str, t.Extent] = {}
@@ -289,4 +289,4 @@ PRODUCTIONS = (
         "broadcasting-ops",
     ),
 )
-"""What the core has, and broadcasting; `operations` adds the calls of operations."""
+"""Productions of the core, and broadcasting; `operations` adds the calls of operations."""

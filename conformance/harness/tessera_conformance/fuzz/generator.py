@@ -40,7 +40,7 @@ KINDS = {t.Alias: "type", t.Let: "const", t.Mesh: "mesh"}
 
 @dataclass(frozen=True)
 class Output:
-    """What is known of a returned value; the shape is None where it depends on the inputs."""
+    """Facts about a returned value; the shape is None where it depends on the inputs."""
 
     dtype: str
     shape: tuple[int, ...] | None
@@ -101,7 +101,7 @@ def declarations_of(program: t.Program) -> list[tuple[str, list[tuple[str, str]]
 
 
 def kind_of(declaration: t.Decl) -> str:
-    """What the protocol calls a declaration."""
+    """Return the protocol's word for a declaration."""
     return declaration.keyword if isinstance(declaration, t.Function) else KINDS[type(declaration)]
 
 

@@ -251,7 +251,7 @@ MISTAKES_WITH_NAMES = (
 
 
 Broken = tuple[str, str, tuple[str, ...]]
-"""What was done, the text, and the categories."""
+"""The mutation, the text, and the categories."""
 
 SYNTAX, KINDS_OF_TYPES = ("syntax",), ("types",)
 NEEDED = frozenset("{}();")

@@ -387,7 +387,7 @@ GAPS = (
     ' // /* " } \\ é\n',
     "\n/* two\n * lines **/\n",
 )
-"""What may stand between two tokens; a comment never touches the token before it."""
+"""Texts that may stand between two tokens; a comment never touches the token before it."""
 ENDINGS = ("", "\n", " // the end of the text ends a comment", "/* */")
 FUSING = frozenset({(">", "="), ("<", "="), ("=", "="), ("/", "/"), ("/", "*"), ("-", ">")})
 """Neighbours that would become another token."""

@@ -86,7 +86,7 @@ def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int)
 
 
 def _sizes(count: int) -> list[int]:
-    """How large the parts are that are left out, the largest first."""
+    """Return the sizes of the parts to leave out, the largest first."""
     sizes = []
     while count // 2 > SMALL_PARTS:
         count //= 2
@@ -192,7 +192,7 @@ def _finding(message: Mapping[str, Any]) -> Finding:
 
 
 ATTEMPTS = 800
-"""How often a smaller form of a finding is tried; `PATIENCE` times where each may take a whole deadline."""
+"""The most smaller forms of a finding that are tried; `PATIENCE` where each may take a whole deadline."""
 PATIENCE = 12
 EACH_KIND = 2
 """Findings that are kept of one signature; the others are counted."""
@@ -200,7 +200,7 @@ EACH_KIND = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """Which trials to make: the first `count` of a seed, or of these one in `shards`."""
+    """The trials to make: the first `count` of a seed, or of these one in `shards`."""
 
     seed: int = 0
     count: int = 1000
@@ -221,7 +221,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of a plan: trials made of each kind, answers, problems by signature, and the findings kept."""
+    """The outcome of a plan: trials made of each kind, answers, problems by signature, and the findings kept."""
 
     trials: Counter[str] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)

@@ -131,7 +131,7 @@ class Variable:
 
 @dataclass
 class Surroundings:
-    """What the module offers to its functions."""
+    """The names that the module offers to its functions."""
 
     features: frozenset[str]
     names: Names

@@ -25,7 +25,7 @@ REDUCING = ("all_reduce",)
 OTHER_COLLECTIVES = ("all_gather", "broadcast", "reduce_scatter", "all_to_all")
 DEEPEST = 2
 OPERATORS = (0, 1, 1, 2, 2, 3, 5)
-"""How many operators the expression of a statement may have."""
+"""The most operators in the expression of a statement."""
 DIFFERENTIABLE = ("fp32", "fp64", "bf16", "fp16")
 
 
@@ -331,4 +331,4 @@ SIMPLE: tuple[Maker, ...] = (
     Body.transform,
 )
 NESTING: tuple[Maker, ...] = (*SIMPLE, *(Body.branch,) * 2, *(Body.loop,) * 2, Body.repeat)
-"""What a block may hold: in the innermost ones nothing that has a block itself."""
+"""Statements of a block: in the innermost ones none that has a block itself."""

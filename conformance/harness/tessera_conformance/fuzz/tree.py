@@ -258,7 +258,7 @@ LEVELS = {"@": 2, "+": 3, "-": 3, "*": 4, "/": 4}
 
 
 def level_of(expr: Expr) -> int:
-    """How tightly an expression holds together: a binary one 1 to 4, a sign 5, an index 6, all others 7."""
+    """Return the precedence of an expression: a binary one 1 to 4, a sign 5, an index 6, all others 7."""
     if isinstance(expr, Binary):
         return LEVELS.get(expr.operator, 1)
     return 5 if isinstance(expr, Unary) else 6 if isinstance(expr, Index) else 7

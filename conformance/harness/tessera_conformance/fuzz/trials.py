@@ -41,7 +41,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Trial:
-    """What is asked, and what is known beforehand.
+    """A question, and the facts known beforehand.
 
     A `legal` program is accepted, declares `declared` and gives `outputs`; a `variant` stands beside its `twin`, which
     has the same meaning; an `illegal` one is refused with one of `categories`; of a `mutant` nothing is known; it
@@ -161,7 +161,7 @@ CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distr
 
 @dataclass(frozen=True)
 class Problem:
-    """What went wrong in a trial: which property does not hold, and how."""
+    """A problem of a trial: the property that does not hold, and how."""
 
     name: str
     detail: str
@@ -182,7 +182,7 @@ class Wrong(Exception):
 
 @dataclass
 class Tally:
-    """How many answers there were of each sort, and what was unsupported."""
+    """Counts of answers of each sort, and of unsupported features."""
 
     answers: Counter[str] = field(default_factory=Counter)
     unsupported: Counter[str] = field(default_factory=Counter)

@@ -28,7 +28,7 @@ OWN_HANDLES = ("graph",)
 ELSEWHERE = frozenset(
     ("runtime.tessxHostMemory", "runtime.tessxHostRead", "runtime.tessxHostWrite", "abi.header", "abi.constants")
 )
-"""What the process that loads the library answers itself: host memory, and what the header says."""
+"""Functions that the process which loads the library answers itself: host memory, and facts of the header."""
 WITHOUT_FUNCTIONS = ("session", "messages", "binding")
 """Areas of which no method is a C function: the session has two of its own, the binding is Python."""
 BUFFER = ("void* out", "size_t capacity", "size_t* needed")
@@ -53,7 +53,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """What an out pointer gives; of the form `data`, `text` or `json` through a buffer of the caller's."""
+    """The output behind a pointer; of the form `data`, `text` or `json` through a buffer of the caller's."""
 
     name: str
     form: Form
@@ -225,7 +225,7 @@ BUILTINS: Mapping[str, Form] = {"int": "integer", "bool": "bool", "number": "num
 
 
 def _form(declared: Interface, kind: Type) -> Form:
-    """How a value of a type travels; text that may be null is a text, which may be NULL."""
+    """Return the form of a value of a type; text that may be null is a text, which may be NULL."""
     match kind:
         case Named(name):
             return NAMED.get(name) or _form(declared, declared.types[name].type)

@@ -206,7 +206,7 @@ def _number(text: str) -> float:
 
 
 def notation(kind: Type) -> str:
-    """How a type is written."""
+    """Return the notation of a type."""
     match kind:
         case Builtin(name, least):
             return name if least is None else f"{name}>={least}"
@@ -228,5 +228,5 @@ def notation(kind: Type) -> str:
 
 
 def fields_notation(fields: tuple[Field, ...]) -> str:
-    """How members or parameters are written."""
+    """Return the notation of members or parameters."""
     return ", ".join(f"{each.name}{'?' * each.optional}: {notation(each.type)}" for each in fields)

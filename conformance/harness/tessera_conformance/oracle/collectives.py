@@ -53,7 +53,7 @@ def dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Tensor:
 
 
 def error_feedback(g: Tensor, residual: Tensor, *, wire: str, block: int) -> tuple[Tensor, Tensor]:
-    """What is sent of a gradient and the residual before it, and the residual that this leaves."""
+    """Return the part of a gradient and its old residual that is sent, and the new residual."""
     if g.shape != residual.shape:
         raise BadArgument("residual", list(residual.shape), f"the gradient's shape, {list(g.shape)}")
     pairs = zip(_numbers("g", g), _numbers("residual", residual), strict=True)

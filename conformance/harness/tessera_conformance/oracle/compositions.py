@@ -296,7 +296,7 @@ def root(m: int, n: int, inverse: bool, format_: FloatFormat) -> Complex:
 
 
 def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Value | None:
-    """What a transform of length n multiplies by last; None where it does not.
+    """Return the factor by which a transform of length n multiplies last; None where it does not.
 
     Raises:
         BadArgument: there is no such norm.
@@ -421,7 +421,7 @@ def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int =
 
 
 def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[bool]:
-    """Which elements dropout keeps."""
+    """Return True for each element that dropout keeps."""
     threshold = ceil(exact_rate(rate) * (1 << 32))
     return [word(seed, stream, offset + place) >= threshold for place in range(count)]
 

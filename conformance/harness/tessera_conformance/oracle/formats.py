@@ -37,7 +37,7 @@ class FloatFormat:
 
     @cached_property
     def bias(self) -> int:
-        """What is subtracted from the exponent field."""
+        """The number that is subtracted from the exponent field."""
         return (1 << (self.exponent_bits - 1)) - 1
 
     @cached_property
@@ -173,7 +173,7 @@ FORMATS: dict[str, Format] = {
 }
 
 TF32_OPERAND = FloatFormat(exponent_bits=8, fraction_bits=10)
-"""What matmul rounds operands of tf32 to; their storage is fp32."""
+"""The format to which matmul rounds operands of tf32; their storage is fp32."""
 
 ACCUMULATORS = {
     **dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32"), "fp32"),
@@ -183,7 +183,7 @@ ACCUMULATORS = {
 """Canon of arithmetic, "accumulators" (LANG-10-02, LANG-15-04 to LANG-15-06, LANG-15-14)."""
 
 COMPONENTS = {"complex64": "fp32", "complex128": "fp64"}
-"""What the real and the imaginary part of a complex element are; complex types accumulate in themselves."""
+"""The dtype of a complex element's parts; complex types accumulate in themselves."""
 
 
 def component_format(dtype: str) -> FloatFormat:

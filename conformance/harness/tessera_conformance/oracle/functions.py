@@ -93,7 +93,7 @@ def fraction(found: Number) -> Fraction:
 
 
 def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> Value:
-    """What a real number rounds to."""
+    """Return the rounding of a real number."""
     return target.decode(rounded_code(enclose, target, nonfinite=nonfinite))
 
 

@@ -34,12 +34,12 @@ SIZES = {
 """The types of arguments and their sizes."""
 
 SPELLINGS = {"int": "int32", "float": "fp32", "double": "fp64"}
-"""What C calls some of them."""
+"""The names of some of them in C."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an argument lies."""
+    """The place of an argument."""
 
     name: str
     type: str

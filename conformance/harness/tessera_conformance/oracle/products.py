@@ -76,7 +76,7 @@ def _multiplication(field: Field[Any], fused: bool) -> Callable[[Any, Any], Any]
 
 
 def _accumulation(field: Field[Any], count: int, tree: Tree, fused: bool) -> Callable[[list[Any], Any], Any]:
-    """How one inner product is added up, from its products and its start value."""
+    """Return the function that adds up one inner product, from its products and its start value."""
     if count == 0:
         return lambda products, start: field.round(start)
     backward = tree == "backward"

@@ -74,7 +74,7 @@ def reduced(
     start: Any,
     combine: Callable[[list[Any]], Any],
 ) -> Any:
-    """What the tree gives: `combine` of the children at every node, from the leaves up."""
+    """Return the value of the tree: `combine` of the children at every node, from the leaves up."""
     results: list[Any] = []
     work: list[tuple[Node, bool]] = [(node, False)]
     while work:

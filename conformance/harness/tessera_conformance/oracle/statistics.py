@@ -1,4 +1,4 @@
-"""Whether many inner products err as roundings do: the bound, the bias and the variance test of TOSA.
+"""A test that the errors of many inner products are those of roundings: bound, bias and variance, as TOSA has them.
 
 TOSA specification, "Dot product accuracy requirements", with the limits of its reference model of 2025. The error of
 each result is measured in units of u times the sum of the magnitudes of its products, u being the unit roundoff of the
@@ -45,7 +45,7 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class StatisticalVerdict:
-    """What each rule says of the results."""
+    """The verdict of each rule on the results."""
 
     rules: tuple[RuleResult, ...]
 

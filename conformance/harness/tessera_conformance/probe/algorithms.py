@@ -127,7 +127,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Whether the elements have the declared order."""
+        """Return the verdict on the declared order."""
         if self.declared is None:
             return "nothing declared"
         return "agrees" if self.probed == self.declared else "differs"
@@ -211,7 +211,7 @@ def _alone(session: Session, dtype: str, level: str, asked: Mapping[str, Any]) -
 def _declared(
     session: Session, dtype: str, ranks: int, level: str, asked: Mapping[str, Any], element: int
 ) -> Tree | None:
-    """What is declared for an element; None where nothing is."""
+    """Return the declared tree of an element; None where there is none."""
     params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[2 * ranks + 1]] * ranks}
     params |= {"element": element, **({"attributes": dict(asked)} if level == "deterministic" else {})}
     observation = session.call("numerics.declared", params)

@@ -43,7 +43,7 @@ class CannotProbe(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is probed: an operation on a shape, and the watched element.
+    """The subject of a probe: an operation on a shape, and the watched element.
 
     `shape` is M x K x N for matmul, the shape of the operand for sum over `axis`, and ranks x elements for all_reduce.
 
@@ -80,7 +80,7 @@ class Subject:
 
     @property
     def terms(self) -> int:
-        """How many terms an element of the result adds."""
+        """Return the number of terms of an element of the result."""
         if self.operation == "sum":
             return self.shape[self.axis]
         return self.shape[1] if self.operation == "matmul" else self.shape[0]

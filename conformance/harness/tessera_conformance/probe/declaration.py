@@ -1,4 +1,4 @@
-"""What an implementation declares about a sum, and whether it holds.
+"""The declaration of an implementation about a sum, and its departures from it.
 
 A declared tree is confirmed with one mask for each pair of children of each node, which proves it.
 """
@@ -58,7 +58,7 @@ class Departure:
 
 
 def declaration(box: Box) -> Declaration | None:
-    """What the implementation declares for the subject: through `numerics.declared`, else in its Hello; else nothing.
+    """Return the declaration for the subject: of `numerics.declared`, else of its Hello; None where there is none.
 
     Raises:
         CannotProbe: the answer is malformed, or not one for this number of terms.
@@ -112,7 +112,7 @@ def order_departure(masks: Masks, declared: Tree) -> Departure | None:
 
 
 def declared_size(tree: Tree, i: int, j: int) -> int:
-    """How many leaves the smallest subtree with leaves i and j has."""
+    """Return the number of leaves of the smallest subtree with leaves i and j."""
     sizes = (sum(map(len, node)) for node in tree.nodes() if {i, j} <= {leaf for child in node for leaf in child})
     return next(sizes)
 
@@ -130,7 +130,7 @@ def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, found: int | st
 
 
 def arithmetic_departures(box: Box, declared: Declaration, seen: Observed) -> list[Departure]:
-    """What in the declared arithmetic does not replay the terms seen, the order being right.
+    """Return the parts of the declared arithmetic that do not replay the terms seen, the order being right.
 
     Every change of a single field is tried, then of two; the first that replays everything names what differs.
     """
@@ -170,7 +170,7 @@ def _changes(box: Box, model: NodeArithmetic, seen: Observed) -> list[dict[str, 
 
 
 def probe_departures(box: Box, declared: Declaration, seen: Observed) -> list[Departure]:
-    """What the direct probes say against the declaration, where random terms do not show it."""
+    """Return the departures that direct probes show and random terms do not."""
     found = []
     if seen.subnormals != declared.arithmetic.subnormals:
         sentence = _sentence("subnormals", declared.arithmetic.subnormals, seen.subnormals)

@@ -128,7 +128,7 @@ class Masks:
         return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
 
     def lca(self, i: int, j: int) -> int:
-        """How many leaves the smallest subtree with leaves i and j has.
+        """Return the number of leaves of the smallest subtree with leaves i and j.
 
         Raises:
             NotATree: the outcome is no number of leaves.
@@ -190,7 +190,7 @@ class Masks:
 
 
 def _absorbed(exponents: MaskExponents) -> int:
-    """How many units M absorbs together in the widest accumulator in which it absorbs one."""
+    """Return the number of units that M absorbs together in the widest accumulator in which it absorbs one."""
     ratio = exponents.large + exponents.right_large - exponents.unit - exponents.right_unit
     return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
 

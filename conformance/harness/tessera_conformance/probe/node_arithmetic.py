@@ -1,4 +1,4 @@
-"""Which arithmetic the nodes of a known tree have: direct probes first, then replay of random terms bit for bit."""
+"""The arithmetic of a known tree's nodes: direct probes first, then replay of random terms bit for bit."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ROWS = 16
 PAIRS = 4
 """Rows in which all terms but two are zeros."""
 REPEATS = 4
-"""How often the same terms are asked for to see whether the result varies."""
+"""The number of times that the same terms are asked for to see whether the result varies."""
 WIDEST_ALIGNMENT = 64
 NEAREST = 8
-"""How many models are compared for the nearest where none fits."""
+"""The number of models that are compared for the nearest where none fits."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What the implementation gave for random terms, and what the direct probes said."""
+    """The results of the implementation for random terms, and the findings of the direct probes."""
 
     rows: Sequence[Sample]
     words: Sequence[int]
@@ -131,7 +131,7 @@ def replays(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> bool
 
 
 def mismatches(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> tuple[int, int, int]:
-    """How many rows a replay misses, the first of them and what it gives there."""
+    """Return the number of rows that a replay misses, the first of them and the replayed value there."""
     replayed = replayed_rows(box, tree, model, seen.rows)
     out = box.subject.result_dtype
     pairs = enumerate(zip(seen.words, replayed, strict=True))
@@ -177,7 +177,7 @@ def _holds(accumulator: str, box: Box, seen: Observed) -> bool:
 
 
 def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
-    """What the masks do not show: where the start value enters, and which of two fused leaves is rounded first."""
+    """Return the trees that masks cannot tell apart: places of the start value, and orders of two fused leaves."""
     if tree.arity <= 2:
         return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
     widened = _with_start_in_first_node(tree)
@@ -203,7 +203,7 @@ def _with_pairs_swapped(tree: Tree) -> Tree:
 
 
 def _start(box: Box) -> Start | None:
-    """Whether a sum of negative zeros keeps the sign, and so starts from none of its own."""
+    """Return the start of a sum: none of its own where a sum of negative zeros keeps the sign."""
     dtype, terms = box.subject.dtype, box.subject.terms
     left = words_of([ZERO], dtype).repeat(terms) | words_of([ZERO], dtype).dtype.type(float_format(dtype).sign_bit)
     right = words_of([Fraction(1)], dtype).repeat(terms) if box.has_products else None
@@ -214,7 +214,7 @@ def _start(box: Box) -> Start | None:
 
 
 def _subnormals(box: Box) -> Kept:
-    """Whether subnormal inputs and subnormal results survive."""
+    """Return whether subnormal inputs and subnormal results survive."""
     dtype = box.subject.dtype
     smallest = float_format(dtype).smallest_normal
     answers = [_alone(box, [smallest / 2], [Fraction(1)]) == smallest / 2]
@@ -239,7 +239,7 @@ def _roundings(box: Box) -> tuple[Rounding, ...]:
 
 
 def _alignment(box: Box, tree: Tree) -> int | None:
-    """How many bits below the largest term a fused node keeps; None where it keeps all that can be sent.
+    """Return the bits below the largest term that a fused node keeps; None where it keeps all that can be sent.
 
     A power of two and its negation cancel in the node, and a smaller one, 2^-g times theirs, stands beside them: it
     survives as long as g is not more than the bits.

@@ -1,4 +1,4 @@
-"""What a revealed tree is called: fold, ring, lanes, blocks; the text for people."""
+"""The name of a revealed tree: fold, ring, lanes, blocks; the text for people."""
 
 from __future__ import annotations
 

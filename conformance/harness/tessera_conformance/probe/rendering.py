@@ -81,7 +81,7 @@ def _part(tree: Tree) -> _Part:
 
 
 def _closed(root: _Part) -> set[int]:
-    """Which subtrees become triangles: the largest are opened first, until the drawing is full."""
+    """Return the subtrees that become triangles: the largest are opened first, until the drawing is full."""
     drawn, closed = 1, {id(root)}
     waiting = [root]
     while waiting:
@@ -136,7 +136,7 @@ def _drawn(root: _Part, closed: set[int], row: float, height: int, shapes: list[
 
 
 def _postfix(root: _Part, closed: set[int]) -> list[_Part]:
-    """What is drawn, children before parents, from left to right."""
+    """Return the drawn parts, children before parents, from left to right."""
     order: list[_Part] = []
     waiting: list[tuple[_Part, bool]] = [(root, False)]
     while waiting:
@@ -183,7 +183,7 @@ LONGEST_WITNESS = 400
 
 
 def as_text(finding: Finding) -> str:
-    """What a probe found, line by line."""
+    """Return the findings of a probe, line by line."""
     subject = finding.subject
     element = f", element {list(subject.watched)}" if subject.watched else ""
     lines = [f"{finding.implementation}: {subject} -> {subject.result_dtype}{element}"]

@@ -166,7 +166,7 @@ def reveal_exact_nodes(masks: Sets, seed: int = 0) -> Tree:
 
 
 def _path(masks: Sets, leaves: frozenset[int], draw: random.Random) -> list[frozenset[int] | int]:
-    """What to reveal and join, in this order, to build the subtree over `leaves` along the path of a pivot."""
+    """Return the order in which to reveal and join the parts of the subtree over `leaves` along the path of a pivot."""
     pivot = draw.choice(sorted(leaves))
     everything = frozenset(range(masks.terms))
     absorbed = {leaf: everything - masks.survivors(pivot, leaf) for leaf in sorted(leaves - {pivot})}

@@ -45,7 +45,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class OtherElements:
-    """How many elements replay in the order of the watched one, of how many, and the first that does not."""
+    """The number of elements that replay in the order of the watched one, of all, and the first that does not."""
 
     alike: int
     elements: int
@@ -90,7 +90,7 @@ def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarra
 def _replayed(
     box: EvaluatedBox, arithmetic: Arithmetic, seed: int, cancels: bool
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which elements a replay gives for random operands."""
+    """Return a mask of the elements that a replay gives for random operands."""
     subject = box.subject
     if box.has_products:
         left, right = (tuple(shape) for shape in subject.shapes)
@@ -136,7 +136,7 @@ MOST_TERMS_APART = 256
 
 @dataclass(frozen=True)
 class Finding:
-    """What a probe found.
+    """The finding of a probe.
 
     `tree` has no start value; `arithmetic` is None where no model replays the tree, and then `evidence` says why.
     `groups` are the orders of all elements of an all-reduce, `others` says whether other elements of a result share it.
@@ -158,7 +158,7 @@ class Finding:
 
     @property
     def kind(self) -> Kind:
-        """Whether the sum is a fixed tree."""
+        """The kind of the sum: a fixed tree or none."""
         if self.evidence is not None or self.tree is None:
             return "no fixed tree"
         flat = self.tree.leaves > 2 and self.tree.depth == 1
@@ -167,7 +167,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the finding agrees with the declaration."""
+        """The verdict on the declaration."""
         if self.declared is None:
             return "nothing declared"
         return "differs" if self.departures else "agrees"
@@ -228,7 +228,7 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
 
 
 def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
-    """What the masks and replays show; a sum that is no fixed tree is a finding too."""
+    """Return the finding of masks and replays; a sum that is no fixed tree is a finding too."""
     found = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)

@@ -79,7 +79,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known beside the text: the registry, the cases of each clause, tests that name interpretations, runs."""
+    """Facts beside the text: the registry, the cases of each clause, tests that name interpretations, runs."""
 
     registry: Registry
     cases: Mapping[str, Sequence[str]]
@@ -220,7 +220,7 @@ def _numbers(section: str) -> list[tuple[int, str]]:
 
 
 def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], known: Knowledge) -> tuple[Mark, ...]:
-    """What is said of lines: by the interpretations shown here, and by those that name the section of a clause."""
+    """Return the marks of lines: of the interpretations shown here, and of those that name the section of a clause."""
     found = {row.kind for row in gaps}
     for clause in clauses:
         rows = known.of_clause.get(clause.id, ())

@@ -30,7 +30,7 @@ SHIPPED = "cases.json"
 
 @dataclass(frozen=True)
 class IndexedCase:
-    """What is known of a case without collecting it.
+    """The facts about a case that is not collected.
 
     `node` is its pytest node id from the folder of the suite on, `ir/test_matmul.py::test_k_tail[bf16]`; `features`
     are those, other than core, that are to be claimed for it to run.

@@ -43,7 +43,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the tests cover.
+    """The coverage of the tests.
 
     `cases` gives every active clause its cases, its twin's included. The tallies are by document, by document and
     section, and by level. `errors` must be settled; `warnings` are clauses whose chapter is not enforced yet.

@@ -1,4 +1,4 @@
-"""What can be wrong with the registry, one type for each fault.
+"""Faults of the registry, one type for each.
 
 An error carries fields; its text is made where it is shown, by `explain`, and always says four things: what is wrong,
 where, what was expected, and what to do about it. A type states the four as templates over its fields.

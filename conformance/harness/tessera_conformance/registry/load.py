@@ -121,7 +121,7 @@ REQUIRED = {
     "affects": "a clause whose interpretations name this one",
     "clauses": "an active testable core MUST clause",
 }
-"""What each field that names another row must name."""
+"""Fields that name another row, and the rows that they must name."""
 
 
 def problems(registry: Registry) -> Iterator[RegistryError]:
@@ -241,7 +241,7 @@ Row = TypeVar("Row", Clause, Interpretation)
 
 @dataclass(frozen=True)
 class Reading:
-    """What a directory holds: the registry as far as it could be read, and the problems."""
+    """The contents of a directory: the registry as far as it could be read, and the problems."""
 
     registry: Registry
     problems: tuple[RegistryError, ...]

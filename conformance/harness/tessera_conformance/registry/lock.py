@@ -27,7 +27,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """What an id stood for when the lock was written; `source` is absent for interpretations."""
+    """The meaning of an id when the lock was written; `source` is absent for interpretations."""
 
     status: Status
     statement: str

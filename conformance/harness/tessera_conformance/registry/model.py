@@ -30,7 +30,7 @@ _REFUSING = frozenset({"rejects", "status"})
 
 
 def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
-    """What checks of these kinds judge together.
+    """Return the effects that checks of these kinds judge together.
 
     A property (`true`) beside a refusal speaks of the refusal, of its message for instance; a call that merely returns
     is on the way to what a case judges, unless nothing else is.
@@ -161,7 +161,7 @@ class Interpretation:
     since: str
     status: Status
     feature: str | None = None
-    """What an implementation claims in order to be judged by the part that is not core."""
+    """The feature to claim in order to be judged by the part that is not core."""
     kind: Gap = "silence"
     """A contradiction: one place demands, grants or prints as grammar what another rules out. An example: a printed
     sample or listing does not follow the text. All else, slips of notation included, is a silence."""
@@ -287,7 +287,7 @@ class Registry:
             raise UnknownClause(clause_id, nearest(clause_id, self.clauses)) from None
 
     def carried_by(self, clause: Clause) -> Judged:
-        """What a case has to judge for a clause to pass; what repeats another passes with it."""
+        """Return what a case has to judge for a clause to pass; a clause that repeats another passes with it."""
         said = self.clauses[clause.duplicate_of] if clause.duplicate_of else clause
         return said.judged_by or "effect"
 

@@ -73,7 +73,7 @@ def read_specifications(
 
 
 def changed_sources(registry: Registry, specifications: Mapping[str, Specification]) -> Iterator[RegistryError]:
-    """What differs between the texts and what the registry recorded of them."""
+    """Yield the differences between the texts and the registry's record of them."""
     for key, specification in specifications.items():
         document = registry.documents[key]
         if specification.sha256 != document.sha256:
@@ -97,7 +97,7 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
-    """Where the recorded text of a clause stands now, as near as possible to where it stood."""
+    """Return the place of a clause's recorded text now, as near as possible to its old place."""
     first, last = clause.lines
     height = last - first
     starts = sorted(range(1, len(specification.lines) - height + 1), key=lambda start: abs(start - first))

@@ -16,7 +16,7 @@ from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Inpu
 from tessera_conformance.reports.reproduce_template import unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"
-"""What every program has in front: printing, and judging bytes and statuses."""
+"""The beginning of every program: printing, and judging bytes and statuses."""
 BUFFER = 1 << 16
 """The bytes of a buffer for a text or for data."""
 _BYTES_A_LINE = 24

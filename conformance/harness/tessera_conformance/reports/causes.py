@@ -24,7 +24,7 @@ from tessera_conformance.reports.lines import digest, digests_of
 from tessera_conformance.reports.outcomes import did_not_start, in_order, missing_feature
 
 Form = tuple[str, ...]
-"""How a case went wrong: `value`, or a kind with what tells it from others of its kind."""
+"""The form of a failure: `value`, or a kind with the part that tells it from others of its kind."""
 Trait = tuple[str, str]
 """A kind of trait and its name."""
 
@@ -170,7 +170,7 @@ def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterato
 
 
 def _rank(cause: Cause) -> tuple[int, int]:
-    """What is not implemented stands behind the others, what was not run last; of as many cases wrong values first."""
+    """Return the rank of a cause: unimplemented last but for cases not run; of as many cases wrong values first."""
     return ({"missing": 1, "not_run": 2}.get(cause.form[0], 0), -len(cause.lines) - cause.blocked)
 
 
@@ -190,7 +190,7 @@ def _size(line: Line) -> tuple[int, int, str]:
 
 
 class _Passing:
-    """How many cases that pass have a trait."""
+    """The number of passing cases that have a trait."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._calls = Counter(code for line in lines for code in set(digests_of(line.get("traits", ()))))

@@ -130,7 +130,7 @@ def left_out_by_level(observation: Line, level: str) -> bool:
 
 
 def outcome(main: str, observations: Sequence[Line]) -> Outcome:
-    """What the cases of a clause come to, of which those carry it that judge `main`."""
+    """Return the outcome of a clause's cases, carried by those that judge `main`."""
     if any(counts_against(line) for line in observations):
         return "fail"
     if any(line["disposition"] in ("known_deviation", "waived") for line in observations):
@@ -317,7 +317,7 @@ class Silence:
         return self._cases == FIRST
 
     def sentence(self) -> str:
-        """What became of those cases: the commonest reason."""
+        """Return the commonest reason of those cases as a sentence."""
         reason, number = max(self._reasons.items(), key=lambda item: item[1])
         how = "all" if number == FIRST else f"without an answer, {number}"
         return f"the first {FIRST} cases ended {how} in {reason}"

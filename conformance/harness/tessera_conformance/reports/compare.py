@@ -64,7 +64,7 @@ class Comparison:
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """What happened to each case from one report to the next."""
+    """Return the change of each case from one report to the next."""
     old = {line["case"]: line for line in before.observed}
     new = {line["case"]: line for line in after.observed}
     lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
@@ -88,7 +88,7 @@ def is_part(report: Report) -> bool:
 
 
 def _selections_differ(before: Report, after: Report) -> list[str]:
-    """Where the runs were not asked for the same, so that a change may come of that alone."""
+    """Return the differences between what the runs were asked for, from which alone a change may come."""
     old, new = before.header["selection"], after.header["selection"]
     differences = [
         f"the runs differ in {key}: {_chosen(old[key])} before, {_chosen(new[key])} after"

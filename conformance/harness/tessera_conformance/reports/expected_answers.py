@@ -33,7 +33,7 @@ from tessera_conformance.transports.hostio_connection import ids_of
 
 EXCHANGE = "host_io.exchange"
 MOST_TRIALS = 4000
-"""How often a case is judged again at most."""
+"""The most times that a case is judged again."""
 FORM = "what is wrong with a response"
 """The check of each response: how many there are says nothing of how far a case comes."""
 
@@ -84,7 +84,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Trial:
-    """How far a case came: the checks that passed, and how far off the one is that failed."""
+    """The progress of a case: the checks that passed, and the distance of the one that failed."""
 
     done: bool
     passed: int = 0
@@ -132,7 +132,7 @@ class Search:
         return None
 
     def _judge(self, history: History) -> Trial:
-        """How far the case comes with these answers."""
+        """Return the progress of the case with these answers."""
         self._trials += 1
         if self._trials > MOST_TRIALS:
             return Trial(done=False, passed=-1)
@@ -237,7 +237,7 @@ def _response(pair: str, ok: bool, code: str = "REFUSED") -> dict[str, Any]:
 
 
 def _replacements(answer: Any, history: History) -> Iterator[Answers]:
-    """What may stand in the place of one answer: the other outcome, another code that came, nothing."""
+    """Yield replacements of one answer: the other outcome, another code that came, nothing."""
     if is_response(answer) and not wrong_members(answer):
         completion = answer["completion"]
         yield [_response(pair_of(answer), not completion["ok"])]
@@ -287,7 +287,7 @@ def _without_repetitions(answers: Answers) -> Answers:
 
 
 def _distance(actual: Any, expected: Any) -> int:
-    """How many elements of two lists differ; 1 of two other values."""
+    """Return the number of elements in which two lists differ; 1 of two other values."""
     if not (isinstance(actual, list | tuple) and isinstance(expected, list | tuple)):
         return 1
     if len(actual) == len(expected):

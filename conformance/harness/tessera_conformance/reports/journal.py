@@ -47,7 +47,7 @@ MOST_UNPACKED = 1 << 30
 """Bytes that a compressed report may have inside."""
 
 NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}, "products": {}}
-"""What is known of a report that was cut off before its plan."""
+"""The plan of a report that was cut off before its own."""
 
 
 class UnreadableReport(Exception):
@@ -66,7 +66,7 @@ class Report:
     footer: Line | None
     problem: str | None
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What is computed once for all renderings, by name."""
+    """Values that are computed once for all renderings, by name."""
 
     @property
     def claim(self) -> str:
@@ -431,7 +431,7 @@ def _problems(parts: Sequence[Report]) -> list[str]:
 
 
 def _run(parts: Sequence[Report]) -> Line:
-    """How the first shard was run, and when the first of them started."""
+    """Return the run of the first shard, and the earliest start."""
     started = [part.header["run"]["started"] for part in parts if "started" in part.header["run"]]
     first: dict[str, Any] = parts[0].header["run"]
     return first | ({"started": min(started)} if started else {})

@@ -27,7 +27,7 @@ LONGEST_REASON = 160
 MODE = "must_fail"
 
 Pattern = tuple[int, str, str]
-"""How many letters of the id are written out, the pattern, and the clause that narrows it or nothing."""
+"""The letters of the id that are written out, the pattern, and the clause that narrows it or nothing."""
 
 
 class NoBaseline(Exception):
@@ -124,7 +124,7 @@ def _patterns(case: str, clauses: Sequence[str]) -> Iterator[Pattern]:
 
 
 def _reason(lines: Sequence[Line]) -> str:
-    """What came of the first of some cases, and how many others there are."""
+    """Return the reason of the first of some cases, and the number of the others."""
     first = lines[0]
     reason = " ".join(f"{first['verdict']}: {first['reason']}".split())
     shown = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 4]} ..."
@@ -148,7 +148,7 @@ def _table(entry: Deviation) -> str:
 
 
 DAYS = 90
-"""How long a deviation lasts where no day is given."""
+"""The days for which a deviation lasts where no day is given."""
 
 
 def configure_deviations(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """By field, the value that is not written."""
 EVIDENCE = ("digests", "all")
-"""What a report keeps of cases that pass."""
+"""The evidence that a report keeps of cases that pass."""
 LONG = ("checks", "exchanges")
 """The fields that a line with `evidence` does not have: they are known by counts and a digest."""
 
@@ -91,7 +91,7 @@ def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 FOLDER = "<folder>"
-"""What stands for the folder of a case's files, which is another one in every run."""
+"""The placeholder of the folder of a case's files, which is another one in every run."""
 
 
 class ObservedLine(Mapping[str, Any]):
@@ -127,7 +127,7 @@ class ObservedLine(Mapping[str, Any]):
         self._text = (path, start, end)
 
     def parts(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-        """What makes this line again, in another process."""
+        """Return the parts that make this line again, in another process."""
         return self.text, tuple(self._runs), self._long
 
     @property
@@ -206,7 +206,7 @@ class LineBuilder:
         self.runs.append(self.length)
 
     def text(self) -> str:
-        """What there is."""
+        """Return the text."""
         return "".join(self._parts)
 
     def line(self, long: Sequence[int]) -> ObservedLine:

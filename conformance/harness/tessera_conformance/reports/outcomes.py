@@ -63,12 +63,12 @@ def unknown_clauses(report: Report, registry: Registry) -> list[str]:
 
 
 def tally(results: Iterable[ClauseResult]) -> Tally:
-    """How many clauses have each outcome."""
+    """Return the number of clauses with each outcome."""
     return Counter(result.outcome for result in results)
 
 
 def judgeable(counts: Tally) -> int:
-    """How many of the counted clauses a test can judge, by a call or statically."""
+    """Return the number of the counted clauses that a test can judge, by a call or statically."""
     return counts.total() - counts["not_testable"]
 
 

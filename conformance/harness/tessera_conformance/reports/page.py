@@ -163,7 +163,7 @@ def _clause(result: ClauseResult) -> dict[str, Any]:
 
 
 def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, str]:
-    """What was decided where the specifications leave a clause that has cases open."""
+    """Return the decisions of interpretations that leave a clause with cases open."""
     cited = {name for result in results.values() if result.cases for name in result.clause.interpretations}
     return {name: registry.interpretations[name].decision for name in sorted(cited & registry.interpretations.keys())}
 

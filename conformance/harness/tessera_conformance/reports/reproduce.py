@@ -37,11 +37,11 @@ _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
 _ENDPOINT_TEMPLATE = _TEMPLATE.with_name("reproduce_endpoint.py")
 _CONNECTION = Path(hostio_connection.__file__)
 ENDPOINT = "hostio:"
-"""What the name of an implementation begins with that is an endpoint behind a socket."""
+"""Prefixes of the names of implementations that are endpoints behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'
 Place = TypeVar("Place")
 TRIES = 3
-"""How often a script asks a case with streams, whose work hangs on time, until the difference shows."""
+"""The most times that a script asks a case with streams, whose work depends on time, until the difference shows."""
 LARGEST_SMALL = 255
 """A number up to this stands in many answers by chance."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
@@ -108,7 +108,7 @@ def script_name(case: str) -> str:
 
 
 def start_command(implementation: str, compiler: str | None = None) -> list[str]:
-    """What starts the implementation as a process that speaks the line protocol, with another compiler where wanted."""
+    """Return the command that serves the implementation over the line protocol, with another compiler where wanted."""
     form, _, rest = implementation.partition(":")
     if form == "rpc" and compiler is None:
         return shlex.split(rest)
@@ -138,7 +138,7 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 
 def _needs(implementation: str, compiler: str | None) -> str:
-    """What the command needs beside the implementation; empty where that is nothing."""
+    """Return the needs of the command beside the implementation; empty where there are none."""
     form, _, rest = implementation.partition(":")
     if form == "rpc" and compiler is None:
         return ""
@@ -161,7 +161,7 @@ def _content_of_frames(
 
 
 def _head(case: Case) -> dict[str, Any]:
-    """What a case is about, and what it came to."""
+    """Return a case's subject and verdict."""
     judgement = case.judgement
     return {
         "case": case.id,

@@ -63,7 +63,7 @@ def other_members(response: Any) -> list[str]:
 
 
 def summary(answers: Sequence[Any]) -> dict[str, Any]:
-    """What counts of the answers of an exchange, in whatever order they came.
+    """Return the part of an exchange's answers that counts, in whatever order they came.
 
     `responses` has for each pair of ids the success, the error code and the wrong members of each response.
     """

@@ -167,7 +167,7 @@ def index_of(element: int, shape: list[int]) -> list[int]:
 
 
 def difference(found: Any, expected: Any) -> str | None:
-    """Where two tensor messages first differ, or None."""
+    """Return the first difference of two tensor messages, or None."""
     if not isinstance(found, dict) or not isinstance(found.get("$tensor"), dict):
         return f"expected a tensor, found {short(found)}"
     tensor, target = found["$tensor"], expected["$tensor"]
@@ -190,7 +190,7 @@ def difference(found: Any, expected: Any) -> str | None:
 
 
 def at(value: Any, path: list[Any]) -> Any:
-    """What lies inside a nested value, or None."""
+    """Return the value at a path inside a nested value, or None."""
     for key in path:
         try:
             value = value[key]
@@ -200,7 +200,7 @@ def at(value: Any, path: list[Any]) -> Any:
 
 
 def wanted(check: Any, outcomes: list[Any]) -> Any:
-    """What a check expects: a value, or what another answer has."""
+    """Return the value that a check expects: its own, or that of another answer."""
     other = check["as"]
     return at(outcomes[other["exchange"]], other["path"]) if other else check["expected"]
 
@@ -211,7 +211,7 @@ def unsupported(outcome: Any) -> bool:
 
 
 def judge(check: Any, outcomes: list[Any]) -> str | None:
-    """What is wrong with the answers in the light of one check, or None."""
+    """Return the fault of the answers in the light of one check, or None."""
     outcome = outcomes[check["exchange"]]
     rejected = outcome.get("rejected", {})
     match check["how"]:
@@ -366,7 +366,7 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
 
 
 def essence(outcome: Any, given: list[Any]) -> Any:
-    """What of an outcome tells two answers apart: the code and phase of a refusal, or the value.
+    """Return the part of an outcome that tells two answers apart: the code and phase of a refusal, or the value.
 
     Of what it gave out under names of its own, the handles and addresses of this run, no more than an address's place
     in its 256 bytes counts.

@@ -54,7 +54,7 @@ def rooflines(report: Report) -> str:
 
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
-    """What the cases of a report kept for plots."""
+    """Return the figures that the cases of a report kept for plots."""
     return [each for line in report.observed for each in line["run"].get("figures", ())]
 
 

@@ -43,7 +43,7 @@ _LABEL = 13
 
 
 def terminal_summary(report: Report, registry: Registry) -> str:
-    """Who was judged, clauses and cases by outcome, the claim, the causes and how to see one again."""
+    """Return the end of a run: name, outcomes of clauses and cases, the claim, the causes, and a command."""
     found = causes(report)
     lines = [
         _title(report),
@@ -185,7 +185,7 @@ SHOWN_FAILURES = 50
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 _BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
-"""What makes the beginning of a line a list, or a whole line a rule."""
+"""Beginnings of lines that make a list, and lines that make a rule."""
 
 _CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 

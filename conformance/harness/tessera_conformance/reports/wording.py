@@ -53,7 +53,7 @@ def selection(report: Report) -> str:
 
 
 def chosen_parts(report: Report) -> list[str]:
-    """What the run was narrowed to, as it was asked for: `case ir/matmul/*`, `clause LANG-10-05`; the first of many."""
+    """Return the selection as it was asked for: `case ir/matmul/*`, `clause LANG-10-05`; the first of many."""
     chosen = report.header["selection"].get("chosen", {})
     parts = [f"{_PARTS.get(name, name)} {each}" for name, part in chosen.items() for each in _listed(part)]
     further = len(parts) - _SHOWN_PARTS
@@ -96,7 +96,7 @@ def _seconds(run: Mapping[str, Any]) -> float | None:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """What was run, when, and by which harness: names and values."""
+    """Return names and values: the run, its start, and the harness."""
     chosen, run = report.header["selection"], report.header["run"]
     rows = [
         ("profile", chosen["profile"]),
@@ -175,7 +175,7 @@ def _failure_reasons(report: Report) -> list[str]:
 
 
 def _left_out_by_level(report: Report) -> list[str]:
-    """How many cases a weaker level of numerics leaves out: a claim below strict is not the whole claim."""
+    """Return the number of cases that a weaker numerics level leaves out: such a claim is not whole."""
     level = report.header["selection"]["level"]
     number = sum(left_out_by_level(line, level) for line in report.observed)
     if not number:
@@ -217,7 +217,7 @@ def scope(report: Report) -> list[str]:
 
 
 def images(report: Report) -> list[str]:
-    """Which compiler made the images, where the implementation did not, and what that left unjudged, by reason."""
+    """Return the compiler of the images, where it is another, and the cases that it left unjudged, by reason."""
     compiler = report.header["implementation"].get("compiler")
     if compiler is None:
         return []
@@ -228,7 +228,7 @@ def images(report: Report) -> list[str]:
 
 
 def _told(found: Counter[Outcome]) -> str:
-    """How many of a document's testable MUST clauses were judged, passed, unsupported and untested; others if any."""
+    """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
     judged = sum(found[each] for each in JUDGED)
     rest = [each for each in OUTCOMES if each not in ("pass", "unsupported", "untested") and found[each]]
     parts = [f"{count(judged)} judged", f"{count(found['pass'])} passed", f"{count(found['unsupported'])} unsupported"]
@@ -245,7 +245,7 @@ def reason_with_verdict(observation: Line) -> str:
 
 
 def deviation_reason(report: Report, observation: Line) -> str:
-    """What the known deviations say of a case: reason, owner and expiry of the entry that speaks of it."""
+    """Return the entry of the known deviations about a case: reason, owner and expiry."""
     for entry in report.header["selection"]["deviations"]:
         clause = entry.get("clause")
         if fnmatchcase(observation["case"], entry.get("cases", "")) and clause in (None, *observation["clauses"]):
@@ -275,7 +275,7 @@ def reproduce_command(report: Report, case: str) -> str:
 
 
 def problems_of(report: Report, registry: Registry) -> list[str]:
-    """What is wrong with the run as a whole; why a file is no whole report is said by its claim."""
+    """Return the faults of the run as a whole; the claim says why a file is no whole report."""
     found = []
     fault = report.header["implementation"]["fault"]
     if fault is not None:
@@ -371,7 +371,7 @@ def other_readings(report: Report) -> list[tuple[str, str, int]]:
 
 
 def start_stderr(report: Report) -> str:
-    """What an implementation that did not start wrote to its standard error; nothing of one that did."""
+    """Return the standard error of an implementation that did not start; empty for one that did."""
     return str(report.header["run"].get("stderr") or "")
 
 
@@ -391,7 +391,7 @@ def cases(number: int) -> str:
 
 
 def left_out(observation: Line) -> str:
-    """What a line does not show of a case that passed; empty where it shows all."""
+    """Return the parts of a passing case that a line does not show; empty where it shows all."""
     kept = observation.get("evidence")
     if kept is not None:
         kinds = ", ".join(f"{kind} {number}" for kind, number in kept["checks"].items())

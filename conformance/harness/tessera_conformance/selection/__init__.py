@@ -1,1 +1,1 @@
-"""What part of the suite a run is to judge: cases, clauses, features, the failures of a report, and places."""
+"""Selection of a part of the suite: cases, clauses, features, the failures of a report, and places."""

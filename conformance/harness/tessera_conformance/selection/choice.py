@@ -26,7 +26,7 @@ class NothingFailed(NothingChosen):
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for: any of the cases, any of the clauses, any of the features, and among the failures."""
+    """A selection: any of the cases, any of the clauses, any of the features, and among the failures."""
 
     reproduced: str | None = None
     """One case by its id."""
@@ -44,7 +44,7 @@ class Choice:
         return bool(self.reproduced or self.cases or self.clauses or self.features or self.failed)
 
     def described(self) -> dict[str, Any]:
-        """What was asked for, for the header of a report."""
+        """Return the selection for the header of a report."""
         cases = [*([self.reproduced] if self.reproduced else []), *self.cases]
         parts = {"cases": cases, "clauses": [*self.clauses], "features": [*self.features]}
         failed = {"failed": str(self.failed)} if self.failed else {}
@@ -138,11 +138,11 @@ def _failures(path: Path, index: CaseIndex) -> set[str]:
 
 
 USUAL = Path("report")
-"""Where a report goes by default."""
+"""The default folder of a report."""
 PART = "failed"
 """The folder, in that of the report that was read, of a run of what failed in it."""
 BEFORE = "before.jsonl"
-"""What the report of the last such run is called while it is run again."""
+"""The name of the report of the last such run while it is run again."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Earlier:
 
 
 def earlier(folder: Path | None, failed: Path | None, last_failed: bool, keeps: bool = False) -> Earlier:
-    """What follows from `--report-dir`, `--failed` and `--lf`; a run that `keeps` all files writes no report.
+    """Return the effect of `--report-dir`, `--failed` and `--lf`; a run that `keeps` all files writes no report.
 
     Raises:
         ValueError: the report would replace the one that is read.

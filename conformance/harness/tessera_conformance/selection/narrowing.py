@@ -54,7 +54,7 @@ class Place:
 
 
 def places(arguments: Iterable[str], directory: Path) -> list[Place]:
-    """What the arguments name: from the directory on, or from the folder of the suite on.
+    """Return the places that the arguments name: from the directory on, or from the folder of the suite on.
 
     Raises:
         NothingChosen: there is no such file or folder.
@@ -140,7 +140,7 @@ class _Names:
 
 
 def names_of(node: str) -> list[str]:
-    """What pytest calls the folders, the file, the class and the test of a node id, parameters and all."""
+    """Return pytest's names of the folders, the file, the class and the test of a node id, parameters and all."""
     path, *inside = node.split("::")
     return [*PurePosixPath(path).parts, *inside]
 
@@ -167,7 +167,7 @@ FILTERS = ("keyword", "markexpr")
 
 
 def choice(config: pytest.Config) -> Choice:
-    """What the options ask for."""
+    """Return the selection in the options."""
     option = config.option
     return Choice(option.reproduce, option.cases, option.clauses, option.features, option.failed)
 
@@ -210,7 +210,7 @@ def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str
 
 
 def described(config: pytest.Config) -> dict[str, Any]:
-    """What the run was narrowed to, for the header of its report; to be asked before it is narrowed."""
+    """Return the selection for the header of the report; to be asked before the run is narrowed."""
     inside = [place.in_suite for place in _places(config) if not place.outside]
     paths = {} if "" in inside or not inside else {"paths": inside}
     filters = {name: getattr(config.option, name) for name in FILTERS if getattr(config.option, name, "")}
@@ -218,7 +218,7 @@ def described(config: pytest.Config) -> dict[str, Any]:
 
 
 def _places(config: pytest.Config) -> list[Place]:
-    """What the command line names; the suite where `tessera-conformance run` is given nothing."""
+    """Return the places on the command line; the suite where `tessera-conformance run` is given nothing."""
     suite = suite_directory()
     of_the_suite = config.rootpath == suite
     if of_the_suite and config.args_source is not pytest.Config.ArgsSource.ARGS:

@@ -40,7 +40,7 @@ class Question:
 
 
 def questions(hello: Hello, door: str) -> Sequence[Question]:
-    """What follows from the claims; without programs where the run will go by operations."""
+    """Return the questions that follow from the claims; without programs where the run will go by operations."""
     return [
         each
         for each in QUESTIONS

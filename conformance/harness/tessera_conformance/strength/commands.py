@@ -169,7 +169,7 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
 def _judge_all(
     arguments: argparse.Namespace, known: Mapping[str, Collection[str]]
 ) -> Callable[[Trial, Sequence[Violation]], Sequence[Judged]]:
-    """What shares the violators out: to the processes of this machine, or to the workers of a cluster."""
+    """Return the function that shares the violators out: to processes of this machine, or to workers of a cluster."""
 
     def among_processes(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
         return processes.share_out(arguments.jobs or processes.available(), trial.judge, violations)

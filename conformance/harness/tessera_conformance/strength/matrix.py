@@ -31,7 +31,7 @@ Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "
 Outcome = tuple[Fate, tuple[str, ...], int, str]
 """Of a `Kill`, all but its violation, which cannot be sent between processes."""
 Judged = tuple[Outcome, list[str]]
-"""What became of a violation, and in words what the control should have passed."""
+"""The fate of a violation, and in words the cases that the control should have passed."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 
@@ -138,7 +138,7 @@ class Trial:
         return [places[place] for place in sorted(places)]
 
     def judge(self, violation: Violation) -> Judged:
-        """What becomes of a violation, and in words what the control should have passed."""
+        """Return the fate of a violation, and in words the cases that the control should have passed."""
         level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []
         found = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
@@ -151,7 +151,7 @@ class Trial:
         return (fate, tuple(sorted(found)), len(own), level), failures
 
     def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
-        """What caught it before, then the most specific."""
+        """Return the cases in order: those that caught it before, then the most specific."""
         known = self.known.get(violation.name, ())
         return sorted(items, key=lambda item: (item.stash[CASE].id not in known, len(item.stash[CASE].clause_ids)))
 
@@ -198,7 +198,7 @@ class Trial:
         return suspected
 
     def _of_control(self, level: str, item: pytest.Function) -> Judgement:
-        """What the control comes to in a case, which it is put to once a level."""
+        """Return the control's judgement in a case, which it is put to once a level."""
         key = level, item.stash[CASE].id
         if key not in self._passed:
             if level not in self._controls:

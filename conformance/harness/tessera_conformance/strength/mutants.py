@@ -74,7 +74,7 @@ OTHER_OPERATOR: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-"""What an operator becomes."""
+"""The replacement of each operator."""
 
 Rewrite = Callable[[Any], ast.AST]
 
@@ -247,16 +247,16 @@ class Mutant:
     function: CodeKey
     change: Change
     clauses: frozenset[str] = field(repr=False)
-    """What the module names."""
+    """The clauses that the module names."""
 
     @property
     def reached(self) -> Line:
-        """What a case executes that can tell it."""
+        """Return the line that a case must execute to tell it from the control."""
         return self.function[0], self.change.reached
 
     @property
     def description(self) -> str:
-        """What it does wrong, on one line."""
+        """The change, on one line."""
         before, after = (" ".join(text.split())[:90] for text in (self.change.before, self.change.after))
         return f"line {self.change.line}: {before!r} becomes {after!r}"
 
@@ -324,7 +324,7 @@ def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def code_key(code: types.CodeType) -> CodeKey:
-    """What a code object is known by, in the package and in a changed copy of it."""
+    """Return a key of a code object, in the package and in a changed copy of it."""
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
@@ -459,7 +459,7 @@ MEMORY = 6 << 30
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: the case that caught it and its verdict, or of how many nobody did."""
+    """The fate of a mutant: the case that caught it and its verdict, or the number of cases that did not."""
 
     fate: Fate
     killer: str = ""
@@ -566,7 +566,7 @@ def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence
 
 
 def _known_by(mutant: Mutant) -> tuple[str, str, str]:
-    """What entries call it: a place that has become something else since is another mutant."""
+    """Return the key of a mutant in the entries: a place that has become something else since is another mutant."""
     function = mutant.name.partition("/")[0]
     becomes = " ".join(mutant.change.after.split())
     return f"{mutant.name} {becomes}", function, mutant.module.partition(".")[2]

@@ -18,7 +18,7 @@ MOST_OF_ONE = 3.0
 
 
 def judge_on_workers(engine: Engine, trial: Trial, violations: Sequence[Violation], least: float) -> list[Judged]:
-    """What becomes of each violation, in order.
+    """Return the fate of each violation, in order.
 
     One of which the process died is only crashed; one that no worker could judge is untold, which fails the run.
 

@@ -22,7 +22,7 @@ _shared: tuple[Callable[[Any], Any], Sequence[Any]]
 
 
 def available() -> int:
-    """How many processes are worth starting: 1 where the system cannot fork."""
+    """Return the number of processes worth starting: 1 where the system cannot fork."""
     if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

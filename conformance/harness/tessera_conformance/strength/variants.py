@@ -105,7 +105,7 @@ LEGAL = frozenset({"pass", "unsupported", "inapplicable"})
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cases are put to a variant: all with `thorough`, else at most `most` in its reach and `beside` others."""
+    """The cases put to a variant: all with `thorough`, else at most `most` in its reach and `beside` others."""
 
     most: int | None = None
     beside: int = BESIDE
@@ -140,11 +140,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a variant."""
+    """The outcome of a variant."""
 
     variant: Variant
     cases: int
-    """That were put to it."""
+    """The number of cases that were put to it."""
     passed: int
     failures: Sequence[Failure] = ()
     shown_by: str = ""
@@ -164,7 +164,7 @@ class _Part:
     cases: int
     passed: int
     suspected: tuple[Line, ...]
-    """What `settled` needs of the cases that are no pass here, and are one of the control."""
+    """Facts that `settled` needs of the cases that are no pass here, and are one of the control."""
     shown_by: str
     level: str
 
@@ -240,7 +240,7 @@ def _judge(
 
 
 def _line(variant: Variant, case: Case, judgement: Judgement) -> Line:
-    """What a report's line for the case would say that decides whether it is blocked."""
+    """Return the part of a report's line for the case that decides whether it is blocked."""
     follows = judgement.interpretation in (variant.freedom, *variant.taken_for)
     return {
         "case": case.id,
@@ -357,7 +357,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
 
 
 CHAPTERS = Path()
-"""What stands for the folders of the chapters."""
+"""The placeholder of the folders of the chapters."""
 SAMPLE = Selection(most=40, beside=5)
 """The cases of each variant in a run of the violators."""
 

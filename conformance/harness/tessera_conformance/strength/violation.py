@@ -111,7 +111,7 @@ class Violation:
     level: str | None = None
     """The numerics level that it claims, where that is known without asking."""
     missing: str = ""
-    """What this machine lacks to run it, where it does."""
+    """The tool that this machine lacks to run it, where it does."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:

@@ -60,7 +60,7 @@ def write(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def statement(report: Report) -> dict[str, Any]:
-    """Who claims what: all of it follows from the report."""
+    """Return the claim and the claimant: all of it follows from the report."""
     hello = report.header["implementation"]["hello"] or {}
     selection = {name: value for name, value in report.header["selection"].items() if name != "deviations"}
     return {

@@ -26,7 +26,7 @@ FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DO
 
 @dataclass
 class Recomputation:
-    """What was found in the lines of a report: problems, and how many checks are known by the line's word alone."""
+    """The findings in the lines of a report: problems, and the number of checks known by the line's word alone."""
 
     problems: list[str] = field(default_factory=list)
     judged: int = 0
@@ -72,7 +72,7 @@ def _possible(line: Line) -> Sequence[str]:
 
 
 def _passed(check: Line) -> bool | None:
-    """Whether a check holds, as far as the line shows what was expected and found."""
+    """Return True if a check holds, as far as the line shows the expected and the found value."""
     expected, actual = check["expected"], check["actual"]
     match check["kind"]:
         case "returns" | "accepts":
@@ -99,7 +99,7 @@ def _same(expected: Any, actual: Any) -> bool:
 
 
 def _same_bits(expected: Any, actual: Any) -> bool | None:
-    """Whether two tensors have the same bits, but for NaNs; None where their digests differ and no bits are there."""
+    """Return True if two tensors have the same bits, but for NaNs; None where digests differ and no bits are there."""
     if expected == actual:
         return True
     try:
@@ -120,7 +120,7 @@ def _is_rejection(wanted: str, actual: str) -> bool:
 
 
 def _against_counts(line: Line, vector: Vector | None) -> Iterator[str]:
-    """Whether a case of which the checks are only counted may have passed."""
+    """Yield problems of a case of which the checks are only counted."""
     if line["verdict"] != "pass" or line["disposition"] != "none":
         yield f"{line['case']}: is kept as counts and a digest, though it did not simply pass"
     bits = line["evidence"]["checks"].get("bits", 0)
@@ -129,7 +129,7 @@ def _against_counts(line: Line, vector: Vector | None) -> Iterator[str]:
 
 
 def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
-    """Whether the bits that a golden case expected are the frozen ones, and those that it found were answered."""
+    """Yield problems of a golden case: expected bits that are not the frozen ones, found bits not answered."""
     bits = [check for check in line["checks"] if check["kind"] == "bits"]
     answered = list(_tensors([exchange["observation"].get("returned") for exchange in line["exchanges"]]))
     for check, frozen in zip(bits, vector.expected, strict=False):

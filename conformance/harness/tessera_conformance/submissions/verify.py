@@ -40,7 +40,7 @@ from tessera_conformance.verdicts import before_running
 
 CLOSED_DOOR = "--door=operations"
 FOREIGN_IMAGE = "the reference's compiler"
-"""What the reasons say of cases that ran and say nothing of the implementation."""
+"""The reasons of cases that ran and say nothing of the implementation."""
 
 
 def verify(
@@ -79,7 +79,7 @@ def _files(directory: Path) -> Iterator[str]:
 
 
 def _locks(directory: Path, report: Report) -> Iterator[str]:
-    """Whether the submission was judged by the clauses and vectors of this suite."""
+    """Yield differences between the submission's clauses and vectors and those of this suite."""
     ours = {
         CLAUSES_LOCK: clauses_directory() / "clauses.lock",
         VECTORS_LOCK: vectors_directory() / "MANIFEST.json",
@@ -94,7 +94,7 @@ def _locks(directory: Path, report: Report) -> Iterator[str]:
 
 
 def _made_from(directory: Path, report: Report) -> Iterator[str]:
-    """Whether what is made from the report still says what the report says."""
+    """Yield files made from the report that no longer agree with it."""
     expected = {
         "statement.json": json.dumps(statement(report), indent=1) + "\n",
         "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
@@ -144,7 +144,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
 
 
 def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
-    """What a case has judged, by its test or its checks."""
+    """Return the effects that a case has judged, by its test or its checks."""
     kinds = line["evidence"]["checks"] if "evidence" in line else [check["kind"] for check in line["checks"]]
     return list(case.judges or judged_by_checks(kinds))
 
@@ -158,7 +158,7 @@ class _Reported:
 
 
 def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[str]:
-    """Whether the clauses and profiles that the plan counts are those of the registry for these claims."""
+    """Yield clauses and profiles of the plan that are not those of the registry for these claims."""
     run = SuiteRun(DirectTransport(_Reported, "report"), registry)
     run.hello = hello  # nobody is asked again
     for name, expected in (("musts", run.musts()), ("profiles", run.profiles()), ("products", run.products())):

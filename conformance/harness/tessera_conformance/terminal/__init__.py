@@ -1,1 +1,1 @@
-"""What every command shares: its foreseen errors, the text that it may print, and Ctrl-C."""
+"""Shared parts of every command: its foreseen errors, the text that it may print, and Ctrl-C."""

@@ -81,7 +81,7 @@ def print_error(message: object) -> None:
 
 
 def forget_output() -> None:
-    """What is still buffered cannot be written, and must not be tried again when Python ends."""
+    """Discard buffered output, which cannot be written and must not be tried again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -119,7 +119,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -> str:
-    """What argparse, or pytest with it, says of an argument, in the form of all the others."""
+    """Return an error of argparse, or of pytest with it, in the form of all the others."""
     line = next((each for each in message.splitlines() if ": error: " in each), message.strip())
     found = _OF_ARGPARSE.fullmatch(line)
     where, what = (found["where"] or program, found["what"]) if found else (program, line)

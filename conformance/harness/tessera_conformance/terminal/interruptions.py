@@ -26,7 +26,7 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports of a process that the signal ended."""
+        """Return the exit code that a shell reports of a process which the signal ended."""
         return 128 + self.number
 
 

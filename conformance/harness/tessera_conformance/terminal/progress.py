@@ -1,4 +1,4 @@
-"""How far a run is, by the seconds that its cases take: in the place of pytest's percentage of their number."""
+"""Progress of a run by the seconds that its cases take, in the place of pytest's percentage of their number."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Progress:
             self._cases += 1
 
     def message(self) -> str:
-        """What has been done of the time that the cases take, cases a second, and the time left."""
+        """Return the share of the cases' time that is done, cases a second, and the time left."""
         left = sum(self._left.values())
         whole = self._done + left
         parts = [f"{int(100 * self._done / whole) if whole and self._left else 100:3d}%"]

@@ -83,7 +83,7 @@ def _unsupported(feature: str) -> dict[str, Any]:
 
 
 def _read_address(text: str, label: str) -> Address:
-    """Where an endpoint listens. Raises `ImplementationUnavailable`."""
+    """Return the address of an endpoint. Raises `ImplementationUnavailable`."""
     try:
         return read_address(text)
     except ValueError as problem:

@@ -18,7 +18,7 @@ class HostIoAdapter:
         self._transport = transport
 
     def hello(self) -> Mapping[str, Any]:
-        """What the description says."""
+        """Return the Hello of the description."""
         hello: Mapping[str, Any] = self._transport.start(DEADLINE)
         return hello
 
@@ -27,7 +27,7 @@ class HostIoAdapter:
         return self._passed("session.reset")
 
     def host_io_describe(self) -> Any:
-        """What the description says."""
+        """Return the answer of the description."""
         return self._passed("host_io.describe")
 
     def host_io_exchange(self, **params: Any) -> Any:

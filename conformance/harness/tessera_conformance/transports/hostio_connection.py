@@ -43,7 +43,7 @@ class EndpointFault(Exception):
 
 @dataclass(frozen=True)
 class Address:
-    """Where an endpoint listens; `host` is None for a socket file, `path` for a port."""
+    """The address of an endpoint; `host` is None for a socket file, `path` for a port."""
 
     text: str
     path: str | None = None
@@ -139,7 +139,7 @@ class Connection:
         return self._lines(chunk)
 
     def _last_words(self) -> bytes:
-        """What the endpoint sent before it stopped to read."""
+        """Return the bytes that the endpoint sent before it stopped to read."""
         self._unsent = memoryview(b"")
         try:
             return self._socket.recv(1 << 20)
@@ -187,7 +187,7 @@ def _excerpt(data: bytes | bytearray) -> str:
 
 
 class Conversation:
-    """What frames are sent on and answered: a connection to an address, and the one after it."""
+    """A conversation in frames: a connection to an address, and the one after it."""
 
     def __init__(self, address: Address) -> None:
         self._address = address

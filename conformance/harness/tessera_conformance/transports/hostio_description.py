@@ -1,4 +1,4 @@
-"""What an endpoint behind a socket has, as its vendor describes it: a TOML or JSON file (`docs/host_io.md`)."""
+"""The description of an endpoint behind a socket by its vendor: a TOML or JSON file (`docs/host_io.md`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BadDescription(Exception):
 
 @dataclass(frozen=True)
 class Description:
-    """Who answers, the features that its vendor claims, and the answer to `host_io.describe`."""
+    """A description: the name, the features that its vendor claims, and the answer to `host_io.describe`."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ LEAST = Description(
         "builtins": [],
     },
 )
-"""What every endpoint is taken to have: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
+"""The presumed endpoint: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
 
 
 def read_description(path: str) -> Description:

@@ -60,7 +60,7 @@ class PassingAdapter:
         return lambda **params: self._passed(method, params)
 
     def _passed(self, method: str, params: Mapping[str, Any]) -> Any:
-        """What the implementation returned.
+        """Return the result of the implementation.
 
         Raises:
             Refusal, NotSupported: as it answered; `NotSupported` too for what says nothing of it.
@@ -117,7 +117,7 @@ def locate(implementation: str, compiler: str | None = None) -> Transport:
 
 
 def _compiler(text: str) -> Compiler:
-    """What `--compiler` names; the reference is looked up when first asked. Raises `ImplementationUnavailable`."""
+    """Return the compiler of `--compiler`; the reference is found late. Raises `ImplementationUnavailable`."""
     if "{" in text or text.partition(":")[0] not in ("reference", "py", "rpc"):
         return CommandCompiler(text)
     if text == "reference":

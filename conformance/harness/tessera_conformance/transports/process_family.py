@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 VARIABLE = "TESSERA_CONFORMANCE_SESSION"
 ROUNDS = 20
-"""How often the family is looked through: a process that is ended may have started another meanwhile."""
+"""The most times that the family is looked through: a process that is ended may have started another meanwhile."""
 _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
 

@@ -56,7 +56,7 @@ class ProcessTransport(ABC):
 
     @abstractmethod
     def arguments(self, exchange: Path) -> list[str]:
-        """What starts the process; `exchange` is a directory that lasts as long as it."""
+        """Return the command of the process; `exchange` is a directory that lasts as long as it."""
 
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
@@ -260,7 +260,7 @@ class _Process:
         return TransportFault("protocol_error", detail, self._stderr_tail())
 
     def _refuse_last_words(self, method: str, line: bytes) -> None:
-        """What ends with an error may have said so where answers belong, as launchers and virtual machines do."""
+        """Refuse an error message that stands where answers belong, as those of launchers and virtual machines do."""
         try:
             failed = self._popen.wait(timeout=LAST_WORDS_GRACE) != 0
         except subprocess.TimeoutExpired:
@@ -271,7 +271,7 @@ class _Process:
             raise self._death(method)
 
     def _death(self, method: str) -> TransportFault:
-        """How the process ended, or that it closed its output while alive."""
+        """Return the end of the process as a fault, or that it closed its output while alive."""
         try:
             code = self._popen.wait(timeout=1.0)
         except subprocess.TimeoutExpired:

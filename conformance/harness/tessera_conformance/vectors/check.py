@@ -36,7 +36,7 @@ from tessera_conformance.vectors.model import (
 
 @dataclass(frozen=True)
 class Filled:
-    """What became of one topic; nothing was written when there are problems."""
+    """The outcome of one topic; nothing was written when there are problems."""
 
     topic: str
     vectors: int = 0
@@ -178,7 +178,7 @@ def read_all(folder: Path, problems: list[VectorProblem]) -> list[VectorFile]:
 
 
 def in_step(files: Iterable[VectorFile], sources: Iterable[SourceTopic]) -> Iterator[VectorProblem]:
-    """Where the lines and the sources differ: a line without a source, a source without a line, another question."""
+    """Yield differences of lines and sources: a line without a source, a source without a line, another question."""
     by_topic = {file.topic: file for file in files}
     for source in sources:
         file = by_topic.pop(source.name, VectorFile(source.name, source.documentation, ()))

@@ -341,7 +341,7 @@ def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
 
 
 def _are_special(x: Tensor) -> Any:
-    """Which words are NaN or infinite."""
+    """Return a mask of the words that are NaN or infinite."""
     if not x.format.is_float:
         return np.zeros(x.words().shape, bool)
     magnitudes = x.words() & x.words().dtype.type(component_format(x.dtype).sign_bit - 1)
@@ -410,7 +410,7 @@ def judge_declared(impl: Implementation, check: Check, question: Question, found
 
 
 def declaration(impl: Implementation, check: Check, question: Question, element: int = 0) -> Declaration:
-    """What is declared of one element of the result: by `numerics.declared`, else once and for all in the Hello."""
+    """Return the declaration of one element of the result: of `numerics.declared`, else of the Hello."""
     operation, dtype = question.operation, question.inputs[0].dtype
     observation = impl.numerics.declared(
         operation=operation,
@@ -569,7 +569,7 @@ COMPOSED = frozenset({"softmax", "logsumexp", "mean", "prod", "sum", "fft", "iff
 """Functions of several steps whose special values do not depend on their order."""
 
 MESSAGES = frozenset({"top_k"})
-"""What carries the bits of its sender at every level."""
+"""Operations that carry the bits of their sender at every level."""
 
 WITHOUT_LEVEL = frozenset({"collectives.compress", "collectives.sparsify"})
 """Methods that take no level."""

@@ -56,7 +56,7 @@ class Check:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def answers(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """What the oracle says."""
+        """Return the oracle's answer."""
         found = FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
         return found if isinstance(found, tuple) else (found,)
 
@@ -81,7 +81,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the expected bits come from.
+    """The origin of the expected bits.
 
     `reference` is the implementation that was run when they were frozen and `check` the independent computation that
     agreed with it; `reason` says why an answer that had been frozen before was changed.
@@ -105,7 +105,7 @@ class Vector:
     expected: tuple[Tensor, ...]
     provenance: Provenance
     features: tuple[str, ...] = ()
-    """What an implementation must claim beyond the core of the language for the question to be put to it."""
+    """Features to claim, beyond the core of the language, for the question to be put."""
 
     @property
     def id(self) -> str:

@@ -27,7 +27,7 @@ OTHERS = 0.05
 
 
 def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile]) -> dict[str, Any]:
-    """Where the files lie, on every machine alike or in its own installation, and what their bytes are."""
+    """Return the folder of the files, one for all machines or of each installation, and digests of their bytes."""
     paths = [path_of(file.topic) for file in files]
     place = folder or default
     return {

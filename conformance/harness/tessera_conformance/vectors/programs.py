@@ -37,7 +37,7 @@ OPERATORS = {
 ELEMENTARY = list(UNARY)
 
 ACCUMULATING = ("LANG-10-01", "LANG-02-04")
-"""What an operator judges that accumulates: the precision that it states, and that it gives what is defined of it."""
+"""Clauses of an operator that accumulates: the precision that it states, and its defined result."""
 
 EXTREMES = ("max", "min", "argmax")
 """Reductions that round nothing."""
@@ -196,14 +196,14 @@ def question(
     clauses: tuple[str, ...],
     features: tuple[str, ...] = (),
 ) -> Question:
-    """What one expression gives, as the oracle's function of the inputs has it."""
+    """Return the question of one expression, as the oracle's function of the inputs has it."""
     body = [f"let R: {result} = {expression};", "return R;"]
     check = Check(f"oracle.{function}", tuple(inputs), arguments)
     return Question(_call(inputs, result, body), check, clauses, (*features, *_features(inputs, arguments)))
 
 
 def _features(inputs: Mapping[str, Tensor], arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What goes beyond the core: `out=` (AMB-LANG-102) and dimensions of zero (AMB-LANG-113)."""
+    """Return features beyond the core: `out=` (AMB-LANG-102) and dimensions of zero (AMB-LANG-113)."""
     takes_nothing = any(0 in value.shape for value in inputs.values())
     return (*(["matmul-out"] if "out" in arguments else []), *(["zero-sizes"] if takes_nothing else []))
 
@@ -218,7 +218,7 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
 
 
 Setting = int | float | bool
-"""What is asked for by an attribute."""
+"""The setting of an attribute."""
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:
@@ -298,10 +298,10 @@ CLAUSES: dict[str, tuple[str, ...]] = {
     "iota": ("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"),
     "const_tensor": ("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02"),
 }
-"""What the vectors of an operation judge, where it is more than `_ANY`."""
+"""Clauses of an operation's vectors, where they are more than `_ANY`."""
 
 FEATURES = {"const_tensor": (), "layout_cast": ("layout-casts",)}
-"""What is asked for: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
+"""Features: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
 
 STRETCHING = ("select", "maximum", "minimum", "clamp")
 """Those whose operands broadcast as those of operators do: other than scalars by feature broadcasting-ops."""

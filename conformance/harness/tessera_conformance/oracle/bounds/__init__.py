@@ -1,4 +1,4 @@
-"""How far a result may lie from the exact one: how implementations are judged at the level fast.
+"""Bounds on the distance of a result from the exact one, by which the level fast is judged.
 
 `enclose` gives, for every function of the oracle that yields floats, an enclosure for each element of the first result,
 row-major; a complex element has two, the real part first. None stands where nothing is promised: an operand is not

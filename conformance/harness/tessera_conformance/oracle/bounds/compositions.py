@@ -266,7 +266,7 @@ def _box_muller(steps: Steps, format_: FloatFormat, first: Interval, second: Int
 
 
 def _dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Enclosures:
-    """What is dropped is zero; 1 - rate may be taken from a rounded rate."""
+    """Dropped elements are zero; 1 - rate may be taken from a rounded rate."""
     inner, result = float_format(ACCUMULATORS[x.dtype]), float_format(x.dtype)
     chance = Interval.around(compositions.exact_rate(rate))
 

@@ -226,7 +226,7 @@ def enclosed(
     *,
     ulps: float = FUNCTION_ULPS,
 ) -> list[Enclosure | None]:
-    """Where the gradient of the weighted sum of a model's results lies, with respect to each element of one operand.
+    """Enclose the gradient of the weighted sum of a model's results, for each element of one operand.
 
     `ulps` says how far an elementary function may be off. None stands where nothing is promised.
     """

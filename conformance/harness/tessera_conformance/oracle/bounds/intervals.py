@@ -34,7 +34,7 @@ class Unpromised(Exception):
 
 @dataclass(frozen=True)
 class Enclosure:
-    """Where a result may lie: within `error` of `exact`; `rule` says by what right."""
+    """The interval of a result: within `error` of `exact`; `rule` names the rule that allows it."""
 
     exact: Fraction
     error: Fraction
@@ -98,7 +98,7 @@ class Interval:
         return Interval(DOWN.sub(self.low, radius), UP.add(self.high, radius))
 
     def clipped(self, low: Number, high: Number) -> Interval:
-        """What lies between two numbers; each end is moved to the nearer one where nothing does."""
+        """Return the part between two numbers; each end is moved to the nearer one where there is none."""
         return Interval(min(max(self.low, low), high), max(min(self.high, high), low))
 
 
@@ -139,7 +139,7 @@ def _product(x: Number, y: Number, context: Context) -> Number:
 
 
 FUNCTION_ULPS = 4
-"""How many units in the last place of its type an elementary function may be off at the level fast."""
+"""The units in the last place of its type by which an elementary function may be off at the level fast."""
 
 QUOTIENT = 2 * FUNCTION_ULPS + 1
 """Units of roundoff in a quotient that is taken as a product with a reciprocal."""
@@ -149,10 +149,10 @@ _NOT_NEGATIVE = ("exp", "exp2", "sqrt", "rsqrt", "cosh")
 
 @dataclass(frozen=True)
 class Steps:
-    """How a composition is evaluated over intervals: exactly, where a subclass does not say how its steps err."""
+    """The steps of a composition over intervals: exact, where a subclass does not give their errors."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """What an operand may be taken for."""
+        """Return the values for which an operand may be taken."""
         return x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
@@ -281,19 +281,19 @@ def gamma_number(count: int, format_: FloatFormat) -> Number:
 
 @cache
 def half_smallest(format_: FloatFormat) -> Number:
-    """What rounding to a multiple of the smallest positive value may lose."""
+    """Return the most that rounding to a multiple of the smallest positive value may lose."""
     return gmpy2.exp2(format_.smallest_exponent - 1)
 
 
 @cache
 def _least_loss(format_: FloatFormat) -> Number:
-    """What rounding to subnormal numbers may lose, by way of a wider type too."""
+    """Return the most that rounding to subnormal numbers may lose, by way of a wider type too."""
     return UP.mul(half_smallest(format_), UP.add(1, unit(format_)))
 
 
 @cache
 def underflow(format_: FloatFormat) -> Number:
-    """What one underflow may lose: everything below the smallest normal number where subnormals may be flushed."""
+    """Return the most that one underflow may lose: all below the smallest normal number where they are flushed."""
     return _flushing(format_) if may_flush(format_) else half_smallest(format_)
 
 
@@ -359,7 +359,7 @@ def accumulator_of(dtype: str, accumulator: str | None = None) -> FloatFormat:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is added: the exact sum, the sum of magnitudes, how many, and what taking subnormals for zero may lose."""
+    """A sum's terms: the exact sum, the sum of magnitudes, their number, and the loss of flushed subnormals."""
 
     exact: Fraction
     magnitude: Fraction

@@ -70,7 +70,7 @@ class HostMemory:
         self._sizes.clear()
 
     def read(self, address: int, count: int) -> bytes:
-        """What memory holds. Raises `Refusal` beyond what was allocated."""
+        """Return bytes of memory. Raises `Refusal` beyond the allocation."""
         self._require(address, count, "tessxHostRead")
         return ctypes.string_at(address, count)
 
@@ -262,7 +262,7 @@ class CabiAdapter:
     # The session
 
     def hello(self) -> dict[str, Any]:
-        """What follows from the file and its functions; what the library says, then the description, is laid over it.
+        """Return the Hello of the file and its functions, over which those of the library and the description are laid.
 
         Raises:
             MalformedAnswer: `tessxHello` failed or gave no JSON object.

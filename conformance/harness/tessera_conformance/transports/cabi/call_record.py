@@ -1,4 +1,4 @@
-"""Which C function a process was in when it ended: a record in a file that this process and the suite's share.
+"""The C function a process was in when it ended: a record in a file that this process and the suite's share.
 
 A byte says whether the function had returned, its name follows.
 """

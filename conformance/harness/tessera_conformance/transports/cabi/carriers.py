@@ -88,7 +88,7 @@ class CMethod:
 
 
 def stopped(library: Library, name: str, status: int) -> Refusal | NotSupported:
-    """What a status other than TESS_OK becomes: what `tessxOutcome` says of it, else the status and the last error."""
+    """Return the outcome of a status other than TESS_OK: of `tessxOutcome`, else the status and the last error."""
     names: Mapping[int, str] = library.ffi.typeof("tessStatus_t").elements
     code = names.get(status, f"the status {status}, which is none of tessStatus_t")
     return _outcome(library, code) or Refusal(code, "call", _last_error(library) or f"{name} gave {code}")
@@ -102,7 +102,7 @@ def _last_error(library: Library) -> str:
 
 
 def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
-    """What `tessxOutcome` says of the call that failed, where that agrees with its status.
+    """Return the outcome that `tessxOutcome` gives the call that failed, where it agrees with its status.
 
     A code that is no status agrees with TESS_ERR_INVALID_VALUE, and what is unsupported with TESS_ERR_UNSUPPORTED.
     """
@@ -144,7 +144,7 @@ def _type(parameter: str) -> str:
 
 
 def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
-    """How an input is carried; `before` is the one before it, whose length an optional integer says."""
+    """Return the carrier of an input; `before` is the one before it, whose length an optional integer gives."""
     c_type, name = _type(position.parameters[0]), position.name
     read = _READERS[position.form](ffi, c_type)
     sized = len(position.parameters) == 2
@@ -255,7 +255,7 @@ _READERS: Mapping[str, Callable[[Any, str], Callable[[Any], Any]]] = {
 
 
 def _out_pointer(ffi: Any, output: Output) -> OutPointer:
-    """How an output is given; a member of a structure, or the output itself, is 0 where the pointer is NULL."""
+    """Return the pointer of an output; a member, or the output itself, is 0 where the pointer is NULL."""
     c_type = ffi.typeof(_type(output.parameters[0]))
     if output.form == "structure":
         members = [name for name, _ in c_type.item.fields]

@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Files(NamedTuple):
-    """What the process that loads the library shares with the one that starts it: `c_types` and `call_record`."""
+    """Files shared by the process that loads the library and the one that starts it: `c_types` and `call_record`."""
 
     types: str
     record: str
@@ -58,7 +58,7 @@ def _own_descriptors() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _end_with_the_parent() -> None:
-    """Where the system can, be killed when the parent dies: a call that hangs does not see the end of its input."""
+    """Ask the system to kill this process when its parent dies: a call that hangs does not see the end of its input."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -54,7 +54,7 @@ def laid_over(hello: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, An
 
 NAME = "tessera.h"
 PLACES = (".", "../include", "include")
-"""Where a header is looked for, from the folder of the library."""
+"""The folders of a header, from the folder of the library."""
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(TESS_\w+)[ \t]+(\S[^\n]*)$", re.M)
 ENUMERATION = re.compile(r"\benum\b[^{;]*\{([^}]*)\}", re.S)
@@ -161,7 +161,7 @@ class CabiOptions:
 
     @classmethod
     def read(cls, line: str) -> CabiOptions:
-        """What `written` wrote."""
+        """Return the options that `written` wrote."""
         return cls(**json.loads(line))
 
 

@@ -26,7 +26,7 @@ class MyAdapter:
     """Answers for an implementation."""
 
     def hello(self) -> Mapping[str, Any]:
-        """Who answers, and what it claims: only what works."""
+        """Name the implementation, and claim only what works."""
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "my-implementation", "version": "0.1"},

@@ -25,7 +25,7 @@ class MyAdapter:
         self._created = 0
 
     def hello(self) -> Mapping[str, Any]:
-        """Who answers, and what it claims: only what works."""
+        """Name the implementation, and claim only what works."""
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "my-implementation", "version": "0.1"},
