@@ -1,18 +1,63 @@
-"""The wheel works outside a checkout: in an empty environment and an empty directory."""
+"""The package: its metadata, and its wheel, which works in an empty environment and an empty directory."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tessera_conformance import locations
 from tessera_conformance.reports.journal import read
 
+# The metadata of the package: which Pythons install it, and which ones it is tested with.
+
 ROOT = Path(__file__).resolve().parents[2]
+TESTED = ["3.11", "3.12", "3.13"]
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    metadata: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return metadata
+
+
+def test_no_later_python_is_shut_out(project: dict[str, Any]) -> None:
+    assert project["requires-python"] == ">=3.11"
+
+
+def test_the_tested_pythons_are_named_alike_everywhere(project: dict[str, Any]) -> None:
+    classifiers = re.findall(r"Python :: (3\.\d+)", str(project["classifiers"]))
+    env_list = re.search(r"env_list = (.*)", (ROOT / "tox.ini").read_text(encoding="utf-8"))
+    environments = re.findall(r"py3(\d+)", env_list[1] if env_list else "")
+    assert classifiers == TESTED
+    assert [f"3.{minor}" for minor in environments] == TESTED
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert f"Python {', '.join(TESTED[:-1])} or {TESTED[-1]}" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_whole_installation_is_named_alike_everywhere(project: dict[str, Any]) -> None:
+    """The commands that install what the tests use have the same extras, all of which exist."""
+    pages = (".ci/run", "README.md", "CONTRIBUTING.md")
+    named = [re.findall(r"-e '\.\[(test,[\w,-]+)\]'", (ROOT / page).read_text(encoding="utf-8")) for page in pages]
+    assert named == [named[0]] * len(pages)
+    assert len(named[0]) == 1
+    assert set(named[0][0].split(",")) <= project["optional-dependencies"].keys()
+
+
+@pytest.mark.parametrize("extra", ["cabi", "completion", "dask", "host-io", "lsp"])
+def test_the_tests_have_the_packages_of_small_extras(project: dict[str, Any], extra: str) -> None:
+    """The extra `test` has them in the same versions, so that no test of theirs skips."""
+    extras = project["optional-dependencies"]
+    assert set(extras[extra]) <= set(extras["test"])
+
+
+# The wheel works outside a checkout: in an empty environment and an empty directory.
 
 ADAPTER = '''
 from tessera_conformance.adapter import NotSupported
@@ -34,8 +79,6 @@ class Nothing:
 
 make = Nothing
 '''
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +109,7 @@ def run(scripts: Path, directory: Path, *arguments: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
     """A sample of the suite, from each of its four chapters."""
     done = run(scripts, tmp_path, "run", "--impl=reference", "--shard=1/128")
@@ -76,6 +120,7 @@ def test_the_reference_passes(scripts: Path, tmp_path: Path) -> None:
     assert {line["case"].partition("/")[0] for line in report.observations} == set(locations.CHAPTERS)
 
 
+@pytest.mark.slow
 def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: Path) -> None:
     (tmp_path / "my_adapter.py").write_text(ADAPTER)
     done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "ir/test_matmul.py", "ir/test_types.py")
@@ -87,18 +132,21 @@ def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: P
     }
 
 
+@pytest.mark.slow
 def test_an_adapter_that_is_not_there_is_a_clear_error(scripts: Path, tmp_path: Path) -> None:
     done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "--shard=1/64")
     assert done.returncode == 2
     assert "error: py:my_adapter:make: there is no module my_adapter, here or on PYTHONPATH; run `python" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["clauses", "check"], ["clauses", "coverage"], ["vectors", "check"]])
 def test_the_registry_and_the_vectors_come_along(scripts: Path, tmp_path: Path, arguments: list[str]) -> None:
     done = run(scripts, tmp_path, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
     """It is of the suite as it lies in the wheel: the first question does not collect the suite."""
     code = (
@@ -111,6 +159,7 @@ def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
     assert int(done.stdout) > 10_000, done.stderr
 
 
+@pytest.mark.slow
 def test_a_part_of_the_suite_runs_by_its_place(scripts: Path, tmp_path: Path) -> None:
     done = run(scripts, tmp_path, "run", "--impl=reference", "abi/test_dtype_ids.py", "--case=abi/dtype-ids/*")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -118,12 +167,14 @@ def test_a_part_of_the_suite_runs_by_its_place(scripts: Path, tmp_path: Path) ->
     assert cases and all(case.startswith("abi/dtype-ids/") for case in cases)
 
 
+@pytest.mark.slow
 def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
     """That name belongs to the vendors' own binding."""
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tessera') is not None)"
     assert subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_skeletons_come_along(scripts: Path, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"

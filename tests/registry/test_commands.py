@@ -1,10 +1,16 @@
-"""The questions `clauses` answers, and those it cannot."""
+"""The commands that list, show and lock clauses, and the coverage that they count."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
+
+from tessera_conformance.registry import Tally, coverage
+from tessera_conformance.registry.errors import UnknownClause, UntestedClause, WithdrawnClause
+
+# The questions `clauses` answers, and those it cannot.
 
 
 def ids(printed):
@@ -95,3 +101,127 @@ def test_locking_twice_changes_nothing(small_registry):
     before = (small_registry.clauses / "clauses.lock").read_bytes()
     assert small_registry.run("lock") == (0, "clauses.lock: 0 change(s), 6 ids\n")
     assert (small_registry.clauses / "clauses.lock").read_bytes() == before
+
+
+# The registry joined with tags: twins, reasons, enforced chapters, wrong ids.
+
+ALL_TAGGED = {"RT-01-01": ["a"], "RT-01-02": ["b", "c"], "LANG-02-01": ["d"], "LANG-02-02": ["d"]}
+
+ENFORCED = '[[enforced]]\ndocument = "runtime_abi"\n'
+
+
+def test_everything_tagged_leaves_nothing_to_say(small_registry):
+    found = coverage(small_registry.load(), ALL_TAGGED)
+    assert found.errors == found.warnings == ()
+    assert found.total == Tally(clauses=5, testable=5, tested=5, excused=0, untested=0)
+
+
+def test_tallies_are_by_document_section_and_level(small_registry):
+    found = coverage(small_registry.load(), {"RT-01-01": ["a"]})
+    assert found.by_document["runtime_abi"] == Tally(3, 3, 1, 0, 2)
+    assert found.by_section["language_ir", "2"] == Tally(2, 2, 0, 0, 2)
+    assert found.by_level == {"MUST": Tally(5, 5, 1, 0, 4)}
+    assert "wsp" not in found.by_document
+
+
+def test_a_twin_is_covered_by_the_clause_it_repeats(small_registry):
+    found = coverage(small_registry.load(), {"RT-01-02": ["b"]})
+    assert found.cases["RT-01-03"] == ("b",)
+    assert "RT-01-03" not in {warning.id for warning in found.warnings}
+
+
+def test_a_clause_is_not_covered_by_its_duplicate(small_registry):
+    found = coverage(small_registry.load(), {"RT-01-03": ["b"]})
+    assert found.cases["RT-01-02"] == ()
+    assert {warning.id for warning in found.warnings} == {"RT-01-01", "RT-01-02", "LANG-02-01", "LANG-02-02"}
+
+
+def test_an_untested_clause_is_a_warning_until_its_chapter_is_enforced(small_registry):
+    without = {name: cases for name, cases in ALL_TAGGED.items() if name != "RT-01-01"}
+    (warning,) = coverage(small_registry.load(), without).warnings
+    assert (warning.id, warning.enforced) == ("RT-01-01", False)
+    assert coverage(small_registry.load(), without).errors == ()
+
+    small_registry.append("chapters.toml", ENFORCED)
+    found = coverage(small_registry.load(), without)
+    (error,) = found.errors
+    assert (type(error), error.id, error.enforced) == (UntestedClause, "RT-01-01", True)
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "enforced"),
+    [
+        ('section = "1"', True),
+        ('section = "10"', False),
+        ('topics = ["small-registry"]', True),
+        ('topics = ["other"]', False),
+        ('section = "1"\ntopics = ["other", "small-registry"]', True),
+        ('section = "2"\ntopics = ["small-registry"]', False),
+    ],
+)
+def test_a_chapter_is_narrowed_by_section_and_topics(small_registry, narrowing, enforced):
+    small_registry.append("chapters.toml", f"{ENFORCED}{narrowing}\n")
+    found = coverage(small_registry.load(), {})
+    assert {error.id for error in found.errors} == ({"RT-01-01", "RT-01-02"} if enforced else set())
+
+
+@pytest.mark.parametrize(
+    ("stands_in", "asked", "inside"),
+    [
+        ("3.4.1", "3.4.1", True),
+        ("3.4.1", "3.4", True),
+        ("3.4.1", "3", True),
+        ("3.41", "3.4", False),
+        ("3", "3.4", False),
+    ],
+)
+def test_a_section_holds_what_is_below_it(small_registry, stands_in, asked, inside):
+    clause = dataclasses.replace(small_registry.load().clause("RT-01-01"), section=stands_in)
+    assert clause.within(asked) is inside
+
+
+def test_a_recorded_reason_excuses(small_registry):
+    path = small_registry.clauses / "language_ir.toml"
+    path.write_text(path.read_text().replace('verify = "test"', 'verify = "test"\nreason = "needs two machines"', 1))
+    found = coverage(small_registry.load(), {})
+    assert "LANG-02-01" not in {warning.id for warning in found.warnings}
+    assert found.by_document["language_ir"] == Tally(2, 2, 0, 1, 1)
+
+
+def test_a_tag_with_an_unknown_id_is_an_error_that_suggests(small_registry):
+    (error,) = coverage(small_registry.load(), {**ALL_TAGGED, "LANG-2-01": ["ir/words/if"]}).errors
+    assert type(error) is UnknownClause
+    assert error.suggestions[0] == "LANG-02-01"
+    assert error.cited_by == ("ir/words/if",)
+    assert "ir/words/if" in error.explain().where
+
+
+def test_a_tag_with_a_withdrawn_id_is_an_error(small_registry):
+    path = small_registry.clauses / "language_ir.toml"
+    path.write_text(path.read_text().replace('status = "active"', 'status = "withdrawn"', 1))
+    found = coverage(small_registry.load(), ALL_TAGGED)
+    (error,) = found.errors
+    assert (type(error), error.id) == (WithdrawnClause, "LANG-02-01")
+    assert found.total.clauses == 4
+
+
+def test_the_command_counts_the_suite(small_registry):
+    small_registry.tag("LANG-02-01", "ir/words/if")
+    code, printed = small_registry.run("coverage", "--json")
+    answer = json.loads(printed)
+    assert code == 0
+    assert answer["documents"]["language_ir"]["tested"] == 1
+    assert answer["sections"]["language_ir"]["2"]["untested"] == 1
+    assert answer["untested"] == ["RT-01-01", "RT-01-02", "LANG-02-02"]
+
+
+def test_the_command_fails_on_an_unknown_id_and_on_an_enforced_chapter(small_registry):
+    small_registry.tag("LANG-02-09", "ir/words/if")
+    small_registry.append("chapters.toml", ENFORCED)
+    code, printed = small_registry.run("coverage")
+    assert code == 1
+    assert "there is no clause LANG-02-09" in printed
+    assert "ir/words/if" in printed
+    assert "RT-01-01 has no test: What line 3 says" in printed
+    assert "3 error(s), 2 clause(s) without a test" in printed

@@ -1,16 +1,29 @@
-"""The registry as shipped: its size, its form, its speed, and its agreement with the specifications."""
+"""The registry as shipped: complete, and what suite and documents name of it exists."""
 
 from __future__ import annotations
 
+import ast
 import collections
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tessera_conformance import locations
-from tessera_conformance.registry import UnknownClause, lock, source
+from tessera_conformance.interface import interface
+from tessera_conformance.locations import clauses_directory, suite_directory
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import UnknownClause, load_registry, lock, source
 from tessera_conformance.registry import source as emit
+from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.registry.lock import examine
+from tessera_conformance.strength.matrix import put, suite_of
+from tessera_conformance.suite_run import SuiteRun
+from tessera_conformance.transports.direct import DirectTransport
+from tessera_reference.adapter import ReferenceAdapter
+
+# The registry as shipped: its size, its form, its speed, and its agreement with the specifications.
 
 DIRECTORY = locations.clauses_directory()
 
@@ -77,3 +90,121 @@ def test_every_section_with_clauses_has_the_title_of_its_document(registry):
     }
     assert untitled == set()
     assert registry.documents["runtime_abi"].sections["10.1"] == "Parameter Buffer Layout"
+
+
+# Every clause and interpretation that the code, the pages or the examples name can be looked up.
+
+ROOT = Path(__file__).resolve().parents[2]
+CITED = re.compile(r"\b(?:AMB-[A-Z]+-[0-9]+|(?:RT|LANG|COLL|HIO|WSP)-[0-9A-Z]+(?:\.[0-9A-Z]+)*-[0-9]{2,})\b")
+SUFFIXES = {".c", ".h", ".md", ".py", ".toml", ".tsr"}
+
+
+@pytest.mark.parametrize("folder", ["conformance", "docs", "examples", "reference"])
+def test_what_is_cited_is_there(folder: str) -> None:
+    registry = load_registry(clauses_directory())
+    known = registry.clauses.keys() | registry.interpretations.keys()
+    files = [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
+    strange = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in CITED.findall(path.read_text(encoding="utf-8"))
+        if name not in known
+    }
+    assert strange == set()
+
+
+# Other readings and constructs that the suite names exist: alternatives letter for letter, control cases by id.
+
+REGISTRY = load_registry(clauses_directory())
+
+
+def readings() -> Iterator[tuple[Path, int, str, str]]:
+    """Yield every `check.reading("AMB-...", "alternative", ...)` of the suite with its place.
+
+    An alternative that is no literal is one of a table in the same file, which is looked for there. A pair of both
+    that is no call, or a `Reading` of the messages between host and IO_CPU, is handed to such a call elsewhere.
+    """
+    for path in sorted(suite_directory().rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if ".reading(" not in text and "Reading(" not in text and "ACCEPTED_BY" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and path.name == "open_programs.py":
+                yield from ((path, node.lineno, *each) for each in alternatives_of(node))
+            interpretation, *others = elements_of(node)
+            if isinstance(interpretation, ast.Constant) and str(interpretation.value).startswith("AMB-"):
+                words = others[0].value if others and isinstance(others[0], ast.Constant) else ""
+                yield path, node.lineno, interpretation.value, words
+
+
+def alternatives_of(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """Yield the interpretation of an open program with each alternative, which are the keys of its first mapping."""
+    if getattr(call.func, "id", "") != "Question":
+        return
+    interpretation = ast.literal_eval(call.args[0])
+    alternatives = next(each for each in call.args if isinstance(each, ast.Dict))
+    yield from ((interpretation, ast.literal_eval(key)) for key in alternatives.keys if key is not None)
+
+
+def elements_of(node: ast.AST) -> list[ast.AST | None]:
+    """Return the arguments of a reading, or the elements of a tuple; else None alone."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return [*node.args] if name in ("reading", "Reading") and node.args else [None]
+    return [*node.elts] if isinstance(node, ast.Tuple) and node.elts else [None]
+
+
+def test_every_reading_names_a_listed_alternative():
+    problems = []
+    for path, line, name, alternative in readings():
+        known = REGISTRY.interpretations[name].alternatives if name in REGISTRY.interpretations else ()
+        named = alternative in known if alternative else any(each in path.read_text("utf-8") for each in known)
+        if not named:
+            problems.append(f"{path.name}:{line}: {name} has no alternative {alternative!r}: {known}")
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("construct", REGISTRY.constructs, ids=lambda construct: construct.id)
+def test_a_construct_has_a_control_case_and_methods_or_a_pattern(construct):
+    assert construct.control in case_index(), f"{construct.control} is no case of the suite"
+    assert all(method in interface().methods for method in construct.methods)
+    re.compile(construct.pattern)
+
+
+def test_no_two_constructs_have_one_name():
+    names = [construct.id for construct in REGISTRY.constructs]
+    assert len(names) == len(set(names))
+
+
+# Listed alternatives are read as such: what follows one is another reading, and no failure.
+
+NAMED = re.compile(r'(?:\.reading\(|Reading\(|varies\(|\()\s*"(AMB-[A-Z]+-\d+)"')
+
+
+def recognised() -> set[str]:
+    """The interpretations of which a case names an alternative, or which a legal variant follows."""
+    return {name for path in suite_directory().rglob("*.py") for name in NAMED.findall(path.read_text("utf-8"))}
+
+
+def test_alternatives_of_what_is_asserted_are_recognised():
+    interpretations = load_registry(clauses_directory()).interpretations.values()
+    asserted = [row.id for row in interpretations if row.active and row.alternatives and row.asserted == "the decision"]
+    missing = sorted({*asserted} - recognised())
+    assert missing == [], "say of each what is asserted, or let a case recognise the alternative (docs/clauses.md)"
+
+
+# A control case uses its own construct and none after it, so that what blocks a case is what fails in it.
+
+
+@pytest.mark.slow
+def test_the_program_of_a_control_case_has_its_construct_and_none_after_it():
+    constructs = [construct for construct in REGISTRY.constructs if construct.pattern]
+    items = {item.stash[CASE].id: item for item in suite_of(["ir/constructs/", "ir/readings-of-texts/"]).items}
+    run = SuiteRun(DirectTransport(ReferenceAdapter, "reference"), REGISTRY)
+    for place, construct in enumerate(constructs):
+        case, judgement = put(run, items[construct.control])
+        assert judgement.verdict == "pass"
+        source = case.exchanges[0].params["source"]
+        uses = [other for other, row in enumerate(constructs) if re.search(row.pattern, source, re.MULTILINE)]
+        assert place in uses, f"{construct.id}: its pattern does not find {source!r}"
+        assert max(uses) == place, f"{construct.id}: its program uses {constructs[max(uses)].id} too"

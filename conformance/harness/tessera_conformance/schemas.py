@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # JSON Schemas as plain Python functions: the verdicts of jsonschema, many times faster.
 #
 # A message is judged thousands of times in a run and is nearly always sound, so only a refused one is put to
-# jsonschema, which says where and why. `tests/interface/test_schema_checks.py` compares the two.
+# jsonschema, which says where and why. `tests/interface/test_messages.py` compares the two.
 
 
 Check: TypeAlias = Callable[[Any], bool]

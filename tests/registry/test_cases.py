@@ -1,4 +1,4 @@
-"""The index of cases is as the suite is now: whatever its cases are made from, a change of it is seen."""
+"""The index of cases, the place of the suite's data, and the clauses that a case carries."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance import locations
+from tessera_conformance.check import Check
 from tessera_conformance.collection import CollectedSuite, main
+from tessera_conformance.observations import Rejected, Returned
 from tessera_conformance.registry import case_index
+from tessera_conformance.registry.model import carries, judged_by_checks
+
+# The index of cases is as the suite is now: whatever its cases are made from, a change of it is seen.
 
 TESTS = """
 import json
@@ -141,3 +146,86 @@ def test_what_the_shipped_cases_are_made_from_counts() -> None:
     expected += [root / "conformance/conftest.py", root / "conformance/harness/tessera_conformance/vectors/judging.py"]
     assert len(expected) > 100
     assert {str(path) for path in expected} <= looked_at
+
+
+# Where the suite's data is found: in a checkout and in an installed wheel.
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def test_a_checkout_keeps_its_data_in_top_level_folders():
+    assert locations.suite_directory() == CHECKOUT / "conformance"
+    assert locations.clauses_directory() == CHECKOUT / "conformance" / "clauses"
+    assert locations.rooms("violators")["ir"] == CHECKOUT / "conformance" / "ir" / "violators"
+    assert locations.schemas_directory() == CHECKOUT / "schemas"
+    assert locations.vectors_directory() == CHECKOUT / "vectors"
+
+
+def test_a_wheel_carries_all_of_it_in_the_package(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    monkeypatch.setattr(locations, "_PACKAGED_SUITE", suite)
+    assert locations.suite_directory() == suite
+    assert locations.clauses_directory() == suite / "clauses"
+    assert locations.schemas_directory() == suite / "schemas"
+    assert locations.vectors_directory() == suite / "vectors"
+
+
+# What a case judges, from the checks that ran, and which clauses it carries.
+
+REFUSED = Rejected("TESS_ERR_INVALID_VALUE", "call", "no")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "judged"),
+    [
+        (["returns", "equal"], ["effect"]),
+        (["returns", "bits", "true"], ["effect"]),
+        (["within"], ["effect"]),
+        (["returns", "true"], ["effect"]),
+        (["accepts"], ["acceptance"]),
+        (["returns"], ["acceptance"]),
+        (["accepts", "rejects"], ["acceptance", "refusal"]),
+        (["returns", "status"], ["refusal"]),
+        (["returns", "status", "true"], ["refusal"]),
+        (["rejects", "true"], ["refusal"]),
+        (["returns", "status", "equal"], ["effect", "refusal"]),
+        (["given", "returns", "status"], ["refusal"]),
+        (["given"], []),
+        ([], []),
+    ],
+)
+def test_it_follows_from_the_kinds_of_checks(kinds: list[str], judged: list[str]) -> None:
+    assert list(judged_by_checks(kinds)) == judged
+
+
+@pytest.mark.parametrize(
+    ("judged", "mains"),
+    [
+        (["effect"], ["effect", "acceptance"]),
+        (["acceptance"], ["acceptance"]),
+        (["refusal"], ["refusal"]),
+        (["acceptance", "refusal"], ["acceptance", "refusal"]),
+        ([], []),
+    ],
+)
+def test_what_had_an_effect_was_accepted_and_nothing_else_stands_for_another(
+    judged: list[str], mains: list[str]
+) -> None:
+    assert [main for main in ("effect", "acceptance", "refusal") if carries(judged, main)] == mains
+
+
+def test_a_refused_argument_after_a_legal_call_judges_a_refusal_alone() -> None:
+    check = Check()
+    check.given(True, "the machine has 2 devices")
+    check.returns(Returned({"stream": 1}))
+    check.status(REFUSED, "TESS_ERR_INVALID_VALUE")
+    check.true("no" in REFUSED.message, "the message says why")
+    assert judged_by_checks(record.kind for record in check.records) == ("refusal",)
+
+
+def test_a_legal_program_beside_an_illegal_one_judges_both() -> None:
+    check = Check()
+    check.accepts(Returned({}))
+    check.rejects(REFUSED, category="TESS_ERR_INVALID_VALUE")
+    assert judged_by_checks(record.kind for record in check.records) == ("acceptance", "refusal")
