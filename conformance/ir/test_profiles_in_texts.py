@@ -31,7 +31,7 @@ def product(dtype, accumulator, profile, own):
 )
 @pytest.mark.parametrize(("profile", "own"), [*STATED, *FREE], ids=lambda profile: profile or "none")
 def test_an_accumulator_is_as_wide_as_the_profile_asks(impl, check, dtype, canonical, narrower, profile, own):
-    """The canon's is accepted under every profile, a narrower one under fast alone (AMB-LANG-69)."""
+    """The reference arithmetic's is accepted under every profile, a narrower one under fast alone (AMB-LANG-69)."""
     check.accepts(impl.language.verify_ir(text=product(dtype, canonical, profile, own)))
     narrow = impl.language.verify_ir(text=product(dtype, narrower, profile, own))
     accepts_if(check, (profile, own) in FREE, narrow, category=("numerics", "types"))

@@ -186,7 +186,7 @@ def test_the_sample_program_computes_what_its_function_computes(impl, check):
 
 
 def judge(impl: Implementation, check: Check, found: Tensor, inputs: list[Tensor], what: str) -> None:
-    """At strict the bits of the canon; else within the bound of attention."""
+    """At strict the bits of the reference arithmetic; else within the bound of attention."""
     if impl.level == "strict":
         check.bits(found, flash_attention(*inputs, scale=1.0), what)
     else:

@@ -87,7 +87,7 @@ def launched(session: MeshSession, source: str, operands: Sequence[Tensor], size
 
 
 def judge_stable(session: MeshSession, of: Formulation, x: Tensor, found: Tensor, strict: bool) -> None:
-    """The bits of the canon under a strict policy at the strict level, else within the bound of any order."""
+    """The bits of the reference under a strict policy at the strict level, else within the bound of any order."""
     if strict and session.impl.level == "strict":
         session.check.bits(found, of.exact(x), "the stable result")
     else:

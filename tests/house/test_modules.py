@@ -192,7 +192,7 @@ INTEGERS_ONLY = frozenset({"maximum", "minimum"})
 
 
 def violations(source: str) -> Iterator[str]:
-    """Every use of numpy in a module that the canon does not allow."""
+    """Every use of numpy in a module that the reference arithmetic does not allow."""
     tree, lines = ast.parse(source), source.splitlines()
     aliases = {
         alias.asname or alias.name

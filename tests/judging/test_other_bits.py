@@ -29,7 +29,7 @@ from tessera_conformance.vectors.judging import levels
 from tessera_conformance.verdicts import BAD_VERDICTS, Judgement, after_running
 from tessera_reference.adapter import ReferenceAdapter
 
-# Implementations with other bits than the canon pass at the level that they claim, and only there.
+# Implementations with other bits than the reference arithmetic pass at the level that they claim, and only there.
 
 LEVELS = {"MatrixUnit": "deterministic", "VectorTail": "deterministic", "Flushing": "deterministic", "Quick": "fast"}
 OF_ITS_OWN = {
@@ -38,7 +38,7 @@ OF_ITS_OWN = {
     "Flushing": ["ir/elementwise/fp32/multiply/edges", "ir/reductions/fp32/sum/order"],
     "Quick": ["ir/matmul/fp32/left-fold", "ir/functions/fp32/exp/counted", "ir/functions/bf16/log/counted"],
 }
-"""Vectors for which each has other bits than the canon."""
+"""Vectors for which each has other bits than the reference arithmetic."""
 
 
 PARTS = 64

@@ -302,7 +302,7 @@ def narrow(base: type[Any], operation: str, of: str, accumulator: str) -> type[A
 def test_no_narrower_accumulator_is_declared(
     honest: ModuleType, judged: Judged, operation: str, of: str, accumulator: str, vector: str
 ) -> None:
-    said = f"the declared accumulator of {operation}, {accumulator}, is no narrower than the canon's, fp32"
+    said = f"the declared accumulator of {operation}, {accumulator}, is no narrower than the reference's, fp32"
     with pytest.raises(CheckFailed, match=said):
         judged(narrow(honest.OtherBits, operation, of, accumulator), "deterministic", vector)
 

@@ -1,6 +1,6 @@
 """Schedules as they are executed: tiles, tails, stages and buffers change no bit (language spec, 4, 6 and 8.2).
 
-What is right is known: exact rational arithmetic along the fold of the canon, or integers and powers of two.
+What is right is known: exact rational arithmetic along the fold of the reference, or integers and powers of two.
 """
 
 from math import inf, nan

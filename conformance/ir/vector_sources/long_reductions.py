@@ -1,6 +1,6 @@
 """Reductions past every tile: lengths up to 4,097 that leave a remainder of 32, 64, 128 and 256.
 
-Their data tell apart the order of the canon and orders that agree with it on anything shorter: blocks that are reduced
+Their data tell the order of the reference from orders that agree with it on shorter rows: blocks that are reduced
 for themselves, and lanes that take every so many elements.
 """
 

@@ -1,6 +1,6 @@
 """Matrix products: the order of accumulation, every rounding on the way, and the edges of each type.
 
-The canon: from +0, for ascending k, the product is rounded and then the sum, in the accumulator type; one final
+The reference: from +0, for ascending k, the product is rounded and then the sum, in the accumulator type; one final
 rounding. Data that are meant to tell ways of computing apart are checked to do so, with the oracle, whenever this
 module is loaded.
 """

@@ -1,4 +1,4 @@
-"""Activations composed otherwise than the canon composes them (language specification, 10; AMB-LANG-133)."""
+"""Activations composed otherwise than the reference composes them (language specification, 10; AMB-LANG-133)."""
 
 from __future__ import annotations
 

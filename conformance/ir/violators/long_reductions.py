@@ -1,4 +1,4 @@
-"""Implementations that leave the order of the canon where a reduction is longer than a tile (language spec, 10)."""
+"""Implementations that leave the order of the reference where a reduction is longer than a tile (language spec, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implementations that differ from the canon of arithmetic in one respect (language specification, 10 and 15)."""
+"""Implementations that differ from the reference arithmetic in one respect (language specification, 10 and 15)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def normalized(self: Softmax, x: Array, kind: DType, quotient: Callable[[Values,
 
 
 def largest(values: Values) -> Values:
-    """The maximum of each row, as the canon has it."""
+    """The maximum of each row, as the reference arithmetic has it."""
     return pairwise(values, -1, larger)[..., None]
 
 

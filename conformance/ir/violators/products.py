@@ -1,4 +1,4 @@
-"""Matrix products in another order, arithmetic or type than the canon's (language specification, 10 and 15)."""
+"""Matrix products in another order, arithmetic or type than the reference's (language specification, 10 and 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions in another order, arithmetic or accumulator than the canon's (language specification, 10; AMB-RT-24)."""
+"""Reductions in another order, arithmetic or accumulator than the reference's (language spec, 10; AMB-RT-24)."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def maximum(values: Values) -> Values:
 
 
 def finite_maximum(values: Values) -> Values:
-    """The maximum where it is finite, as the canon has it."""
+    """The maximum where it is finite, as the reference arithmetic has it."""
     largest = maximum(values)
     return np.where(np.isfinite(largest), largest, np.zeros_like(largest))
 

@@ -84,7 +84,7 @@ def rounded_between(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Whatever accumulator is asked for, it is the canon's."""
+    """Whatever accumulator is asked for, it is the reference arithmetic's."""
     if accum == a.dtype.accumulator:
         return canonical(a, b, accum, c)
     full = a.dtype.accumulator

@@ -100,7 +100,7 @@ def laid_out(
 
 
 def block_then_stream(low: Values, high: Values, stream_low: int, stream_high: int) -> Sequence[Any]:
-    """The counter of the canon."""
+    """The counter of the reference arithmetic."""
     return low, high, stream_low, stream_high
 
 
@@ -277,7 +277,7 @@ def share(x: Array, rate: float) -> Values:
 
 
 def threshold(rate: float) -> int:
-    """Where the canon begins to keep words."""
+    """Where the reference arithmetic begins to keep words."""
     return -floor(-Fraction(rate) * 2**32)
 
 

@@ -37,7 +37,7 @@ def is_c_identifier(name: object) -> bool:
     return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in _KEYWORDS
 
 
-# Single numbers and the codes that they are stored as (canon of arithmetic, "formats").
+# Single numbers and the codes that they are stored as (reference arithmetic, "formats").
 #
 # What `numerics.rounding` and `numerics.encoding` do with arrays, for the few scalars of a launch: there a call into
 # numpy would cost more than the launch. Every step is exact but the one rounding.

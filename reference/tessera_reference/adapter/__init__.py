@@ -190,7 +190,7 @@ class ReferenceAdapter(SessionState):
         load_whole()
 
     def hello(self) -> dict[str, Any]:
-        """Identity and claims; checks first that the machine's arithmetic is fit for the canon."""
+        """Identity and claims; checks first that the machine's arithmetic is fit for the reference arithmetic."""
         check_environment()
         extra = [feature for name, features in OF_PACKAGES.items() if find_spec(name) for feature in features]
         return {

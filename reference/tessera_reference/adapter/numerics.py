@@ -98,7 +98,7 @@ DECLARED: Mapping[str, Tree] = {
     "matmul": FOLD,
     **dict.fromkeys(("sum", "mean", "prod", "logsumexp", "softmax", "all_reduce", "fft", "ifft"), PAIRWISE),
 }
-"""The order of each reducing operation; every node computes by the canon."""
+"""The order of each reducing operation; every node computes by the reference arithmetic."""
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("matmul", "sum", "prod", "all_reduce"), ("float", "int", "complex")),
@@ -163,7 +163,7 @@ class NumericsMethods(SessionState):
         attributes: Mapping[str, Any] | None = None,
         element: int | None = None,
     ) -> dict[str, Any]:
-        """The canon's order and arithmetic, or those that the attributes ask for.
+        """The reference arithmetic's order and arithmetic, or those that the attributes ask for.
 
         The same for every element, but where an algorithm of collectives is named (AMB-COLL-29).
         """

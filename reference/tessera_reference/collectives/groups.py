@@ -149,7 +149,7 @@ def _with_share(buffer: Array, reduced: Array, rank: int, ranks: int) -> Array:
 # What ranks bring, added over a tree in the arithmetic of its type, without a copy of it all.
 #
 # Each addition is one of numpy on a block of elements, so that partial sums stay in the cache of the processor; the
-# bits are those of `reductions.sum`, whose nodes these are (canon of arithmetic, "sums and all-reduce"; AMB-RT-26).
+# bits are those of `reductions.sum`, whose nodes these are (reference arithmetic, "sums and all-reduce"; AMB-RT-26).
 
 
 Values = npt.NDArray[Any]

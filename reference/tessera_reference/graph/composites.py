@@ -261,7 +261,7 @@ class Distribution(Draw):
         return self.dtype
 
     def execute(self, env: Environment) -> Array:
-        """The numbers by the canon."""
+        """The numbers by the reference arithmetic."""
         return type(self).draw(*source_of(self, env), self.shape, self.dtype, self.offset)
 
 
@@ -296,7 +296,7 @@ class DropoutMask(Draw):
         return DTYPES["bool"]
 
     def execute(self, env: Environment) -> Array:
-        """The mask by the canon."""
+        """The mask by the reference arithmetic."""
         return random.dropout_mask(self.rate, *source_of(self, env), self.shape, self.offset)
 
 

@@ -34,7 +34,7 @@ from .term import Term, require_kind, require_numeric, terms
 
 
 class Operator(Protocol):
-    """A function of the canon's arithmetic."""
+    """A function of the reference arithmetic's arithmetic."""
 
     def __call__(self, a: Array, b: Array, /) -> Array:
         """The result."""
@@ -60,7 +60,7 @@ class ElementwiseBinary(Operation):
         return elementwise(a.dtype, a, b)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
-        """The operation by the canon."""
+        """The operation by the reference arithmetic."""
         return type(self).compute(a, b)
 
 
@@ -189,7 +189,7 @@ class Divide(Arithmetic):
     compute = staticmethod(arithmetic.divide)
 
     def infer(self) -> Numeric:
-        """As every operator; complex quotients have no canon yet."""
+        """As every operator; complex quotients are not defined yet."""
         type_ = super().infer()
         if type_.dtype.kind == "complex":
             raise Unimplemented("op.divide.complex")
@@ -270,7 +270,7 @@ class Negate(Operation):
 
 # Choosing among elements: `select`, `maximum`, `minimum`, `clamp`, `abs` (section 2; AMB-LANG-106's feature).
 #
-# They broadcast as the operators do. Maximum and minimum are the canon's: NaN propagates, -0 lies below +0. Where
+# They broadcast as the operators do. Maximum and minimum are the reference's: NaN propagates, -0 lies below +0. Where
 # they have a corner, the derivative is one of its subgradients: at equal operands that of the first, of abs at 0 it
 # is 0.
 
@@ -422,7 +422,7 @@ class Cast(Operation):
         return self.x.with_dtype(self.dtype)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The conversion by the canon."""
+        """The conversion by the reference arithmetic."""
         return cast(x, self.dtype, self.overflow)  # type: ignore[arg-type]  # infer has checked it
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

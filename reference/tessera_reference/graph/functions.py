@@ -53,7 +53,7 @@ class FloatFunction(Operation):
 
 @dataclass(frozen=True)
 class ElementaryFunction(FloatFunction):
-    """A function that is rounded once; its short name is its name in the canon."""
+    """A function that is rounded once; its short name is its name in the reference arithmetic."""
 
     def execute(self, x: Array, env: Environment) -> Array:
         """The correctly rounded values."""
@@ -223,7 +223,7 @@ class Sigmoid(FloatFunction):
     """1 / (1 + exp(-x))."""
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the canon."""
+        """The composition by the reference arithmetic."""
         return activations.sigmoid(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -236,7 +236,7 @@ class Silu(FloatFunction):
     """x * sigmoid(x)."""
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the canon."""
+        """The composition by the reference arithmetic."""
         return activations.silu(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -261,7 +261,7 @@ class Relu(FloatFunction):
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The maximum by the canon."""
+        """The maximum by the reference arithmetic."""
         return activations.relu(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -287,7 +287,7 @@ class Gelu(FloatFunction):
         return super().infer()
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the canon."""
+        """The composition by the reference arithmetic."""
         return activations.gelu(x, self.approximate)  # type: ignore[arg-type]  # infer has checked it
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:

@@ -28,7 +28,7 @@ class MatMul(Operation):
     """Matrix product, (..., M, K) x (..., K, N) -> (..., M, N), of one dtype.
 
     Accumulates over ascending k in the accumulator type, rounding the product and the sum, then rounds once to the
-    operands' dtype or to `out` (canon of arithmetic, "matmul"; AMB-LANG-40). The result has the left operand's layout.
+    operands' dtype or to `out` (reference arithmetic, "matmul"; AMB-LANG-40). The result has the left operand's layout.
     """
 
     a: Operand[Tensor]
@@ -90,7 +90,7 @@ class MatMul(Operation):
         return Tensor((*batch, m, n), out, a.layout)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
-        """The product by the canon."""
+        """The product by the reference arithmetic."""
         return matmul(a, b, self.out, accumulator=self.accum)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

@@ -74,7 +74,7 @@ class Reduction(Operation):
         return self.x.dtype
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The reduction by the canon."""
+        """The reduction by the reference arithmetic."""
         return type(self).compute(x, self.axis, keepdims=self.keepdims)
 
 
@@ -260,7 +260,7 @@ class Softmax(Operation):
         return x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """Softmax by the canon."""
+        """Softmax by the reference arithmetic."""
         return softmax(x, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -298,7 +298,7 @@ class FourierTransform(Operation):
         return x.with_dtype(fourier.result_dtype(x.dtype))
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The transform by the canon."""
+        """The transform by the reference arithmetic."""
         transform = fourier.ifft if self.inverse else fourier.fft
         return transform(x, self.norm)  # type: ignore[arg-type]  # infer has checked it
 

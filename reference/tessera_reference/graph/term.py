@@ -188,7 +188,7 @@ def require_float(x: Numeric) -> None:
 
 
 def require_accumulator(dtype: DType, accum: DType) -> None:
-    """An accumulator of the kind that `dtype` has by the canon. Raises `Refusal`."""
+    """An accumulator of the kind that `dtype` has by the reference arithmetic. Raises `Refusal`."""
     kind = dtype.accumulator.kind
     if accum.kind != kind:
         message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
@@ -197,7 +197,7 @@ def require_accumulator(dtype: DType, accum: DType) -> None:
 
 # What compound operations share: they compute in the accumulator type, and round each result once to its dtype.
 #
-# Canon of arithmetic. Every step of a composition is an operation of Graph IR and rounds in the accumulator type;
+# Reference arithmetic. Every step of a composition is an operation of Graph IR and rounds in the accumulator type;
 # numbers given as attributes are rounded once to it, from the fp64 that the attribute holds.
 
 

@@ -45,7 +45,7 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
 
 
 def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> None:
-    """Refuse an accumulator narrower than the canon's unless the profile is fast; no profile means strict.
+    """Refuse an accumulator narrower than the reference's unless the profile is fast; no profile means strict.
 
     Raises `Refusal`.
     """

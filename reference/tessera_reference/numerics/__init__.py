@@ -1,6 +1,6 @@
 """The arithmetic of the reference: dtypes, rounding, exact storage, fixed orders, correctly rounded functions.
 
-Everything here follows the canon of arithmetic: only operations that IEEE 754 defines exactly, in a defined order,
+Everything here follows the reference arithmetic: only operations that IEEE 754 defines exactly, in a defined order,
 so that the same operands give the same bits on every machine.
 """
 

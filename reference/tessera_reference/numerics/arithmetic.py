@@ -75,7 +75,7 @@ def largest(values: Values, axis: int) -> Values:
     return np.where(np.isnan(values).any(axis), np.array(np.nan, values.dtype), found)
 
 
-# Elementwise arithmetic on arrays, by the canon, and transposition.
+# Elementwise arithmetic on arrays, by the reference arithmetic, and transposition.
 #
 # Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, and so has the result, except
 # that comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type. Integers

@@ -153,4 +153,4 @@ OPERATIONS: Mapping[str, Entry] = {
     "error_feedback": Entry(_error_feedback, 2, ("wire", "block")),
     "top_k": Entry(_top_k, 1, ("k",)),
 }
-"""Every operation by its name in the canon."""
+"""Every operation by its name in the reference arithmetic."""

@@ -29,7 +29,7 @@ class NumericsFailure(Exception):
 
 # The dtypes of the specifications: what each one's values are and how they are held.
 #
-# Runtime spec Appendix B (ids), language spec section 2.2 (names), canon of arithmetic ("formats", "accumulators"). A
+# Runtime spec Appendix B (ids), language spec section 2.2 (names), reference arithmetic ("formats", "accumulators"). A
 # narrow float is held in a wider numpy type, its *carrier*, in which every value of it is exact.
 
 

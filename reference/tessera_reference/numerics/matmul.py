@@ -1,6 +1,6 @@
 """The matrix product.
 
-Language spec sections 5, 10 and 15; canon of arithmetic ("matmul"): a left fold over k from +0, or from a C operand,
+Language spec sections 5, 10 and 15; reference arithmetic ("matmul"): a left fold over k from +0, or from a C operand,
 each product and each sum rounded to the accumulator, and one final rounding. The tree, the accumulator and the
 arithmetic of a node are parameters. The plain fold below is the definition; `matmul_kernel` may be faster.
 """
@@ -46,7 +46,7 @@ def matmul(
     to `out`, by default the operands' dtype (LANG-10-02, LANG-15-01, LANG-15-04 to -06). K = 0 gives the start value.
     `addend`, the C operand, is (..., M, N), of the dtype of the operands, of the accumulator or of `out`. `tree`
     combines the K products and the start value in another order than the fold. `accumulator`, or a whole `arithmetic`,
-    replaces the canon's. Raises `ShapeMismatch`, `DTypeMismatch`, `UnsupportedDType`, `InvalidArgument`, `LeafCount`,
+    replaces the usual one. Raises `ShapeMismatch`, `DTypeMismatch`, `UnsupportedDType`, `InvalidArgument`, `LeafCount`,
     `TooLarge`.
     """
     out = out or a.dtype

@@ -15,7 +15,7 @@ from . import arithmetic
 from .errors import InvalidArgument, broadcast_shape
 from .formats import DTYPES, DType, UnknownDType, UnsupportedDType, dtype
 
-# Rounding to a float dtype in each of IEEE 754's modes, for declared arithmetics; `rounding` has the canon's own.
+# Rounding to a float dtype in each of IEEE 754's modes, for declared arithmetics; `rounding` has the reference's own.
 #
 # For float64 arrays to every dtype but fp64, and for single numbers, as multiples of a power of two, to every dtype.
 # A result too large becomes infinity, or the largest finite value where the mode rounds toward it, or saturates in
@@ -203,7 +203,7 @@ def _truncated(term: int, grid: int) -> int:
 
 # How one node of a reduction tree computes: a declared model.
 #
-# Canon of arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, and
+# Reference arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, and
 # its bits must be those that the two give. Covered are the fused multiply-adds of processors and the adders of
 # published tensor cores, which align their terms to the largest one, drop what falls off, and round once (Fasi,
 # Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science, 2021).
@@ -251,7 +251,7 @@ class NodeArithmetic:
 
     @classmethod
     def canonical(cls, dtype: DType) -> NodeArithmetic:
-        """Return the canon's arithmetic for operands of `dtype`."""
+        """Return the reference arithmetic's arithmetic for operands of `dtype`."""
         return cls(dtype.accumulator)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Lossy compression with bounds: blockwise quantisation, error feedback, top-k.
 
-Collectives spec section 2.5; AMB-COLL-25 (error feedback), -26 (blocks), -27 (top-k); canon ("quantisation").
+Collectives spec section 2.5; AMB-COLL-25 (error feedback), -26 (blocks), -27 (top-k); reference ("quantisation").
 Data are fp32, blocks run along the last axis, the last one may be short. In a block with largest magnitude m
 
     scale = R32(m / max_finite(wire)), 1 if that is 0;   q = round(R32(x / scale)), saturating;   x' = R32(q * scale)

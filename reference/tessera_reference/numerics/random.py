@@ -18,7 +18,7 @@ from .rounding import round_exact, round_to
 
 # Philox4x32-10, the counter generator behind every random number.
 #
-# Canon of arithmetic ("random"); Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
+# Reference arithmetic ("random"); Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
 # 2011). A block of four words is a function of a counter and a key, nothing else, so a shard of a tensor computes its
 # own part. The key is (low, high) half of the seed. Block b of stream t has the counter (b low, b high, t low, t
 # high) and holds words 4b to 4b + 3 of that stream.
@@ -82,7 +82,7 @@ def _require_uint64(name: str, value: int) -> None:
 
 # Random numbers that do not depend on how a tensor is sharded.
 #
-# Canon of arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number
+# Reference arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number
 # from fixed words of a Philox stream. A shard says which elements it holds by `offset`: the index of its first
 # element, from which the others count up, or an array with the index of each (see `shard_indices`).
 #

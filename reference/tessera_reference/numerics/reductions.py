@@ -20,7 +20,7 @@ from .node_arithmetic import NodeArithmetic
 from .rounding import cast, round_to
 from .trees import FOLD, PAIRWISE, Combine, Tree, fold, pairwise
 
-# Kahan's compensated sum, used only where it is selected (canon of arithmetic, "sums").
+# Kahan's compensated sum, used only where it is selected (reference arithmetic, "sums").
 
 
 Values: TypeAlias = npt.NDArray[Any]
@@ -56,7 +56,7 @@ def _where_finite(total: Values, error: Values) -> Values:
 
 # Reductions along one axis: sum, prod, mean, max, min, argmax, logsumexp.
 #
-# Language spec sections 5, 10 and 15; canon of arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
+# Language spec sections 5, 10 and 15; reference arithmetic ("sums", "max/min"). All drop their axis unless `keepdims`.
 # Sums and products are computed in the accumulator type over the canonical tree of adjacent pairs, or a `tree`
 # argument, with one final rounding to the dtype; integers wrap in the accumulator and then into the dtype.
 
@@ -77,8 +77,8 @@ def sum(
 ) -> Array:
     """Return the sum along `axis`; of nothing, +0. Not on bool.
 
-    Over the canonical tree, or another `tree`; or, with `order` "kahan", compensated. `arithmetic` replaces that of
-    the canon in each node. Raises `AxisOutOfRange`, `UnsupportedDType`, and `LeafCount` for a tree over another number
+    Over the canonical tree, or another `tree`; or, with `order` "kahan", compensated. `arithmetic` replaces the
+    usual one in each node. Raises `AxisOutOfRange`, `UnsupportedDType`, and `LeafCount` for a tree over another number
     of elements.
     """
     model = _model("sum", x, arithmetic, "float", "int", "complex")
@@ -243,7 +243,7 @@ def _result(reduced: Array, axis: int, keepdims: bool) -> Array:
     return Array(reduced.dtype, np.expand_dims(reduced.values, axis)) if keepdims else reduced
 
 
-# softmax, subtracting the maximum (language spec sections 5, 10 and 15; canon of arithmetic, "softmax").
+# softmax, subtracting the maximum (language spec sections 5, 10 and 15; reference arithmetic, "softmax").
 
 
 def softmax(x: Array, axis: int = -1, *, tree: Tree | None = None) -> Array:

@@ -1,6 +1,6 @@
 """Rounding to a dtype, once, and casts between dtypes.
 
-Canon of arithmetic ("formats"): to nearest, ties to even, from the exact value: fp64 to bf16 never passes through fp32.
+Reference ("formats"): to nearest, ties to even, from the exact value: fp64 to bf16 never passes through fp32.
 Overflow to fp8 saturates unless `overflow="nonfinite"` (AMB-RT-29); other floats overflow to infinity.
 """
 

@@ -153,7 +153,7 @@ def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
 
 # Orders of reduction, as values.
 #
-# Canon of arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree says which partial results are
+# Reference arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree says which partial results are
 # combined with which; `node_arithmetic` defines how one node computes. In text and in JSON:
 #
 # fold             ((x0 + x1) + x2) + ...

@@ -233,7 +233,7 @@ def _arithmetic(operation: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _extreme(first_is_smaller: bool) -> Callable[..., None]:
-    """The canon's minimum or maximum: a NaN goes on, and -0 is below +0."""
+    """The reference arithmetic's minimum or maximum: a NaN goes on, and -0 is below +0."""
 
     def apply(destination: Values, a: Any, b: Any) -> None:
         if destination.dtype.kind != "f":

@@ -71,7 +71,7 @@ class NodeArithmetic:
 
     @classmethod
     def from_json(cls, value: Any) -> NodeArithmetic:
-        """The model of a JSON object; what it leaves out is as in the canon, but the accumulator must be said.
+        """The model of a JSON object; what it leaves out is as in the reference, but the accumulator must be said.
 
         Raises:
             ModelError: not an object, an unknown field, or a value that a field cannot have.
@@ -98,7 +98,7 @@ class NodeArithmetic:
 
 
 def canonical(dtype: str) -> NodeArithmetic:
-    """The canon's arithmetic for operands of a dtype (canon of arithmetic, "accumulators").
+    """The reference arithmetic's arithmetic for operands of a dtype (reference arithmetic, "accumulators").
 
     Raises:
         ModelError: the dtype has no accumulator.

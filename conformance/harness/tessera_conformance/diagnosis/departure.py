@@ -323,7 +323,7 @@ class Departure:
 
     @property
     def changed(self) -> frozenset[str]:
-        """The names of the fields that differ from the canon."""
+        """The names of the fields that differ from the reference arithmetic."""
         return frozenset(each.name for each in fields(self) if getattr(self, each.name) != each.default)
 
 

@@ -1,9 +1,9 @@
-"""The oracle: what the canon of arithmetic demands, computed with exact rational numbers.
+"""The oracle: what the reference arithmetic demands, computed with exact rational numbers.
 
 It shares nothing with the reference implementation and uses no floating-point arithmetic of the machine: an operand
 is the Fraction it stands for, an operation is exact, and rounding is a division of integers. Functions that have no
 rational value are enclosed by MPFR until the enclosure rounds one way. It is slow and meant to be read beside the
-canon.
+reference arithmetic.
 
 A public function of one of `OPERATION_MODULES` that returns a `Tensor`, or a tuple of them where there are several
 results, is a function of the oracle: it takes `Tensor` objects, then keyword arguments, is called as `oracle.NAME`,

@@ -15,7 +15,7 @@ from tessera_conformance.tensors import Tensor
 
 # Blockwise quantisation, error feedback and the choice of the largest elements, as compressed collectives use them.
 #
-# Canon of arithmetic: blocks of fp32 along the last axis, the last one maybe short; a block's scale takes its largest
+# Reference arithmetic: blocks of fp32 along the last axis, the last one maybe short; a block's scale takes its largest
 # magnitude to the largest value of the wire format, is 1 where that gives 0, the next smaller number where it would
 # take that value beyond fp32, and always 1 for bf16; every step is rounded in fp32 and the codes saturate. Error
 # feedback is AMB-COLL-25.
@@ -144,7 +144,7 @@ def _numbers(name: str, x: Tensor) -> list[Value]:
 
 # Collectives: what every rank holds afterwards.
 #
-# Canon of arithmetic: contributions are combined in the accumulator type over the canonical tree in the order of the
+# Reference arithmetic: contributions are combined in the accumulator type over the canonical tree in the order of the
 # ranks, and rounded once (LANG-15-10, RT-13-01). `algorithm` says how they travel, which changes nothing
 # (LANG-09-06).
 

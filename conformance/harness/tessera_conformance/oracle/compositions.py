@@ -269,7 +269,7 @@ def _replaced(old: Tensor, values: list[Value]) -> Tensor:
     return tensor_of(old.dtype, old.shape, values)
 
 
-# The discrete Fourier transform over the last axis, as the canon composes it.
+# The discrete Fourier transform over the last axis, as the reference arithmetic composes it.
 #
 # For each k the canonical tree over j of x[j] * w[jk mod n], where w[m] = exp(-2 pi i m / n), for the inverse its
 # conjugate, has both parts correctly rounded; complex products are (ac - bd, ad + bc), every step rounded; the scale
@@ -347,7 +347,7 @@ def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:
     return real, imaginary
 
 
-# Philox4x32-10, the counter-based generator of the canon, and the random operations on it.
+# Philox4x32-10, the counter-based generator of the reference arithmetic, and the random operations on it.
 #
 # Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The key is the seed and the
 # counter holds a block number, low word first, then the stream; word i of a stream is output i mod 4 of block i // 4.

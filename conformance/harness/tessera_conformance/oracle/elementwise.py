@@ -56,7 +56,7 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
     if a.dtype in COMPONENTS:
-        raise BadArgument("dtype", a.dtype, "a real dtype: the canon does not divide complex numbers")
+        raise BadArgument("dtype", a.dtype, "a real dtype: the reference arithmetic does not divide complex numbers")
     return _arithmetic(_truncated if isinstance(FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
@@ -134,7 +134,7 @@ def _truncated(x: Value, y: Value) -> Value:
 
 # Elementary functions of tensors: correctly rounded, once, in the dtype itself.
 #
-# Canon of arithmetic (LANG-10-11, AMB-LANG-45): not through the accumulator type; tf32 is fp32 here. A result too
+# Reference arithmetic (LANG-10-11, AMB-LANG-45): not through the accumulator type; tf32 is fp32 here. A result too
 # large for fp8 becomes the largest finite value of its sign, an infinite one too, unless `overflow="nonfinite"`.
 
 

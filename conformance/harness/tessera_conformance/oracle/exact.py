@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 
 class BadArgument(ValueError):
-    """An argument to which the canon gives no meaning: which one, what was given, what is allowed, and the clause."""
+    """An argument without a meaning: which one, what was given, what is allowed, and the clause."""
 
     def __init__(self, argument: str, given: object, allowed: str, clause: str | None = None) -> None:
         self.argument, self.given, self.allowed, self.clause = argument, given, allowed, clause

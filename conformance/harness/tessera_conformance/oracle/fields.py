@@ -27,7 +27,7 @@ from tessera_conformance.tensors import Tensor
 
 # The numbers that reductions work on: real ones, integers, and pairs that are complex.
 #
-# Everything here rounds as the canon does: a real sum or product once, a complex product at every step of (ac - bd,
+# Everything here rounds as the reference does: a real sum or product once, a complex product at every step of (ac - bd,
 # ad + bc), a sum of complex numbers in each component.
 
 
@@ -56,7 +56,7 @@ class Field(Protocol[E]):
         """-x."""
 
     def multiply(self, x: E, y: E) -> E:
-        """The product as the canon rounds it."""
+        """The product as the reference arithmetic rounds it."""
 
     def divide(self, x: E, divisor: Value) -> E:
         """Divided by a real number and rounded."""
@@ -141,7 +141,7 @@ class ComplexField:
 
 
 def accumulating(dtype: str, accumulator: str | None = None) -> Field[Any]:
-    """The numbers that operands of a dtype are accumulated in, by default those of the canon.
+    """The numbers that operands of a dtype are accumulated in, by default those of the reference arithmetic.
 
     Raises:
         BadArgument: the dtype has no accumulator.

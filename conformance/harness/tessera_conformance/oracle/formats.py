@@ -1,6 +1,6 @@
 """Number formats as data: which value a code stands for, and which code a value rounds to, once, to nearest even.
 
-Runtime spec Appendix B; canon of arithmetic, "formats" and "accumulators". fp8_e4m3 is OCP E4M3 (no infinity, 448 is
+Runtime spec Appendix B; reference arithmetic, "formats" and "accumulators". fp8_e4m3 is OCP E4M3 (no infinity, 448 is
 the largest, 464 still rounds to it). Overflow to an 8-bit float saturates, and so do infinite results, unless
 `nonfinite` is asked for.
 """
@@ -180,7 +180,7 @@ ACCUMULATORS = {
     **dict.fromkeys(("int8", "int16", "int32"), "int32"),
     **{name: name for name in ("fp64", "int64")},
 }
-"""Canon of arithmetic, "accumulators" (LANG-10-02, LANG-15-04 to LANG-15-06, LANG-15-14)."""
+"""Reference arithmetic, "accumulators" (LANG-10-02, LANG-15-04 to LANG-15-06, LANG-15-14)."""
 
 COMPONENTS = {"complex64": "fp32", "complex128": "fp64"}
 """The dtype of a complex element's parts; complex types accumulate in themselves."""

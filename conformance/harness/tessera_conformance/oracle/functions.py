@@ -122,7 +122,7 @@ def _code(found: Number, target: FloatFormat, nonfinite: bool) -> int:
 
 # Elementary functions of one value, correctly rounded.
 #
-# Canon of arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45);
+# Reference arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45);
 # special values are those of IEEE 754-2019, clause 9.2. Where MPFR and IEEE 754 differ, which is rsqrt(-0), IEEE 754
 # holds.
 
@@ -148,7 +148,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "reciprocal": lambda context, x: context.div(1, x),  # a zero gives the infinity of its sign
     "pow": lambda context, x, y: context.pow(x, y),  # pow(x, 0) and pow(1, y) are 1 even for NaN
 }
-"""The functions of the canon, each as MPFR computes it in a context; `oracle.NAME` rounds it once."""
+"""The functions of the reference arithmetic, each as MPFR computes it in a context; `oracle.NAME` rounds it once."""
 
 
 def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
@@ -214,7 +214,7 @@ def _two_pi(context: Context) -> Number:
     return context.mul(2, context.const_pi())
 
 
-# Activations as the canon composes them: every step rounded in the accumulator type, one final rounding to the dtype.
+# Activations as the reference composes them: every step rounded in the accumulator type, one final rounding.
 #
 # AMB-LANG-75; exponential, error function and hyperbolic tangent are correctly rounded in the accumulator type.
 

@@ -151,7 +151,7 @@ def _leaves(node: Node) -> Iterator[Any]:
 
 # Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes, softmax.
 #
-# Canon of arithmetic, "sums": the balanced tree over adjacent pairs with an odd tail carried, in the accumulator
+# Reference arithmetic, "sums": the balanced tree over adjacent pairs with an odd tail carried, in the accumulator
 # type, and one final rounding; integers wrap in the accumulator and then in the dtype. The empty sum is +0 and the
 # empty product 1; extremes of nothing are an error. NaN propagates and -0 lies below +0.
 #
@@ -218,7 +218,7 @@ def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
 
 
 def softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise") -> Tensor:
-    """Softmax along `axis`; another `tree` departs from the canon."""
+    """Softmax along `axis`; another `tree` departs from the reference arithmetic."""
     format_ = accumulator_format(x.dtype)
     values = values_of(x)
     results: list[Value] = [ZERO] * x.size

@@ -92,7 +92,7 @@ def _from_hello(box: Box) -> Declaration | None:
         return None  # said of another shape
     except TreeError as error:
         raise CannotProbe(f"arithmetic.trees.{box.subject.operation} of the Hello: {error}") from None
-    return Declaration(tree, canonical(box.subject.dtype), "Hello, with the arithmetic of the canon")
+    return Declaration(tree, canonical(box.subject.dtype), "Hello, with the arithmetic of the reference arithmetic")
 
 
 def _spelled(tree: Tree, box: Box) -> Tree:

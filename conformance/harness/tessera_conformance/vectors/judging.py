@@ -436,13 +436,13 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
 
 
 def _require_wide_accumulator(check: Check, question: Question, model: NodeArithmetic) -> None:
-    """Nothing is summed in a narrower accumulator than the canon's (AMB-LANG-137), but over ranks (AMB-LANG-109)."""
+    """Nothing is summed more narrowly than in the reference (AMB-LANG-137), but over ranks (AMB-LANG-109)."""
     if question.operation == "all_reduce":
         return
     own = canonical(question.inputs[0].dtype)
     check.true(
         _holds(model.format, own.format),
-        f"the declared accumulator of {question.operation}, {model.accumulator}, is no narrower than the canon's, "
+        f"the declared accumulator of {question.operation}, {model.accumulator}, is no narrower than the reference's, "
         f"{own.accumulator}",
     )
 
@@ -690,7 +690,7 @@ def _is_float(vector: Vector) -> bool:
 
 
 def _has_one_answer(vector: Vector) -> bool:
-    """True if the canon's bits are the only ones, but for subnormals, at the level deterministic too."""
+    """True if the reference arithmetic's bits are the only ones, but for subnormals, at the level deterministic too."""
     name, is_complex = _name(vector), vector.expected[0].format.words > 1
     extreme = name == "all_reduce" and vector.provenance.check.arguments.get("op") in ("max", "min")
     return extreme or name in EXACT or (name in ROUNDED_ONCE and not (is_complex and name == "multiply"))

@@ -54,7 +54,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         )
     }
 )  # fmt: skip
-"""Every function by its name in the canon; all take one array of values but pow, which takes two."""
+"""Every function by its name in the reference arithmetic; all take one array of values but pow, which takes two."""
 
 
 def apply(name: str, *operands: Array, overflow: Overflow = "saturate") -> Array:

@@ -156,7 +156,7 @@ def checked(text: str) -> Any:
     """The text as a module that LLVM's verifier accepts. Raises `NotAccepted` and `MissingTool`."""
     llvm = binding()
     for line in permissions(text):
-        raise NotAccepted(f"it permits what the canon does not: {line}")
+        raise NotAccepted(f"it permits what the reference arithmetic does not: {line}")
     try:
         # A context of its own: in a shared one the bits of a module depend on what was read before it.
         module = llvm.parse_assembly(text, llvm.create_context())

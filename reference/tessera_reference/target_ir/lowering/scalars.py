@@ -214,7 +214,7 @@ def plain(type_: Type) -> Type:
     return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_
 
 
-# Conversions between dtypes in a kernel, each rounding once, as the canon's cast does (LANG-03.1-05).
+# Conversions between dtypes in a kernel, each rounding once, as the reference arithmetic's cast does (LANG-03.1-05).
 
 
 FP32, FP64 = DTYPES["fp32"], DTYPES["fp64"]
@@ -250,7 +250,7 @@ def unrounded(body: Body, x: Value, to: DType) -> Value:
 
 
 def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """The canon's cast between dtypes that are not complex."""
+    """The reference arithmetic's cast between dtypes that are not complex."""
     held = dtype_of(x)
     if held == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
         return x
@@ -299,9 +299,9 @@ def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 # Complex numbers of a kernel, each two floats of its component dtype (AMB-LANG-221).
 #
-# LLVM has no complex type. Sums are by component; the product is the canon's, (ac - bd, ad + bc), every step an
+# LLVM has no complex type. Sums are by component; the product is the reference's, (ac - bd, ad + bc), every step an
 # instruction of its own (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as
-# vectors of two, so that a number is read and written at once. The canon defines no quotient.
+# vectors of two, so that a number is read and written at once. The reference arithmetic defines no quotient.
 
 
 def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
@@ -428,7 +428,7 @@ def packed(body: Body, pair: Pair, dtype: DType) -> Value:
     return vector
 
 
-# Scalar arithmetic of a kernel in the LLVM dialect, with the canon's roundings (LANG-08.2-01, AMB-LANG-222).
+# Scalar arithmetic of a kernel in the LLVM dialect, with the reference's roundings (LANG-08.2-01, AMB-LANG-222).
 #
 # Floats of 8 or 16 bits are computed in fp32 and rounded once more: with significands of at most 11 bits the result
 # is that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.

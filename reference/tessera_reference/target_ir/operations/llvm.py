@@ -90,7 +90,7 @@ class Binary(TargetOperation):
 
 @dataclass(frozen=True)
 class IntegerBinary(Binary):
-    """Base of instructions on integers and bits, which numpy computes as the canon defines."""
+    """Base of instructions on integers and bits, which numpy computes as the reference arithmetic defines."""
 
     compute: ClassVar[Any]
     """The function of numpy."""
@@ -226,7 +226,7 @@ class Extremum(Binary):
         return text.call(type_, name, f"{type_} {a}", f"{type_} {b}")
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The larger or the smaller, by the canon's order."""
+        """The larger or the smaller, by the reference arithmetic's order."""
         compute = arithmetic.maximum if self.mnemonic in ("maximum", "smax") else arithmetic.minimum
         return compute(a, b)
 
@@ -415,7 +415,7 @@ CONVERTIBLE_INTEGERS = ("int64", "int32", "int16", "int8")
 
 @dataclass(frozen=True)
 class Cast(Conversion):
-    """Base of conversions: the canon's cast, emitted as the LLVM instruction of the operation's name."""
+    """Base of conversions: the reference arithmetic's cast, emitted as the LLVM instruction of the operation's name."""
 
     sources: ClassVar[tuple[str, ...]]
     targets: ClassVar[tuple[str, ...]]
@@ -431,7 +431,7 @@ class Cast(Conversion):
         """Refuse widths that the instruction does not convert between."""
 
     def run(self, block: BlockState, x: Array) -> Array:
-        """The conversion by the canon."""
+        """The conversion by the reference arithmetic."""
         return cast(x, self.to)
 
     def emit(self, text: Writer, x: str) -> str:
@@ -579,7 +579,7 @@ class Trunc(Cast):
         _require_growth(given, made, grows=False)
 
 
-# Calls of the functions of the canon: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).
+# Calls of the functions of the reference arithmetic: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).
 #
 # Machines approximate such functions differently, so kernels call a library by these names; the reference's numerics
 # implements it (AMB-LANG-222). Floats of 16 bits and fp8 are passed in their own dtype.
@@ -674,7 +674,7 @@ class Call(TargetOperation):
         return Scalar(self.returns)
 
     def run(self, block: BlockState, *arguments: Array) -> Array:
-        """The function by the canon."""
+        """The function by the reference arithmetic."""
         plain = (Array(each.dtype.storage, each.values) for each in arguments)
         return Array(self.returns, CALLEES[self.callee].compute(*plain).values)
 

@@ -374,7 +374,7 @@ def value_of(text: Writer, words: tuple[str, ...], held: Scalar) -> str:
 # NVIDIA's matrix instructions: ldmatrix and mma.sync, by the layouts of `target.layouts` (LANG-08.2-05,
 # LANG-08.2-06).
 #
-# An mma executes by the canon, a left fold over ascending k in which each product and each sum is rounded in the
+# An mma executes by the reference, a left fold over ascending k in which each product and each sum is rounded in the
 # accumulator; how the hardware rounds within one instruction is not specified (AMB-LANG-223).
 
 
@@ -520,7 +520,7 @@ def _as_pairs(text: Writer, words: list[str], held: Vector) -> list[str]:
 
 
 def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
-    """fp32 elements as codes of 10 fraction bits, to nearest even, as the canon has it; a NaN stays one."""
+    """fp32 elements as codes of 10 fraction bits, to nearest even, as the reference has it; a NaN stays one."""
     codes, bits = f"<{count} x i32>", f"<{count} x i32> splat (i32 "
     code = text.value(f"bitcast <{count} x float> {value} to {codes}")
     kept = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
@@ -621,7 +621,7 @@ class BPermute(TargetOperation):
 
 # AMD's matrix instructions: v_mfma of CDNA2 and CDNA3, by the layouts of `target.layouts` (LANG-08.2-10).
 #
-# They execute by the canon as mma.sync does (AMB-LANG-223). The fp8 formats of gfx942 are not those of OCP, so no
+# They execute by the reference as mma.sync does (AMB-LANG-223). The fp8 formats of gfx942 are not those of OCP, so no
 # instruction here takes fp8 (AMB-LANG-224).
 
 

@@ -409,7 +409,7 @@ class _MatrixProduct:
 # Contractions: a matrix product with an elementwise epilogue (spec sections 7, 8.2, 13.1, 15; AMB-LANG-237).
 #
 # A block computes a tile of m by n elements of one matrix of the batch: with the matrix instructions of the target
-# where it has any for the dtype and the accumulator is the canon's (`matrix_units`), else lane by lane
+# where it has any for the dtype and the accumulator is the reference arithmetic's (`matrix_units`), else lane by lane
 # (`lane_products`). In both, products are added in ascending order of k to +0, each rounded, and the total is rounded
 # once to the result.
 

@@ -39,7 +39,7 @@ from .kernel import (
 )
 from .maps import finish_copies
 
-# How a block works on rows: which lanes have which elements, and the tree of the canon over them (section 10).
+# How a block works on rows: which lanes have which elements, and the tree of the reference over them (section 10).
 #
 # A power of two of lanes works on each row, on as many adjacent elements at a time. In the tree of adjacent pairs
 # node i of level l covers the elements from i * 2**l on, and is kept by the lane of the first of them. So at level l
@@ -182,7 +182,7 @@ class RowBlocks:
         return ()
 
 
-# Reductions and softmax of one row, as the canon composes them (spec sections 10, 15; canon of arithmetic).
+# Reductions and softmax of one row, as the reference composes them (spec sections 10, 15; reference arithmetic).
 #
 # All in the accumulator type, with one final rounding. A maximum or minimum of narrow floats is that of the same
 # numbers in the accumulator, and exact.
@@ -288,7 +288,7 @@ def by_component(kernel: KernelBuilder, x: Term, function: Callable[[Term], Term
     return kernel.term(kernel.build(Complex, *(part.value for part in parts)))
 
 
-# Discrete Fourier transforms: each element of the result is a row of products (section 5.2; canon, "fft").
+# Discrete Fourier transforms: each element of the result is a row of products (section 5.2; reference, "fft").
 #
 # For each k the tree over j of x[j] * w[jk mod n]. The factors w are a constant of the host, correctly rounded, which
 # the kernel gets as two more buffers; the scale is multiplied last, by component.
@@ -356,7 +356,7 @@ def scaled(kernel: NestKernel, operation: FourierTransform, n: int, total: Term)
     return by_component(kernel, total, lambda part: part * factor)
 
 
-# Rows: reductions, softmax and transforms along one axis, in the order of the canon (sections 8.2, 10; AMB-LANG-239).
+# Rows: reductions, softmax and transforms along one axis, in its order (sections 8.2, 10; AMB-LANG-239).
 #
 # A block computes several rows, as many lanes on each. A reduction goes up the tree of adjacent pairs, an odd tail
 # carried: the first levels within a warp by shuffles, the others in shared memory with a barrier after each. Whatever

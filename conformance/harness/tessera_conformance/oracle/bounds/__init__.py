@@ -5,7 +5,7 @@ row-major; a complex element has two, the real part first. None stands where not
 finite, the exact result is no number, or some order of the steps may overflow.
 
 What is granted at every step, and nothing else:
-- one rounding to nearest of the step's type, or of a wider one: an intermediate may be kept wider than the canon has
+- one rounding to nearest of the step's type, or a wider one: an intermediate may be kept wider than the reference has
   it, never narrower. So rounding twice, by way of a wider type, lies within the bound;
 - subnormal operands and results may be flushed to zero, except in fp8;
 - an elementary function may be off by `FUNCTION_ULPS` units in the last place of the type;
