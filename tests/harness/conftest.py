@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def fake_command() -> Callable[[str], str]:
     """The command line that starts a fake."""
-    return lambda name: f"{sys.executable} {FAKES / name}.py"
+    return lambda name: f"{sys.executable} {FAKES / 'speaker.py'} {name}"
 
 
 @pytest.fixture
@@ -127,3 +127,16 @@ def copy_harness(directory: Path) -> None:
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
     options = "addopts = --import-mode=importlib --strict-markers\ntestpaths = conformance\n"
     (directory / "pytest.ini").write_text(f"[pytest]\n{options}")
+
+
+def is_alive(pid: int) -> bool:
+    """True if a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def pids_in(directory: Path) -> list[int]:
+    """The processes that fakes have written down in a folder."""
+    return [int(pid) for path in directory.glob("*.pids") for pid in path.read_text().split()]

@@ -1,4 +1,4 @@
-"""A run that is spread over the workers of a cluster gives what one process gives, whatever becomes of the workers."""
+"""A run in several processes gives what one process gives: on a cluster, and on the processors of a machine."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tessera_conformance.commands import suite_process
+from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.executor import engine as engines
 from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost, Unit
+from tessera_conformance.registry.case_index import IndexedCase
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.vectors import files as vector_folder
 from tessera_conformance.vectors.files import parse, render
 
-from .processes import is_alive, pids_in
+from .conftest import is_alive, pids_in
+
+# A run that is spread over the workers of a cluster gives what one process gives, whatever becomes of the workers.
 
 pytest.importorskip("distributed", reason="pip install -e '.[dask]'")
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -168,6 +173,7 @@ expires = 2999-01-01
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_two_workers_give_the_report_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
     """Under a selection and known deviations, with verdicts of every kind."""
     (tmp_path / "known.toml").write_text(KNOWN)
@@ -180,10 +186,11 @@ def test_two_workers_give_the_report_of_one_process(cluster: Cluster, tmp_path: 
     assert (spread.report.footer or {})["dispositions"]["known_deviation"] == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     """Its unit is done by another one, and nothing of the unit outlives it."""
-    impl = f"rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"
+    impl = f"rpc:{sys.executable} {HERE / 'fakes/speaker.py'} waits {tmp_path}"
     chosen = ["-k", "passes or one_bit or no_check or core_feature", "--deadline=300"]
     (tmp_path / "go").touch()
     alone = cluster.run("waiting-alone", *chosen, impl=impl)
@@ -209,13 +216,14 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path)
     assert (spread.code, spread.digest) == (alone.code, alone.digest), output
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_an_implementation_that_ends_its_process_is_a_crash_of_its_case(cluster: Cluster) -> None:
     """The cases after it are judged by another process."""
     done = cluster.run(
         "crashed",
         *("-k", "one_bit or is_broken or no_check or level", f"--executor={cluster.executor}"),
-        impl="py:kills_its_process:KillsItsProcess",
+        impl="py:echo:KillsItsProcess",
     )
     assert done.verdicts() == {
         "differs-in-one-bit": "crash",
@@ -227,11 +235,12 @@ def test_an_implementation_that_ends_its_process_is_a_crash_of_its_case(cluster:
     assert (lost["reason"], lost["clauses"]) == ("the process that ran the case died", ["LANG-02-01"])
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_an_interrupted_run_seals_its_report_and_ends_its_units(cluster: Cluster, tmp_path: Path) -> None:
     report = cluster.directory / "interrupted"
     running = cluster.start(
-        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"),
+        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/speaker.py'} waits {tmp_path}"),
         *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}"),
     )
     try:
@@ -247,6 +256,7 @@ def test_an_interrupted_run_seals_its_report_and_ends_its_units(cluster: Cluster
     wait_for(lambda: not any(map(is_alive, processes)), 20)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_a_worker_without_the_implementation_or_with_another_one_is_named(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "only_here.py").write_text("from echo import Echo\n")
@@ -265,6 +275,7 @@ def test_a_worker_without_the_implementation_or_with_another_one_is_named(cluste
         assert not done.path.exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_a_worker_with_another_version_of_the_project_is_named(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +287,7 @@ def test_a_worker_with_another_version_of_the_project_is_named(
         Engine(cluster.executor, "careless_unit", {})
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_no_task_is_lost_in_silence(engine: Engine) -> None:
     """One that is given up has a reason; a process that dies takes with it its own task alone."""
     units = [Unit(("gives a", "dies", "gives b"), 1), Unit(("forgets", "gives c"), 1), Unit(("gives d", "raises"), 1)]
@@ -287,6 +299,7 @@ def test_no_task_is_lost_in_silence(engine: Engine) -> None:
     }
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
     with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has no such device$"):
         list(engine.results([Unit(("cannot",), 1)]))
@@ -294,6 +307,7 @@ def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
         list(engine.results([Unit(("stranger",), 1)]))
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_a_task_that_fells_every_worker_is_given_up(engine: Engine) -> None:
     """After as many deaths as the scheduler allows; the other tasks have their results."""
@@ -302,13 +316,14 @@ def test_a_task_that_fells_every_worker_is_given_up(engine: Engine) -> None:
     assert sorted(found) == ["gives a", "gives b"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_a_scheduler_that_goes_away_ends_the_run_with_a_sealed_report(
     start_cluster: Callable[[int], Cluster], tmp_path: Path
 ) -> None:
     cluster, report = start_cluster(1), tmp_path / "report"
     running = cluster.start(
-        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/waits.py'} {tmp_path}"),
+        *("tessera_conformance", "run", f"--impl=rpc:{sys.executable} {HERE / 'fakes/speaker.py'} waits {tmp_path}"),
         *("--deadline=300", f"--report-dir={report}", f"--executor={cluster.executor}", "-p", "impatient_executor"),
     )
     try:
@@ -326,6 +341,7 @@ def test_a_scheduler_that_goes_away_ends_the_run_with_a_sealed_report(
     wait_for(lambda: not any(map(is_alive, pids_in(tmp_path))), 20)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_no_scheduler_and_no_worker_are_told(
     start_cluster: Callable[[int], Cluster], monkeypatch: pytest.MonkeyPatch
@@ -348,6 +364,7 @@ def test_no_scheduler_and_no_worker_are_told(
         Engine(without_workers.executor, "careless_unit", {})
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "told"),
@@ -385,6 +402,7 @@ class Survivor(Echo):
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_the_kill_matrix_is_that_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "violators").mkdir()
@@ -404,6 +422,7 @@ def test_the_kill_matrix_is_that_of_one_process(cluster: Cluster, tmp_path: Path
     assert cluster(*command, f"--executor={cluster.executor}", "--jobs=2")[0] == 2
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_recomputed_vectors_have_the_problems_that_one_process_finds(cluster: Cluster, tmp_path: Path) -> None:
     vectors, sources = tmp_path / "vectors", tmp_path / "sources"
@@ -421,3 +440,68 @@ def test_recomputed_vectors_have_the_problems_that_one_process_finds(cluster: Cl
     assert (alone[0], alone[1].count("and the frozen answer differ")) == (1, 2), alone[1]
     assert cluster(*command, "--recompute", f"--executor={cluster.executor}", "--unit-seconds=0.03") == alone
     assert cluster(*command, f"--executor={cluster.executor}")[0] == 2
+
+
+# A long run is shared out to processes where the implementation allows it and the user says nothing else.
+
+FAKES = Path(__file__).parent / "fakes"
+
+
+@pytest.fixture
+def config(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A run of the whole suite of two long cases on four processors, with xdist."""
+    monkeypatch.syspath_prepend(FAKES)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
+    index = {f"ir/a/{name}": IndexedCase(f"ir/test_a.py::test_{name}", (), (), ()) for name in "bc"}
+    monkeypatch.setattr(suite_process, "current_index", lambda: index)
+    monkeypatch.setattr(suite_process, "seconds_of_case", lambda case: LONG / 2)
+    option = dict.fromkeys(ALONE) | {"impl": "reference", "compiler": None, "shard": None, "dist": "no"}
+    option |= {"deadline": 5.0, "start_deadline": 5.0, "maxfail": 0}
+    return SimpleNamespace(
+        option=SimpleNamespace(**option),
+        pluginmanager=SimpleNamespace(hasplugin=lambda name: name == "xdist"),
+        args_source=pytest.Config.ArgsSource.TESTPATHS,
+        args=[],
+    )
+
+
+def test_the_reference_runs_on_every_processor(config: Any) -> None:
+    assert processes(config) == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("numprocesses", 0),
+        ("numprocesses", 3),
+        ("list_cases", True),
+        ("maxfail", 1),
+        ("cases", ["ir/*"]),
+        ("keyword", "a"),
+        ("reproduce", "ir/a/b"),
+        ("shard", "1/2"),
+        ("dist", "loadfile"),
+        ("impl", "py:nowhere:make"),
+        ("impl", "py:echo:Echo"),
+    ],
+)
+def test_it_stays_in_one_process(config: Any, option: str, value: Any) -> None:
+    """Where the user says so or asks for a part, where it is short, and where the Hello does not allow it."""
+    setattr(config.option, option, value)
+    assert processes(config) == 0
+
+
+def test_a_hello_allows_it(config: Any) -> None:
+    config.option.impl = "py:echo:Parallel"
+    assert processes(config) == 4
+
+
+def test_one_processor_is_one_process(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    assert processes(config) == 0
+
+
+def test_a_short_place_is_one_process(config: Any, tmp_path: Path) -> None:
+    config.args_source, config.args = pytest.Config.ArgsSource.ARGS, ["ir/test_sums.py"]
+    config.invocation_params = SimpleNamespace(dir=tmp_path)
+    assert processes(config) == 0

@@ -1,20 +1,40 @@
-"""The suite's own messages follow the published schemas, and what a message may hold survives the wire."""
+"""Messages, tensors and kernels as the protocol has them, and differences between tensors."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tessera_conformance.chapters.ir.kit import level_programs
+from tessera_conformance.chapters.ir.kit.kernel_texts import (
+    FIRST_OPERATION,
+    KernelText,
+    buffer,
+    line,
+    returning,
+    scheduled,
+)
+from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPUTS, POINTERS
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.check import Check
+from tessera_conformance.differences import first_difference, value_difference
 from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
 from tessera_conformance.protocol import ProtocolViolation, read_hello, read_outcome, write_outcome
-from tessera_conformance.schemas import first_problem
+from tessera_conformance.schemas import first_problem, schemas
 from tessera_conformance.tensors import ELEMENT_FORMATS, MalformedTensor, Tensor, from_wire, to_wire
+
+# The suite's own messages follow the published schemas, and what a message may hold survives the wire.
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -153,3 +173,357 @@ def test_a_malformed_hello_is_refused(change, complaint):
     with pytest.raises(ProtocolViolation) as caught:
         read_hello({**HELLO, **change})
     assert complaint in str(caught.value)
+
+
+# The schema of the runtime's methods: every method of the documentation, any argument, exact results.
+
+RUNTIME = "tessera:protocol/runtime"
+AXES = {"tp": 2, "pp": 1, "dp": 4, "ep": 0}
+POLICY = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
+
+
+def documented() -> list[str]:
+    """The methods in the tables of docs/protocol.md."""
+    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `(tess\w+)\(", page, re.MULTILINE)
+
+
+def test_the_schema_has_the_methods_of_the_page_and_no_others():
+    named = {name.partition(".")[0] for name in schemas()[RUNTIME]["$defs"] if "." in name}
+    assert named == set(documented())
+    assert all(f"{name}.{part}" in schemas()[RUNTIME]["$defs"] for name in named for part in ("params", "result"))
+
+
+def test_every_method_takes_null_outputs():
+    definitions = schemas()[RUNTIME]["$defs"]
+    assert all("null" in definitions[f"{name}.params"]["properties"] for name in documented())
+
+
+def test_the_table_of_legal_calls_covers_every_c_function():
+    functions = {name for name in documented() if not name.startswith("tessx")}
+    assert functions - set(CALLS) == {"tessProfilerStop"}
+    assert {*HANDLES, *POINTERS, *OUTPUTS} <= set(CALLS)
+
+
+LEGAL = {
+    "tessMeshCreate": {"context": 1, "deviceIds": [0, 1], "axes": AXES},
+    "tessHostAlloc": {"bytes": 64, "kind": 1},
+    "tessMemcpyAsync": {"dst": 1, "src": 2, "bytes": 3, "kind": 0, "stream": 4},
+    "tessModuleLoad": {"context": 1, "image": "00ff"},
+    "tessLaunch": {"kernel": 1, "mesh": 2, "cfg": GRID, "argBuffer": "", "stream": 3},
+    "tessReduceScatter": {"mesh": 1, "inout": 2, "count": 3, "dtype": 5, "op": 0, "axis": "dp", "stream": 4},
+    "tessSetNumericsPolicy": {"context": 1, "policy": POLICY},
+    "tessxSetFaults": {"context": 1, "faults": [{"kind": "kernel_trap", "kernel": "k", "nth": 1}]},
+}
+
+BAD = [
+    ("tessMeshCreate", {"nDevices": -1, "deviceIds": None, "axes": {"tp": -(1 << 31), "pp": 0, "dp": 0, "ep": 0}}),
+    ("tessHostAlloc", {"kind": 7, "bytes": (1 << 64) - 1}),
+    ("tessMemcpyAsync", {"stream": -1, "dst": 0, "kind": 9}),
+    ("tessModuleLoad", {"image": None, "size": 1 << 64}),
+    ("tessModuleLoad", {"image": 4096, "size": 0, "null": ["module"]}),
+    ("tessLaunch", {"cfg": {**GRID, "flags": 1 << 31, "grid": [0, -1, 1]}, "argBuffer": None, "argSize": 7}),
+    ("tessReduceScatter", {"op": 9, "dtype": 255, "axis": None}),
+    ("tessSetNumericsPolicy", {"policy": None}),
+    ("tessSetNumericsPolicy", {"policy": {**POLICY, "deterministic": 255}}),
+    ("tessxSetFaults", {"faults": [{"kind": "link_down", "ranks": [0, 1], "mesh": 3}, {"kind": "out_of_memory"}]}),
+]
+
+
+@pytest.mark.parametrize(("method", "change"), BAD)
+def test_a_bad_argument_can_be_sent(method, change):
+    assert first_problem(RUNTIME, f"{method}.params", LEGAL[method]) is None
+    assert first_problem(RUNTIME, f"{method}.params", LEGAL[method] | change) is None
+
+
+MALFORMED = [
+    ("tessModuleLoad", {"image": "0"}, "image"),
+    ("tessModuleLoad", {"image": "0F"}, "image"),
+    ("tessMeshCreate", {"axes": {"tp": 1}}, "axes"),
+    ("tessHostAlloc", {"bytes": 1.5}, "bytes"),
+    ("tessHostAlloc", {"kind": True}, "kind"),
+    ("tessLaunch", {"cfg": {**GRID, "grid": [1, 1]}}, "cfg.grid"),
+    ("tessxSetFaults", {"faults": [{"kind": "boom"}]}, "faults[0]"),
+    ("tessReduceScatter", {"buffer": 2}, "buffer"),
+]
+
+
+@pytest.mark.parametrize(("method", "change", "place"), MALFORMED)
+def test_a_malformed_request_is_none(method, change, place):
+    assert place in str(first_problem(RUNTIME, f"{method}.params", LEGAL[method] | change))
+
+
+RESULTS: list[tuple[str, Any, bool]] = [
+    ("tessInit", {"context": 1}, True),
+    ("tessInit", {}, False),
+    ("tessInit", {"context": "1"}, False),
+    ("tessShutdown", {}, True),
+    ("tessShutdown", {"context": 1}, False),
+    ("tessMalloc", {"devPtr": (1 << 64) - 1}, True),
+    ("tessMalloc", {"devPtr": -1}, False),
+    ("tessxHostRead", {"data": "00ff"}, True),
+    ("tessxHostRead", {"data": "0"}, False),
+    ("tessxFindings", {"findings": [{"kind": "overrun", "text": "x"}]}, True),
+    ("tessxFindings", {"findings": [{"kind": "odd", "text": "x"}]}, False),
+    ("tessxGetSchedule", {"choices": [0], "widths": [2]}, True),
+    ("tessxGetSchedule", {"choices": [-1], "widths": [2]}, False),
+]
+
+
+@pytest.mark.parametrize(("method", "result", "legal"), RESULTS)
+def test_results_are_exact(method, result, legal):
+    assert (first_problem(RUNTIME, f"{method}.result", json.loads(json.dumps(result))) is None) is legal
+
+
+def test_arguments_are_packed_as_in_the_sample_of_the_specification():
+    pointers = [("ptr", place) for place in (1, 2, 3, 4)]
+    buffer = packed(*pointers, *[("int32", number) for number in (5, 6, 7, 8)], ("fp32", 1.0))
+    assert len(buffer) == 0x38
+    assert buffer[0x18:0x20] == bytes([4, 0, 0, 0, 0, 0, 0, 0])
+    assert buffer[0x2C:0x30] == bytes([8, 0, 0, 0])
+    assert buffer[0x30:] == bytes([0, 0, 0x80, 0x3F, 0, 0, 0, 0])
+
+
+def test_an_argument_is_aligned_to_its_size():
+    assert (
+        packed(("int8", 1), ("int32", 2), ("int16", 3), ("fp64", 0.0)).hex() == "0100000002000000"
+        "0300000000000000" + "00" * 8
+    )
+    assert packed() == b""
+
+
+def test_elements_are_read_as_they_were_written():
+    assert elements("int32", 1, -1).hex() == "01000000ffffffff"
+    assert values_of("int32", elements("int32", 1, -1)) == [1, -1]
+    assert values_of("fp32", elements("fp32", 0.5)) == [0.5]
+
+
+# The kinds of differences of tensors: three defects in one tensor are told apart.
+
+
+def fp32(*words: int) -> Tensor:
+    return Tensor("fp32", (len(words),), np.array(words, dtype="<u4").tobytes())
+
+
+NAN, INFINITY, LARGEST, UNIT, TINY, ZERO, MINUS_ZERO = (
+    *(0x7FC00000, 0x7F800000, 0x7F7FFFFF, 0x3F800000, 0x00000001, 0x00000000, 0x80000000),
+)
+
+
+def test_each_way_of_being_wrong_is_counted_with_its_first_element():
+    expected = fp32(UNIT, NAN, INFINITY, TINY, ZERO, UNIT, UNIT, NAN)
+    actual = fp32(UNIT, MINUS_ZERO, LARGEST, ZERO, MINUS_ZERO, UNIT + 1, UNIT + 9, UNIT)
+    difference = first_difference(actual, expected)
+    assert difference is not None
+    assert (difference.elements, difference.of) == (7, 8)
+    assert [(kind.kind, kind.elements, kind.index) for kind in difference.kinds] == [
+        ("where NaN is expected", 2, (1,)),
+        ("of infinities", 1, (2,)),
+        ("where a subnormal or zero is expected", 1, (3,)),
+        ("of the sign of zero", 1, (4,)),
+        ("off by 1 ULP", 1, (5,)),
+        ("off by several ULP", 1, (6,)),
+    ]
+    assert "7 of 8 elements differ: 2 where NaN is expected, first [1]: 0x80000000 for 0x7fc00000; " in (
+        difference.sentence()
+    )
+
+
+def test_one_way_of_being_wrong_needs_no_list():
+    difference = first_difference(fp32(UNIT + 1, UNIT + 1), fp32(UNIT, UNIT))
+    assert difference is not None
+    assert difference.kinds == ()
+    assert difference.sentence().endswith("(2 of 2 elements differ)")
+
+
+def test_neighbours_of_other_signs_are_not_one_ulp_apart():
+    difference = first_difference(fp32(UNIT + 1, 0xBF800001), fp32(UNIT, UNIT))
+    assert difference is not None
+    assert [kind.kind for kind in difference.kinds] == ["off by 1 ULP", "off by several ULP"]
+
+
+def test_a_format_without_infinity_and_complex_elements():
+    largest, nan = 0x7E, 0x7F
+    expected = Tensor("fp8_e4m3", (3,), bytes([nan, largest, 1]))
+    difference = first_difference(Tensor("fp8_e4m3", (3,), bytes([largest, nan, 0])), expected)
+    assert difference is not None
+    assert [kind.kind for kind in difference.kinds] == [
+        "where NaN is expected",
+        "NaN where a number is expected",
+        "where a subnormal or zero is expected",
+    ]
+    parts = np.array([UNIT, ZERO, UNIT, ZERO], dtype="<u4")
+    changed = parts.copy()
+    changed[[0, 1]] = [UNIT + 1, MINUS_ZERO]
+    both = (Tensor("complex64", (2,), words.tobytes()) for words in (changed, parts))
+    difference = first_difference(*both)
+    assert difference is not None
+    assert (difference.elements, [kind.index for kind in difference.kinds]) == (1, [(0,), (0,)])
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "sentence"),
+    [
+        (
+            bytes([*range(63), 0]).hex(),
+            bytes(range(64)).hex(),
+            "1 of 64 bytes differ, from byte 63 to byte 63; from byte 47 on: "
+            f"expected {bytes(range(47, 64)).hex(' ')}, found {bytes([*range(47, 63), 0]).hex(' ')}",
+        ),
+        (
+            bytes(40).hex(),
+            bytes(41).hex(),
+            f"40 bytes for 41; 0 of 40 bytes differ, from byte 40 to byte 40; from byte 24 on: "
+            f"expected {bytes(17).hex(' ')}, found {bytes(16).hex(' ')}",
+        ),
+        ([*range(30), 7, 8], [*range(32)], "[30]: expected 30, found 7 (2 places differ)"),
+        ([*range(31)], [*range(32)], "[31]: expected 31, found nothing"),
+        (
+            {"a": [1, {"name": "x" * 50, "size": 2}], "b": 3},
+            {"a": [1, {"name": "x" * 50, "size": 4}], "b": 3},
+            "a[1].size: expected 4, found 2",
+        ),
+        ([1.0, "x" * 80], [1, "x" * 80], "[0]: expected 1, found 1.0"),
+        (
+            "\n".join(["a line of a text"] * 5 + ["and an end"]),
+            "\n".join(["a line of a text"] * 5 + ["and the end"]),
+            "the texts differ:\n@@ -5,2 +5,2 @@\n a line of a text\n-and the end\n+and an end",
+        ),
+    ],
+)
+def test_the_first_place_where_values_differ_is_told(actual, expected, sentence):
+    difference = value_difference(actual, expected)
+    assert difference is not None
+    assert difference.sentence() == sentence
+
+
+def test_short_values_are_shown_whole():
+    assert value_difference([1, 2], [1, 3]) is None
+
+
+# Kernels are written as the protocol shows them, and what is asked of an implementation says no more than it must.
+
+
+def test_a_kernel_is_written_as_the_protocol_shows_it() -> None:
+    kernel = KernelText({"x": buffer("fp32", 32), "y": buffer("fp32", 32)})
+    place = kernel.index("thread_id")
+    value = kernel.load(kernel["x"], place)
+    kernel.store(kernel.compute("add", value, value), kernel["y"], place)
+    page = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    shown = next(block for block in page.split("```") if '= "tss_kernel_k"' in block)
+    names = {"%i": "%v1", "%a": "%v2", "%b": "%v3"}
+    for written, made in names.items():
+        shown = re.sub(rf"{written}\b", made, shown)
+    assert kernel.module.split() == shown.split()
+    assert kernel.module.splitlines()[FIRST_OPERATION - 1].strip().startswith("%v1 = ")
+    assert kernel.line == FIRST_OPERATION + 3
+
+
+def test_regions_yield_and_are_counted_in_lines() -> None:
+    kernel = KernelText({"y": buffer("int32", 1)}, grid=None, stream="s")
+    zero, two, one = kernel.constant(0), kernel.constant(2), kernel.constant(1)
+    (total,) = kernel.loop(zero, two, one, lambda index, sum: [kernel.compute("add", sum, index)], zero)
+    condition = kernel.compute("less", total, two)
+    (chosen,) = kernel.branch(condition, lambda: [total], lambda: [kernel.constant(5)])
+    lines = kernel.module.splitlines()
+    kernel.store(chosen, kernel["y"], zero)
+    assert kernel.module.splitlines()[kernel.line - 1].strip().startswith(f'"tessera.tile.store"({chosen.name}, %y, ')
+    assert '%v4 = "tessera.tile.for"(%v1, %v2, %v3, %v1) ({' in lines[6]
+    assert lines[7].strip() == "^bb0(%v5: int32, %v6: int32):"
+    assert lines[9].strip() == '"tessera.graph.yield"(%v7) : (int32) -> ()'
+    assert lines[10].strip() == "}) : (int32, int32, int32, int32) -> int32"
+    assert ', block = [32, 1, 1], smem_bytes = 0, target = "sm_90", stream = "s"} : () -> ()' in kernel.module
+    assert "grid" not in kernel.module
+
+
+def test_attributes_and_types_are_spelled_as_mlir_has_them() -> None:
+    kernel = KernelText({}, block=None)
+    kernel.op("some.thing", gives=("fp32", "int32"), flag=True, number=2, real=0.5, word="w", several=(1, 2))
+    assert (
+        '%v1, %v2 = "some.thing"() {flag = true, number = 2, real = 0.5, word = "w", several = [1, 2]}' in kernel.text
+    )
+    assert " : () -> (fp32, int32)" in kernel.text
+    with pytest.raises(ValueError, match="fp32 is no memref"):
+        kernel.load(kernel.constant(1.0, "fp32"))
+
+
+def test_functions_of_the_host() -> None:
+    type_ = "tensor<4x4xfp32>"
+    tile = line("%y", "tessera.schedule.tile", {"%x": type_}, type_, m=2, n=2)
+    text = scheduled(tile, returning(y=type_), takes=f"%x: {type_}", gives=type_)
+    assert f'%y = "tessera.schedule.tile"(%x) {{m = 2, n = 2}} : ({type_}) -> {type_}' in text
+    assert f'"tessera.graph.return"(%y) : ({type_}) -> ()' in text
+    kernel = KernelText({"x": buffer("fp32", 4), "y": buffer("fp32", 4)})
+    assert '%r0 = "tessera.tile.launch"(%x) {kernel = "tss_kernel_k"} : (tensor<4xfp32>) -> tensor<4xfp32>' in (
+        kernel.launched("tensor<4xfp32>")
+    )
+
+
+class Recording:
+    """An implementation that answers everything with one value, and keeps what it was asked."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.level = "strict"
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        methods = ("verify_ir", "execute_ir", "execute", "lower")
+        self.language = SimpleNamespace(**{name: self._method(name) for name in methods})
+
+    def _method(self, name: str) -> Any:
+        def call(**params: Any) -> Returned:
+            self.asked.append((name, params))
+            return Returned(self.value)
+
+        return call
+
+
+ONE = Tensor.from_words("int32", (), [1])
+
+
+def test_only_what_differs_from_the_default_is_said() -> None:
+    asked: Any = Recording({"warnings": []})
+    level_programs.verified(asked, "t", "tile")
+    level_programs.verified(asked, "t", "target", "gfx942")
+    level_programs.executed_text(asked, "t", "tile", x=ONE)
+    level_programs.executed(asked, "s", "tile", x=ONE)
+    level_programs.executed(asked, "s", "schedule", "sm_80", {"depth": 3}, x=ONE)
+    assert [params for _, params in asked.asked] == [
+        {"text": "t", "at": "tile"},
+        {"text": "t", "at": "target", "target": "gfx942"},
+        {"text": "t", "function": "tss_kernel_k", "inputs": {"x": ONE}, "at": "tile"},
+        {"source": "s", "function": "f", "inputs": {"x": ONE}, "at": "tile"},
+        {
+            "source": "s",
+            "function": "f",
+            "inputs": {"x": ONE},
+            "at": "schedule",
+            "target": "sm_80",
+            "schedule": {"depth": 3},
+        },
+    ]
+    for method, params in asked.asked:
+        assert first_problem("tessera:protocol/language", f"{method}.params", to_wire(params)) is None
+
+
+def test_what_a_program_is_lowered_to_is_read() -> None:
+    operation = {"name": "tessera.tile.barrier", "operands": [], "results": [], "attributes": {}}
+    entry = {"arguments": [], "results": [], "operations": [operation]}
+    functions = [{"name": "@m.f", **entry}, {"name": "k", "kind": "kernel", "attributes": {"grid": [1, 1, 1]}, **entry}]
+    asked: Any = Recording({"functions": functions, "text": "t"})
+    found = level_programs.lowered(asked, Check(), "s", "tile", schedule={"depth": 2})
+    assert list(found.functions) == ["f", "k"]
+    assert found.kernels == ["k"]
+    assert found.attributes["k"] == {"grid": [1, 1, 1]}
+    assert len(found.operations("tessera.tile.barrier")) == 2
+    assert level_programs.emitted(asked, Check(), "s", "ptx", "sm_80") == "t"
+    assert asked.asked[1] == ("lower", {"source": "s", "to": "ptx", "target": "sm_80"})
+
+
+def test_a_kernel_has_as_many_outputs_as_buffers() -> None:
+    kernel = KernelText({"x": buffer("int32", 1), "n": "int32"})
+    asked: Any = Recording({"outputs": [ONE]})
+    assert level_programs.buffers_after(asked, Check(), kernel, x=ONE, n=ONE) == [ONE]
+    asked.value = {"outputs": []}
+    with pytest.raises(AssertionError, match="the number of buffers"):
+        level_programs.buffers_after(asked, Check(), kernel, x=ONE, n=ONE)

@@ -14,7 +14,7 @@ from tessera_conformance.reports.claim import FIRST, Line, Silence
 from tessera_conformance.reports.journal import read
 from tessera_conformance.selection.choice import Earlier, earlier
 
-from .conftest import FAKES, Checkout, CompletedRun
+from .conftest import FAKES, Checkout, CompletedRun, copy_harness
 
 TWELVE = """
 import pytest
@@ -35,8 +35,6 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
     It lies in a folder whose name has words that `-k` is asked about.
     """
-    from .conftest import copy_harness
-
     directory = tmp_path_factory.mktemp("10-and-11")
     copy_harness(directory)
     (directory / "conformance" / "ir").mkdir(exist_ok=True)
@@ -155,7 +153,7 @@ def test_a_run_that_ends_with_the_first_failure_is_a_failure(run: Run, options: 
     ("impl", "problem"),
     [
         ("rpc:echo hello", "the run was broken off: after the first 10 cases; mend that first"),
-        ("py:raises:Raises", "the first 10 cases ended all in crash: LookupError: no such register; mend that first"),
+        ("py:echo:Raises", "the first 10 cases ended all in crash: LookupError: no such register; mend that first"),
     ],
     ids=["rpc", "py"],
 )
@@ -175,7 +173,7 @@ def test_an_implementation_that_answers_nothing_ends_the_run(
 @pytest.mark.slow
 def test_a_run_goes_on_where_that_is_wanted(run: Run) -> None:
     for option in ("--keep-going", "--case=ir/*"):
-        done = run(option, impl="py:raises:Raises")
+        done = run(option, impl="py:echo:Raises")
         assert done.report is not None and done.report.footer is not None
         assert done.report.footer["verdicts"] == {"crash": 12}
 

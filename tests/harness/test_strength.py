@@ -1,21 +1,30 @@
-"""The kill matrix tells a violator that is caught from one that is not, and fails for any that is not."""
+"""Violators and legal variants: their fates, and what is refused."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.cli import main
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import kill_matrix, suite_of
+from tessera_conformance.strength.variants import Selection, Variant, judge_variants, load_variants
 from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.transports.locate import load_adapter
+from tessera_reference.adapter import ReferenceAdapter
+
+# The kill matrix tells a violator that is caught from one that is not, and fails for any that is not.
 
 FAKES = Path(__file__).parent / "fakes"
 VIOLATORS = """
@@ -127,3 +136,125 @@ def test_what_a_violation_says_of_itself_is_kept(tmp_path: Path) -> None:
     (violation,) = load_violations(tmp_path)
     assert violation.name == "native.late"
     assert (violation.level, violation.missing) == ("deterministic", "no gcc on PATH")
+
+
+# Legal variants: every one passes; what is none is reported by its name and the case; what shows nowhere, too.
+
+COMMAND = [sys.executable, "-m", "tessera_conformance", "strength"]
+
+VARIANTS = """
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
+
+@varies("AMB-RT-38", "has handles of which NULL is one", "runtime/streams/*")
+class NullIsAHandle(ReferenceAdapter):
+    def runtime_tessStreamCreate(self, **given):
+        super().runtime_tessStreamCreate(**given)
+        return {"stream": 0}
+
+@varies("LANG-02.1-08", "is the reference", "ir/keywords/*")
+class TheSame(ReferenceAdapter):
+    pass
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
+    """A variant that no case may fail, and does, and one that answers as the control does, fail the command."""
+    (tmp_path / "variants").mkdir()
+    (tmp_path / "variants" / "sample.py").write_text(VARIANTS)
+    few = [f"--cases={part}" for part in ("runtime/streams/", "ir/keywords/", "ir/grammar/", "abi/constants/")]
+    options = [*few, "--beside=3", f"--output={tmp_path}"]
+    done = run(f"--variants={tmp_path / 'variants'}", *options)
+    assert done.returncode == 1, done.stderr
+    rows = {row["name"]: row for row in json.loads((tmp_path / "variants.json").read_text())["variants"]}
+    failing = {name: bool(row["failed"]) for name, row in rows.items()}
+    assert failing == {"sample.NullIsAHandle": True, "sample.TheSame": False}
+    assert all(row["cases"] == row["passed"] + row["left_out"] + len(row["failed"]) for row in rows.values())
+    assert 100 < rows["sample.TheSame"]["cases"] < 200 and rows["sample.TheSame"]["shown_by"] == ""
+    failed = [each["case"] for each in rows["sample.NullIsAHandle"]["failed"]]
+    assert any(case.startswith("runtime/streams/") for case in failed)
+    for case in failed:
+        assert f"sample.NullIsAHandle (AMB-RT-38) does not pass {case}: fail: " in done.stdout
+    assert "sample.TheSame answers as the control does in each case" in done.stdout
+    assert not (tmp_path / "kill-matrix.json").exists()
+    lines = (tmp_path / "variants.md").read_text().splitlines()
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| sample")] == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        (VARIANTS.replace("AMB-RT-38", "AMB-RT-9999"), [], "AMB-RT-9999"),
+        (VARIANTS.replace("runtime/streams/*", "runtime/brooks/*"), [], "no case is like runtime/brooks/*"),
+        (VARIANTS, ["--only=Zebra"], "no variant's name or freedom contains 'Zebra'"),
+    ],
+)
+def test_a_variant_that_cannot_be_run_is_refused(
+    tmp_path: Path,
+    text: str,
+    options: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of two files of the suite alone, which are soon collected."""
+    monkeypatch.setattr(commands, "suite_of", lambda texts: suite_of(["runtime/streams/", "ir/keywords/"]))
+    (tmp_path / f"{tmp_path.name}.py").write_text(text)  # no module that is imported already
+    assert main(["strength", f"--variants={tmp_path}", *options]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert expected in told.err and "Traceback" not in told.err
+
+
+def test_a_variant_that_cannot_be_run_is_refused_before_the_violators_are_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without any case, none is like a pattern of the first variant."""
+    monkeypatch.setattr(commands, "suite_of", lambda texts: SimpleNamespace(items=[]))
+    monkeypatch.setattr(commands, "kill_matrix", None)
+    assert main(["strength", "--jobs=1"]) == 2
+    assert "no case is like" in capsys.readouterr().err
+
+
+def test_every_variant_of_the_chapters_names_a_freedom_that_there_is() -> None:
+    registry = load_registry(clauses_directory())
+    variants = load_variants()
+    assert {each.freedom for each in variants} <= {*registry.clauses, *registry.interpretations}
+    assert len(variants) >= 50
+
+
+SIGNS = re.compile(r"(?:return|[-+*/@(=]) *[-+] *[a-zA-Z(]|\w\[\d")
+
+
+class WithoutSigns(ReferenceAdapter):
+    """Has neither signs before an operand nor an index behind it, a listed alternative of AMB-LANG-19."""
+
+    def language_verify(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """Refuse the operators of section 14.2 that section 2.3 lacks."""
+        if SIGNS.search(source):
+            raise Refusal("syntax", "parse", "no such operator")
+        return super().language_verify(source=source, **options)
+
+    def language_execute(self, *, source: str, **options: Any) -> dict[str, Any]:
+        """Run what `language_verify` accepts."""
+        self.language_verify(source=source)
+        return super().language_execute(source=source, **options)
+
+
+@pytest.mark.parametrize(("freedom", "fails"), [("AMB-LANG-19", False), ("AMB-LANG-04", True)])
+@pytest.mark.parametrize("beside", [0, 100])
+def test_another_reading_excuses_the_variant_that_follows_it_and_no_other(
+    freedom: str, fails: bool, beside: int
+) -> None:
+    """Cases that name the interpretation are blocked by one that shows the reading, whether or not it was chosen."""
+    suite = suite_of(["ir/constructs/", "ir/precedence/unary-plus-and-minus"])
+    variant = Variant("v", freedom, "has no signs", ("ir/precedence/*",), lambda: nullcontext(WithoutSigns()))
+    registry = load_registry(clauses_directory())
+    (outcome,) = judge_variants([variant], suite.items, registry, ReferenceAdapter, Selection(beside=beside))
+    failed = [each.case for each in outcome.failures]
+    assert any(case.startswith("ir/precedence/") for case in failed) == fails, failed
+    assert fails or not failed

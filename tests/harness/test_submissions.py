@@ -28,7 +28,7 @@ from tessera_conformance.submissions.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"
-WRONG = "py:careless_products:CarelessProducts"
+WRONG = "py:vendors:CarelessProducts"
 FILES = ["ir/test_matmul.py", "ir/test_precedence.py", "collectives/test_rooflines.py"]
 CASES = "k-13 or unary or rates"
 """Of these files: products of every type, effects, and figures that are judged by none."""

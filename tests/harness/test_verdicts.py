@@ -1,4 +1,4 @@
-"""A whole run over the sample suite: each case gets the verdict that it deserves, and the report holds together."""
+"""Whole runs over the sample suite: verdicts, known deviations, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.reports.journal import read, without_run
+from tessera_conformance.reports.journal import JournalWriter, read, without_run
 
 pytestmark = pytest.mark.slow
+
+
+# A whole run over the sample suite: each case gets the verdict that it deserves, and the report holds together.
 
 EXPECTED = {
     "belongs-to-an-unclaimed-document": "inapplicable",
@@ -118,7 +121,7 @@ def test_a_test_says_what_it_judges_where_its_checks_tell_it_wrong(checkout):
 
 
 def test_a_claim_of_a_feature_that_does_not_exist_is_a_problem(shared_checkout):
-    done = shared_checkout.run("--impl=py:claims_a_typo:ClaimsATypo", "-k", "passes")
+    done = shared_checkout.run("--impl=py:echo:ClaimsATypo", "-k", "passes")
     assert done.report.claim == "failure"
     (problem,) = done.report.footer["problems"]
     assert "'extra_dtypes', which is no feature; did you mean extra-dtypes?" in problem
@@ -225,18 +228,113 @@ def test_a_killed_run_leaves_a_readable_and_invalid_report(checkout, fake_comman
 
 def test_a_worker_that_dies_is_a_crash_of_its_case(shared_checkout):
     pytest.importorskip("xdist", reason="pip install pytest-xdist")
-    done = shared_checkout.run("--impl=py:kills_its_process:KillsItsProcess", "-k", "one_bit", command=["-n", "1"])
+    done = shared_checkout.run("--impl=py:echo:KillsItsProcess", "-k", "one_bit", command=["-n", "1"])
     assert done.verdicts() == {"differs-in-one-bit": "crash"}
     assert done.report.claim == "failure"
 
 
 def test_a_python_hang_is_a_hang(shared_checkout):
-    done = shared_checkout.run("--impl=py:sleeps:Sleeps", "-k", "one_bit", "--deadline=0.2")
+    done = shared_checkout.run("--impl=py:echo:Sleeps", "-k", "one_bit", "--deadline=0.2")
     assert done.verdicts() == {"differs-in-one-bit": "hang"}
 
 
 def test_an_exception_of_an_adapter_is_a_crash_with_its_traceback(shared_checkout):
-    done = shared_checkout.run("--impl=py:raises:Raises", "-k", "one_bit")
+    done = shared_checkout.run("--impl=py:echo:Raises", "-k", "one_bit")
     line = done.observation("differs-in-one-bit")
     assert (line["verdict"], line["reason"]) == ("crash", "LookupError: no such register")
-    assert "raises.py" in line["exchanges"][0]["run"]["stderr"]
+    assert "echo.py" in line["exchanges"][0]["run"]["stderr"]
+
+
+# Known deviations excuse what they name, and cannot rot.
+
+ENTRY = """
+[[deviation]]
+cases = "{cases}"
+mode = "{mode}"
+reason = "the multiplier drops the last bit"
+owner = "numerics"
+expires = {expires}
+"""
+
+
+@pytest.fixture
+def run_with(shared_checkout, tmp_path):
+    """Run the two cases of the sample that pass and the one that fails, under some deviations."""
+
+    def run(*entries: dict, options=("-k", "passes or one_bit"), today="2026-11-20"):
+        defaults = {"mode": "must_fail", "expires": "2027-01-31"}
+        path = tmp_path / "known.toml"
+        path.write_text("".join(ENTRY.format(**{**defaults, **entry}) for entry in entries))
+        return shared_checkout.run(f"--deviations={path}", f"--today={today}", *options)
+
+    return run
+
+
+def test_a_known_deviation_does_not_count(run_with):
+    done = run_with({"cases": "ir/sample/differs-*"})
+    assert done.observation("differs-in-one-bit")["disposition"] == "known_deviation"
+    assert done.observation("differs-in-one-bit")["verdict"] == "fail"
+    assert (done.exit_code, done.report.claim) == (0, "partial")
+
+
+def test_what_may_fail_is_waived(run_with):
+    done = run_with({"cases": "ir/sample/*", "mode": "may_fail"})
+    assert done.observation("differs-in-one-bit")["disposition"] == "waived"
+    assert done.observation("passes/1")["disposition"] == "none"
+    assert done.exit_code == 0
+
+
+def test_an_unexpected_pass_fails_the_run(run_with):
+    done = run_with({"cases": "ir/sample/differs-*"}, {"cases": "ir/sample/passes/*"})
+    assert done.observation("passes/1")["disposition"] == "unexpected_pass"
+    assert (done.exit_code, done.report.claim) == (1, "failure")
+
+
+def test_an_expired_deviation_fails_the_run(run_with):
+    done = run_with({"cases": "ir/sample/differs-*", "expires": "2026-11-19"})
+    assert "expired on 2026-11-19" in done.report.footer["problems"][0]
+    assert (done.exit_code, done.report.claim) == (1, "failure")
+
+
+def test_a_deviation_that_matches_nothing_fails_a_whole_run(run_with):
+    unmatched = {"cases": "ir/sample/no-such-case"}
+    failing = {"cases": "ir/sample/*", "mode": "may_fail"}
+    assert run_with(failing, unmatched).report.footer["problems"] == []
+    done = run_with(failing, unmatched, options=())
+    assert done.report.footer["problems"] == [
+        "deviation 'ir/sample/no-such-case' matches no case: remove or correct it"
+    ]
+    assert done.report.claim == "failure"
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"cases": "x", "mode": "should_fail"}, ":4: mode: 'should_fail' is not one of"),
+        ({"cases": "x", "expires": '"soon"'}, ":7: expires: "),
+        ({"cases": "", "expires": "2027-01-31"}, ":3: cases: "),
+    ],
+)
+def test_a_malformed_file_is_refused(run_with, entry, words):
+    done = run_with(entry)
+    assert done.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert words in done.output
+
+
+# The report that a run keeps in memory equals the report file.
+
+
+@pytest.mark.slow
+def test_the_sealed_report_is_what_is_read_back(shared_checkout, tmp_path):
+    done = shared_checkout.run()
+    assert done.report.problem is None
+    writer = JournalWriter(tmp_path / "report.jsonl")
+    writer.header({key: value for key, value in done.report.header.items() if key not in ("record", "format")})
+    plan = done.report.plan
+    writer.plan(plan["cases"], plan["musts"], plan["profiles"])
+    for line in reversed(done.report.observations):
+        writer.observation({key: value for key, value in line.items() if key != "record"})
+    kept, found = writer.finish(done.report.footer["problems"], {"seconds": 1}), read(tmp_path / "report.jsonl")
+    assert (kept.header, kept.plan, kept.observations) == (found.header, found.plan, found.observations)
+    assert (kept.footer, kept.problem, kept.claim) == (found.footer, found.problem, found.claim)
+    assert found.observations == done.report.observations

@@ -403,14 +403,14 @@ def test_a_run_is_green_until_the_defect_is_mended(tmp_path: Path, capsys: pytes
         )
         return done.returncode, read(tmp_path / "report.jsonl")
 
-    code, report = run("py:careless_products:CarelessProducts")
+    code, report = run("py:vendors:CarelessProducts")
     failing = {line["case"] for line in report.failures}
     assert code == 1 and len(failing) > 10
     known = tmp_path / "known.toml"
     assert main(["deviations", "write", str(tmp_path), f"--output={known}", "--owner=me", "--expires=2099-01-01"]) == 0
     assert f"for {len(failing)} cases, until 2099-01-01" in capsys.readouterr().out
     assert len(Deviations.read(known).entries) < len(failing)
-    code, report = run("py:careless_products:CarelessProducts", f"--deviations={known}")
+    code, report = run("py:vendors:CarelessProducts", f"--deviations={known}")
     assert (code, report.claim, report.failures) == (0, "partial", [])
     code, report = run("reference", f"--deviations={known}")
     assert code == 1

@@ -1,4 +1,4 @@
-"""The reference with less of it claimed: of the documents and features that it has, those that are named here."""
+"""The reference with less of it claimed: documents, features and methods that are named here, or those of a product."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported
+from tessera_conformance.interface import interface
 from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
+from tessera_conformance.registry.model import Product
 from tessera_reference.adapter import ReferenceAdapter
+
+# The reference with less of it claimed: of the documents and features that it has, those that are named here.
 
 
 class WithoutFeatures(ReferenceAdapter):
@@ -55,3 +59,29 @@ class NamedProfiles(WithoutFeatures):
     """All documents, and of their features those of the named profiles."""
 
     features = tuple(name for row in load_registry(clauses_directory()).profiles for name in row.features)
+
+
+# The reference with just the documents, features and methods of a product: `products_alone:parser` is a parser.
+
+
+def alone(product: Product) -> type[WithoutFeatures]:
+    """The reference without the methods that a product does not have."""
+
+    def lacking(name: str) -> Any:
+        def method(self: WithoutFeatures, **params: Any) -> Any:
+            raise NotSupported(name)
+
+        return method
+
+    left_out = {
+        name.replace(".", "_", 1): lacking(name)
+        for name, method in interface().methods.items()
+        if method.area != "session" and not {name, f"{method.area}.*"} & {*product.methods}
+    }
+    members = {"documents": product.documents, "features": product.features, **left_out}
+    return type(product.id, (WithoutFeatures,), members)
+
+
+globals().update(
+    {product.id.replace("-", "_"): alone(product) for product in load_registry(clauses_directory()).products}
+)

@@ -1,19 +1,32 @@
-"""Presumptions, other readings and blocked cases: what counts against nobody, and what still does."""
+"""Other readings: of accuracy, of programs and of constructs that a case leans on."""
 
 from __future__ import annotations
 
+import struct
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.open_programs import ACCEPTED, QUESTIONS, REFUSED, Meaning, Question, judge
 from tessera_conformance.check import Check, CheckFailed, OtherReading, Presumption, Unanswered
-from tessera_conformance.observations import Fault, Observation, Rejected, Returned, Unsupported
-from tessera_conformance.registry import Construct
+from tessera_conformance.dsl import tensor_of
+from tessera_conformance.locations import clauses_directory
+from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Hello
+from tessera_conformance.registry import Construct, load_registry
 from tessera_conformance.reports.claim import controls, settled
 from tessera_conformance.session import Exchange
+from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.verdicts import after_running
+from tessera_reference.adapter import ReferenceAdapter
 
-REFUSED = Rejected("TESS_ERR_UNSUPPORTED", "call", "no streams")
+# Presumptions, other readings and blocked cases: what counts against nobody, and what still does.
+
+REFUSAL = Rejected("TESS_ERR_UNSUPPORTED", "call", "no streams")
 HANG = Fault("hang", "no answer within 30 s")
 STREAMS = Construct("tessStreamCreate", "a stream", "runtime/control/stream", methods=("runtime.tessStreamCreate",))
 EMPTY = Construct("empty-body", "an empty body", "ir/control/empty-body", pattern=r"\{ *\}")
@@ -99,18 +112,18 @@ def error_of(answer: Observation) -> BaseException:
 
 
 def test_a_case_leans_on_the_constructs_of_the_call_on_which_it_failed():
-    program = exchange(REFUSED, "language.execute", source="module m { func f() { } for }")
+    program = exchange(REFUSAL, "language.execute", source="module m { func f() { } for }")
     stream, later = exchange(Rejected("X", "call", "x")), exchange(Returned({}), "runtime.tessInit")
     constructs = [STREAMS, EMPTY, LOOPS]
     assert controls(constructs, "a/case", [stream, later], error_of(stream.observation)) == [STREAMS.control]
-    assert controls(constructs, "a/case", [program], error_of(REFUSED)) == [EMPTY.control, LOOPS.control]
+    assert controls(constructs, "a/case", [program], error_of(REFUSAL)) == [EMPTY.control, LOOPS.control]
     assert controls(constructs, "a/case", [later], None) == []
 
 
 def test_a_control_case_leans_on_simpler_constructs_alone():
-    program = exchange(REFUSED, "language.execute", source="module m { func f() { } for }")
-    assert controls([EMPTY, LOOPS], LOOPS.control, [program], error_of(REFUSED)) == [EMPTY.control]
-    assert controls([EMPTY, LOOPS], EMPTY.control, [program], error_of(REFUSED)) == []
+    program = exchange(REFUSAL, "language.execute", source="module m { func f() { } for }")
+    assert controls([EMPTY, LOOPS], LOOPS.control, [program], error_of(REFUSAL)) == [EMPTY.control]
+    assert controls([EMPTY, LOOPS], EMPTY.control, [program], error_of(REFUSAL)) == []
 
 
 def line(
@@ -144,3 +157,73 @@ def test_a_case_that_names_an_interpretation_is_blocked_by_the_case_that_shows_a
     assert [entry["verdict"] for entry in settled(lines)] == ["inapplicable", "fail", "fail"]
     blocked = next(settled(lines))
     assert (blocked["cause"], blocked["reason"]) == ("blocked", "blocked by c: it fails")
+
+
+# A result beyond four units of a function whose accuracy is declared worse is another reading (AMB-LANG-136).
+
+
+@pytest.mark.parametrize(
+    ("declared", "what", "value", "expected"),
+    [
+        (50.0, "fast: within 4 ulp of exp", 2.0, OtherReading),
+        (50.0, "4 units in the last place of exp", 2.0, OtherReading),
+        (50.0, "the derivative, within twice the error of its textbook adjoint", 2.0, OtherReading),
+        (4.0, "fast: within 4 ulp of exp", 2.0, CheckFailed),
+        (50.0, "fast: within the bound (any order of 9 products)", 2.0, CheckFailed),
+        (50.0, "fast: within 4 ulp of exp", float("nan"), CheckFailed),
+    ],
+)
+def test_what_is_off_is_read_by_what_is_declared(
+    declared: float, what: str, value: float, expected: type[BaseException]
+) -> None:
+    run = SuiteRun(DirectTransport(ReferenceAdapter, "reference"), load_registry(clauses_directory()))
+    run.hello = Hello("far", "1", level="fast", message={"arithmetic": {"functions": {"exp": declared}}})
+    case = Case("ir/functions/exp", "", [], ["fast"])
+    found = Tensor("fp32", (1,), struct.pack("<f", value))
+    with pytest.raises(CheckFailed) as failed:
+        case.check.within(found, [Fraction(1)], [Fraction(1, 1000)], what)
+    assert type(run._accuracy_reading(case, failed.value)) is expected
+
+
+# An open program: what each listed alternative gives is another reading; what no reading gives fails.
+
+OTHERS = [
+    pytest.param(question, alternative, meaning, id=f"{name}-{alternative}")
+    for name, question in QUESTIONS.items()
+    for alternative, meaning in question.alternatives.items()
+]
+
+
+def answering(question: Question, meaning: Meaning, category: str) -> Any:
+    """An implementation that knows the twin and the program, and gives the program one meaning."""
+    refusal = Rejected(category, "verify", "no", (Diagnostic(category, "no", line=3),))
+
+    def verify(source: str) -> Any:
+        return refusal if meaning == REFUSED and source == question.source else Returned({"warnings": []})
+
+    def execute(**given: Any) -> Any:
+        return Returned({"outputs": [tensor_of("int8", 99)] if meaning == ACCEPTED else [*meaning]})
+
+    return SimpleNamespace(language=SimpleNamespace(verify=verify, execute=execute), level="strict")
+
+
+@pytest.mark.parametrize(("question", "alternative", "meaning"), OTHERS)
+def test_an_alternative_is_another_reading(question: Question, alternative: str, meaning: Meaning) -> None:
+    check = Check()
+    with pytest.raises(OtherReading) as other:
+        judge(answering(question, meaning, question.category[0]), check, question)
+    assert other.value.interpretation == question.interpretation
+    assert check.records[-1].actual == alternative
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_the_decision_passes(question: Question) -> None:
+    judge(answering(question, question.decision, question.category[0]), Check(), question)
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_what_no_reading_gives_fails(question: Question) -> None:
+    """Other values, or a refusal for another reason."""
+    meaning: Meaning = REFUSED if question.decision == REFUSED else [tensor_of("int8", 99)]
+    with pytest.raises(CheckFailed):
+        judge(answering(question, meaning, "schedule"), Check(), question)

@@ -1,5 +1,0 @@
-"""Answers with null."""
-
-from speaker import converse, result, send
-
-converse(lambda request: send(result(request, None)))
