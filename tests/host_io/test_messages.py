@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from tessera_reference.host_io.errors import InvalidFrame, RequestFailed
 from tessera_reference.host_io.frames import read_frame, request_of, value_of, write_frame
 from tessera_reference.host_io.machine import PAGE, SparseMemory
-from tessera_reference.host_io.patterns import bytes_of, overflows, rounded
+from tessera_reference.host_io.patterns import MinusZero, bytes_of, overflows, rounded
 
 UNREADABLE = {
     "nothing": "",
@@ -59,7 +59,7 @@ def test_an_unreadable_frame_is_refused(frame: str | bytes) -> None:
         ("640e-1", 64),
         ("0.0", 0),
         ("0e99999999999999999999", 0),
-        ("-0", Decimal("-0")),
+        ("-0", MinusZero()),
         ("-0e-99999999999999999999", Decimal("-0")),
         ("-0.0", Decimal("-0.0")),
         ("0.1", Decimal("0.1")),
@@ -316,6 +316,14 @@ def test_a_number_is_rounded_once_to_the_nearest_even(dtype: str, value: Decimal
         if np.isfinite(other):
             distance = abs(Fraction(other) - Fraction(value))
             assert error < distance or (error == distance and bytes_of(value, dtype)[0] % 2 == 0)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("fp32", "00000080"), ("fp16", "0080"), ("i32", "00000000")])
+def test_minus_zero_is_a_whole_number_and_keeps_its_sign_in_floats(dtype: str, bits: str) -> None:
+    number = read_frame('{"value":-0}')["value"]
+    assert isinstance(number, int)
+    assert number == 0
+    assert bytes_of(number, dtype).hex() == bits
 
 
 @pytest.mark.parametrize(

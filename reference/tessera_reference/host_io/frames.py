@@ -23,7 +23,7 @@ from .messages import (
     TensorPAMap,
     TensorShard,
 )
-from .patterns import ELEMENTS, FLOATS, INTEGERS, overflows
+from .patterns import ELEMENTS, FLOATS, INTEGERS, MinusZero, overflows
 
 # One frame: a JSON object in UTF-8, read without loss and written in one form (D3; AMB-HIO-19, AMB-HIO-33).
 
@@ -80,8 +80,10 @@ def _exact(value: Any) -> str:
 
 
 def _whole(text: str) -> int | Decimal:
-    """A number without fraction and exponent; the negative zero and what no member may have stay as they are."""
-    return int(text) if len(text) <= 2 * _MOST_DIGITS and text != "-0" else Decimal(text)
+    """A number without fraction and exponent; one longer than any member may have stays as it is."""
+    if text == "-0":
+        return MinusZero()
+    return int(text) if len(text) <= 2 * _MOST_DIGITS else Decimal(text)
 
 
 def _number(text: str) -> int | Decimal:

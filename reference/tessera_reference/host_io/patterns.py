@@ -34,9 +34,13 @@ _SHORT = Context(prec=200, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """More digits than a value halfway between two elements has; the last one tells whether any were dropped."""
 
 
+class MinusZero(int):
+    """The whole number that a message writes as -0: 0 for an integer dtype, -0 for a float (AMB-HIO-33)."""
+
+
 def rounded(value: int | Decimal, dtype: str) -> float:
     """The element of fp16 or fp32 that is nearest, infinite past the largest; zeros keep their sign."""
-    number = Decimal(value)
+    number = Decimal("-0" if isinstance(value, MinusZero) else value)
     sign = -1.0 if number.is_signed() else 1.0
     if not number or number.adjusted() < -_BEYOND:
         return math.copysign(0.0, sign)
