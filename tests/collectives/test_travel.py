@@ -204,6 +204,57 @@ def test_durations_of_many_devices_are_those_of_the_engine(
     durations._duration.cache_clear()
 
 
+@st.composite
+def stars(draw: st.DrawFn) -> tuple[Topology, tuple[int, ...]]:
+    """Draw devices around a switch, most of them alike, and those that take part."""
+    count, credits = draw(st.integers(2, 17)), draw(st.integers(1, 5))
+    topology = uniform(1, count, credits=credits)
+    speed, latency = draw(st.sampled_from([10**9, 3 * 10**9, 450 * 10**9])), draw(st.sampled_from([0, 7, 500_000]))
+    links = [replace(link, bandwidth=speed, latency=latency) for link in topology.links]
+    odd = draw(st.sampled_from(["none", "none", "none", "slow", "credits", "shortcut", "second", "pcie"]))
+    if odd in ("slow", "credits"):
+        other = {"bandwidth": speed // 2} if odd == "slow" else {"credits": credits + 1}
+        links[0] = replace(links[0], **other)
+    if odd in ("shortcut", "second"):
+        links.append(replace(links[0], name="more", **({"b": 1} if odd == "shortcut" else {})))
+    if odd == "pcie":
+        links += [replace(link, name=f"host-{link.name}", b="node0", kind="pcie") for link in links]
+    members = draw(st.permutations(range(count)))[: draw(st.integers(2, count))]
+    return replace(topology, links=tuple(links)), tuple(members)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(star=stars(), shares=st.integers(1, 5), more=st.sampled_from([0, 0, 0, 1]), down=st.booleans(), data=st.data())
+def test_one_rank_tells_how_long_like_ranks_take(
+    name: str, star: tuple[Topology, tuple[int, ...]], shares: int, more: int, down: bool, data: st.DataObject
+) -> None:
+    topology, members = star
+    collective = data.draw(st.sampled_from(durations.COLLECTIVES))
+    size = shares * len(members) * data.draw(st.sampled_from([1, 1000])) + more
+    cut = frozenset(["nv0"] if down else [])
+    answers = []
+    for few, one_for_all in ((1, True), (1000, False)):
+        durations._duration.cache_clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(durations, "FEW", few)
+            patch.setattr(durations, "ONE_FOR_ALL", one_for_all)
+            try:
+                answers.append(durations.collective_duration(topology, members, collective, size, name, down=cut))
+            except Failure as failure:
+                answers.append(failure.status)
+    assert answers[0] == answers[1]
+
+
+def test_one_rank_tells_of_every_symmetric_algorithm() -> None:
+    for name in ("ring", "direct", "hierarchical", "halving_doubling"):
+        asked = [
+            durations._alike_duration(topology, tuple(range(16)), "all_reduce", 320, name, frozenset())
+            for topology in (uniform(1, 16), uniform(2, 8))
+        ]
+        assert asked[0] is not None, name
+        assert asked[1] is None, name
+
+
 EIGHT = topology_of("eight-sm90")
 TWO_NODES = topology_of("two-nodes")
 

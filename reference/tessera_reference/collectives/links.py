@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from ..abi.status import Failure, Status, invalid
 from ..mesh.topology import End, Link, Topology, load, named
@@ -204,6 +205,32 @@ def way_between(topology: Topology, source: int, target: int, down: frozenset[st
         directions.append((link.name, end))
         end = link.other(end)
     return Way(tuple(directions), sum(link.latency for link in route), min(link.bandwidth for link in route))
+
+
+class LikeLinks(NamedTuple):
+    """The bandwidth, latency and credits of each of many links."""
+
+    bandwidth: int
+    latency: int
+    credits: int
+
+
+def like_links(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> LikeLinks | None:
+    """Return what the links of devices of one node are like, or None where one switch does not join all of them alike.
+
+    Each device then has one link of the transport that is preferred within a node, all to the same switch, so that the
+    way between two devices is their two links, which no other way shares in the same direction.
+    """
+    if len(topology.by_node(devices)) != 1 or len(set(devices)) != len(devices):
+        return None
+    closed = _closed(topology, WITHIN_A_NODE[0], down, _carrying)
+    wanted, kinds, switches = set(devices), set[LikeLinks](), list[End]()
+    for link in topology.links:
+        for end in {link.a, link.b} & wanted if link.name not in closed else ():
+            kinds.add(LikeLinks(link.bandwidth, link.latency, link.credits))
+            switches.append(link.other(end))
+    alike = len(kinds) == 1 and len(switches) == len(devices) and len(set(switches)) == 1
+    return kinds.pop() if alike and switches[0] not in wanted and len(devices) > 1 else None
 
 
 # The credits of links (collectives spec 4.2; AMB-COLL-17): a chunk in flight has one of every link on its way.

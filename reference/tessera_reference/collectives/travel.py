@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -19,7 +19,7 @@ from ..abi.status import Failure, Status
 from ..mesh.topology import End, Topology
 from ..numerics.formats import shown
 from .delivery import Sent
-from .links import FIXED, Way, way_between
+from .links import FIXED, Way, like_links, way_between
 from .operations import messages
 from .recurrence import Irregular, Times, recurrence
 from .schedules import ALGORITHMS, Maker, maker, require_known
@@ -495,10 +495,57 @@ def _duration(
     nodes = topology.by_node(devices)
     together = tuple(each for node in nodes for each in node)
     if len(together) > FEW:
+        alike = _alike_duration(topology, together, collective, bytes, algorithm, down) if ONE_FOR_ALL else None
+        if alike is not None:
+            return alike
         per_node = len(nodes[0])
         return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
     return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
+
+
+# Where one switch joins all ranks by like links and all shares are of one size, no rank differs from another: at each
+# time all have sent and received as much, and one rank tells when all are done. The times are those of the engine.
+
+ONE_FOR_ALL = True
+"""False asks the recurrence and the engine also for what one rank tells."""
+
+
+def _alike_duration(
+    topology: Topology, devices: tuple[int, ...], collective: str, bytes: int, algorithm: str, down: frozenset[str]
+) -> int | None:
+    """Return the duration of a collective whose ranks are all alike, or None where they are not."""
+    ranks = len(devices)
+    links = like_links(topology, devices, down) if bytes % ranks == 0 else None
+    if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
+        return None
+    if algorithm == "halving_doubling" and ranks & (ranks - 1):
+        return None
+    combining = _ROUNDS[algorithm](ranks)
+    rounds = {
+        "all_reduce": [*combining, *reversed(combining)],
+        "reduce_scatter": combining,
+        "all_gather": combining[::-1],
+    }[collective]
+    way = Way((), 2 * links.latency, links.bandwidth)
+    arrived = free = 0
+    in_flight = deque([0] * links.credits, maxlen=links.credits)
+    for messages_sent, shares in rounds:
+        ready, lasts = arrived, way.time(bytes // ranks * shares)
+        for _ in range(messages_sent):
+            free = max(ready, free, in_flight[0]) + lasts
+            arrived = free + way.latency + FIXED
+            in_flight.append(arrived)
+    return arrived
+
+
+_ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
+    "ring": lambda ranks: [(1, 1)] * (ranks - 1),
+    "direct": lambda ranks: [(ranks - 1, 1)],
+    "hierarchical": lambda ranks: [(ranks - 1, 1)],  # of one node
+    "halving_doubling": lambda ranks: [(1, ranks >> step) for step in range(1, ranks.bit_length())],
+}
+"""The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""
 
 
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:

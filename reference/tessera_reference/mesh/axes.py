@@ -79,6 +79,10 @@ class MeshAxes:
         """
         return _groups(self, _position(axis))
 
+    def group_of(self, axis: str | None, rank: int) -> tuple[int, ...]:
+        """Return the group of a rank along an axis; all of its ranks share one object. Raises as `groups`."""
+        return _by_rank(self, _position(axis))[rank]
+
 
 def _position(axis: str | None) -> int:
     if not isinstance(axis, str) or axis not in AXES:
@@ -96,3 +100,8 @@ def _groups(axes: MeshAxes, position: int) -> tuple[tuple[int, ...], ...]:
     step = prod(axes.sizes[position + 1 :])
     starts = [axes.rank(corner) for corner in product(*others)]
     return tuple(tuple(start + step * coordinate for coordinate in along[position]) for start in starts)
+
+
+@lru_cache(maxsize=256)
+def _by_rank(axes: MeshAxes, position: int) -> dict[int, tuple[int, ...]]:
+    return {rank: group for group in _groups(axes, position) for rank in group}

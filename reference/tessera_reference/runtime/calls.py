@@ -111,11 +111,13 @@ def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: 
     ids = list(deviceIds[:count])
     if len(ids) != count:
         raise invalid(f"{len(ids)} device ids for nDevices {count}", "an id for each device")
+    named = set[int]()
     for place, each in enumerate(ids):
         integer(f"deviceIds[{place}]", each, INT)
         state.machine.topology.device(each)
-        if each in ids[:place]:
+        if each in named:
             raise invalid(f"deviceIds[{place}] is {each}, named twice", "each device once")
+        named.add(each)
     axes.require(count)
     mesh = Mesh(0, context, state.machine, tuple(ids), axes)
     mesh.handle = state.handles.give("mesh", mesh)

@@ -4,6 +4,7 @@ Their algorithm, their arguments, and the rendezvous of their ranks."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,8 +124,9 @@ FUNCTIONS: Mapping[str, str] = {
 }
 
 
-Met = dict[tuple[int, ...], Rendezvous]
-"""The rendezvous of one collective, by group."""
+Met = dict[tuple[int, int, int], Rendezvous]
+"""The rendezvous of one collective, by the first, the last and the number of the ranks of a group: they are evenly
+spaced, and of thousands no rank hashes all."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +203,12 @@ class CollectiveWork(Work):
         mesh = self.stream.mesh
         start = mesh.machine.engine.now
         group = self._group(rank)
-        rendezvous = self.rendezvous.setdefault(group, Rendezvous.of(self, self.name, group))
-        self._require_one_axis(rank, rendezvous)
+        key = group[0], group[-1], len(group)
+        rendezvous = self.rendezvous.get(key)
+        if rendezvous is None:
+            rendezvous = self.rendezvous[key] = Rendezvous.of(self, self.name, group)
+        if self.only is not None:
+            self._require_one_axis(rank, rendezvous)
         contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
         await rendezvous.arrive(self, rank, contribution, self._complete)
         moved = self.call.count * self.call.dtype.storage_bytes
@@ -212,7 +218,7 @@ class CollectiveWork(Work):
         """The link on which a rank's data leaves it for the next rank of its group, as the links are at the start."""
         mesh = self.stream.mesh
         group = self._group(rank)
-        follower = group[(group.index(rank) + 1) % len(group)]
+        follower = group[(bisect_left(group, rank) + 1) % len(group)]
         if follower == rank or not self.call.count:
             return None
         ends, path = (mesh.devices[rank], mesh.devices[follower]), mesh.context.environment.collectives.path
@@ -221,13 +227,13 @@ class CollectiveWork(Work):
 
     def _group(self, rank: int) -> tuple[int, ...]:
         """The ranks that a rank meets, in order of the axis coordinate."""
-        return tuple(next(each for each in self.stream.mesh.groups(self.call.axis) if rank in each))
+        return self.stream.mesh.group_of(self.call.axis, rank)
 
     def _require_one_axis(self, rank: int, rendezvous: Rendezvous) -> None:
         """Let groups fail of which a rank has come along another axis: neither its group nor this one can meet."""
         for other in self.rendezvous.values():
-            for before, contribution in other.contributions.items():
-                if other is not rendezvous and (before in rendezvous.expected or rank in other.expected):
+            for before, contribution in other.contributions.items() if other is not rendezvous else ():
+                if before in rendezvous.expected or rank in other.expected:
                     difference = contribution.call.difference(self.call, before)
                     failure = self._mismatch(rank, difference or "another group")
                     other.done.fail(failure)
@@ -246,11 +252,13 @@ class CollectiveWork(Work):
         duration = self._duration(group)
 
         def finish() -> None:
-            for rank, array in results.items():
+            encoded: dict[int, bytes] = {}  # ranks that have the same get one object
+            for place, (rank, array) in enumerate(results.items()):
                 region = contributions[rank].region
                 if region is not None:
-                    start, stop = self._gets(rank, group)
-                    mesh.write(Region(region.allocation, region.offset + start), rank, array.to_bits()[start:stop])
+                    start, stop = self._gets(place, len(group))
+                    bits = encoded.get(id(array)) or encoded.setdefault(id(array), array.to_bits())
+                    mesh.write(Region(region.allocation, region.offset + start), rank, bits[start:stop])
 
         return duration, finish
 
@@ -285,11 +293,11 @@ class CollectiveWork(Work):
             return self._share(place, ranks)
         return (0, 0) if self.call.collective == "broadcast" and place != self.call.root else whole
 
-    def _gets(self, rank: int, group: Sequence[int]) -> tuple[int, int]:
+    def _gets(self, place: int, ranks: int) -> tuple[int, int]:
         """The bytes of its buffer that are written on a rank."""
         if self.call.collective != "reduce_scatter":
             return 0, self.call.count * self.call.dtype.storage_bytes
-        return self._share(group.index(rank), len(group))
+        return self._share(place, ranks)
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
         """Return the buffers of a group's ranks after the collective."""
@@ -297,10 +305,10 @@ class CollectiveWork(Work):
         if call.count == 0 or len(group) == 1:
             return {}
         buffers = []
-        for rank in group:
+        for place, rank in enumerate(group):
             region = contributions[rank].region
             assert region is not None, "a collective of something has a buffer"
-            start, stop = self._brings(group.index(rank), len(group))
+            start, stop = self._brings(place, len(group))
             own = Region(region.allocation, region.offset + start)
             mesh.read(own, rank, stop - start, self.function)  # what counts has to have been written
             data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes)

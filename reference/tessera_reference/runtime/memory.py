@@ -24,7 +24,8 @@ def region_of(
 ) -> Region:
     """The memory of a pointer, for work of a stream: on every device of its mesh (AMB-RT-05). Raises `Failure`."""
     found = stream.mesh.machine.memory.find(pointer, bytes, function, argument, space)
-    missing = [each for each in stream.mesh.devices if each not in found.allocation.devices]
+    devices = set(found.allocation.devices)
+    missing = [device for device in stream.mesh.devices if device not in devices]
     if missing and found.allocation.space == "device":
         given = f"{argument} is memory of devices {list(found.allocation.devices)}, none of device {missing[0]}"
         raise invalid(given, "memory of every device of the stream's mesh")

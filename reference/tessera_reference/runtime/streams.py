@@ -69,7 +69,15 @@ class Mesh:
 
     def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
         """The ranks that a collective combines: those of each group along an axis, or all of the mesh."""
-        return (tuple(range(len(self.devices))),) if axis is None else self.axes.groups(axis)
+        return (self._ranks,) if axis is None else self.axes.groups(axis)
+
+    def group_of(self, axis: str | None, rank: int) -> tuple[int, ...]:
+        """Return that of the `groups` to which a rank belongs, in ascending order of its ranks."""
+        return self._ranks if axis is None else self.axes.group_of(axis, rank)
+
+    @cached_property
+    def _ranks(self) -> tuple[int, ...]:
+        return tuple(range(len(self.devices)))
 
     def drain(self) -> None:
         """Let all queued work finish (AMB-RT-50)."""
@@ -95,6 +103,8 @@ class Mesh:
     def _copy(self, region: Region, rank: int) -> int:
         """Return the copy of an allocation, perhaps one of another mesh, that lies on the device of a rank."""
         devices = region.allocation.devices
+        if devices is self.devices:
+            return rank
         return devices.index(self.devices[rank]) if devices else 0
 
 
