@@ -14,7 +14,6 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.collectives.operations import messages, run
 from tessera_reference.collectives.planning import Options, plan_function
-from tessera_reference.collectives.rank_vectors import combined
 from tessera_reference.collectives.recurrence import recurrence
 from tessera_reference.collectives.travel import travel
 from tessera_reference.ir.targets import DEFAULT, target_of
@@ -127,23 +126,16 @@ def _chunks() -> Measurement:
 
 
 def _recurrence() -> list[Outcome]:
-    """A ring of 4,096 ranks: the times of 33 million messages, and its sum of an element a share."""
+    """A ring of 4,096 ranks: the times of 33 million messages. `many_ranks` has the results."""
     count = MOST * 1000 + 1
-    small = [Array(dtype("fp32"), each) for each in np.ones((MOST, MOST), np.float32)]
-    found = []
-    for what, action in (
-        ("times", lambda: _last(count)),
-        ("values", lambda: combined(small, "sum", "ring")),
-    ):
-        first = _seconds(action)
-        ours = min(_seconds(action) for _ in range(3))
-        plain = _seconds(_additions)
-        name, peer = f"ring of {MOST} ranks, {what}", "8,190 additions of numpy"
-        found += [
-            Measurement(name, ours, peer, plain, ours, "s", RECURRENCE),
-            Measurement(f"{name}, first", first, peer, plain, first, "s", RECURRENCE),
-        ]
-    return [*found]
+    first = _seconds(partial(_last, count))
+    ours = min(_seconds(partial(_last, count)) for _ in range(3))
+    plain = _seconds(_additions)
+    name, peer = f"ring of {MOST} ranks, times", "8,190 additions of numpy"
+    return [
+        Measurement(name, ours, peer, plain, ours, "s", RECURRENCE),
+        Measurement(f"{name}, first", first, peer, plain, first, "s", RECURRENCE),
+    ]
 
 
 def _last(count: int) -> int:

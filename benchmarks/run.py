@@ -21,6 +21,7 @@ import host_io
 import interpreter
 import levels
 import many_machines
+import many_ranks
 import matmul_bf16
 import matmul_fp32
 import packing
@@ -56,6 +57,7 @@ BENCHMARKS = {
     "clauses_check": clauses_check.measure,
     "startup": startup.measure,
     "many_machines": many_machines.measure,
+    "many_ranks": many_ranks.measure,
     "harness_overhead": harness_overhead.measure,
     "harness_recomputation": harness_overhead.measure_recomputation,
 }

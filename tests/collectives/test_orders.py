@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives import delivery
+from tessera_reference.collectives import delivery, operations
 from tessera_reference.collectives.delivery import Move, Sent, deliver
 from tessera_reference.collectives.groups import BLOCK, add_over, is_addable, share_of, through_devices
 from tessera_reference.collectives.operations import OPERATIONS, OPERATORS, messages, order_of, orders, run
-from tessera_reference.collectives.rank_vectors import combined
 from tessera_reference.collectives.recurrence import Irregular, recurrence
 from tessera_reference.collectives.schedules import ALGORITHMS, algorithm, steps
 from tessera_reference.collectives.travel import Transfer, travel
@@ -345,26 +344,51 @@ def test_thousands_of_ranks_by_hand() -> None:
     assert last == 8190 * alone
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_pattern_of_an_algorithm_gives_the_tree_of_every_share(name: str) -> None:
+    known = 0
+    for ranks in range(2, 25):
+        for per_node in [each for each in range(1, ranks + 1) if ranks % each == 0]:
+            pattern = operations.pattern(name, ranks, per_node)
+            if pattern is None:
+                continue
+            known += 1
+            for share, tree in enumerate(orders(name, ranks, per_node)):
+                places = list(range(ranks))
+                if pattern.rank_of is not None:
+                    places = [int(pattern.rank_of(leaf, np.array(share))) for leaf in places]
+                tokens = tuple(places[each] if isinstance(each, int) else each for each in pattern.tree.tokens)
+                assert tokens == tree.tokens, (ranks, per_node, share)
+    assert known >= 4
+
+
+@settings(max_examples=150, deadline=None)
 @given(
     name=st.sampled_from(ALGORITHM_NAMES),
     nodes=st.integers(1, 6),
     per_node=st.integers(1, 4),
     kind=st.sampled_from(["fp32", "bf16", "fp8_e4m3", "int8", "complex64"]),
-    op=st.sampled_from(["sum", "prod"]),
+    op=st.sampled_from(["sum", "prod", "mean", "max"]),
+    operation=st.sampled_from(["all_reduce", "reduce_scatter"]),
     data=st.data(),
 )
-def test_combined_bits_are_those_of_the_trees(
-    name: str, nodes: int, per_node: int, kind: str, op: str, data: st.DataObject
+def test_bits_by_pattern_are_those_of_the_trees(
+    name: str, nodes: int, per_node: int, kind: str, op: str, operation: str, data: st.DataObject
 ) -> None:
+    """Results and messages are the same whether the pattern of an algorithm or the tree of each share is evaluated."""
     ranks, of = nodes * per_node, dtype(kind)
-    count = data.draw(st.integers(0, 30))
+    if of.kind not in OPERATORS[op][0]:
+        op = "sum"
+    count = data.draw(st.integers(0, 40))
     bits = np.random.Generator(np.random.Philox(data.draw(st.integers(0, 99)))).bytes(ranks * count * of.storage_bytes)
-    whole = Array.from_bits(of, (ranks, count), bits)
-    buffers = [Array(of, each) for each in whole.values]
-    found = combined(buffers, op, name, per_node)
-    expected = run("all_reduce", buffers, op=op, name=name, per_node=per_node, level="deterministic").outputs[0]
-    assert found.to_bits() == expected.to_bits()
+    buffers = [Array(of, each) for each in Array.from_bits(of, (ranks, count), bits).values]
+    found = []
+    for first in (2, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(operations, "PATTERNS_FROM", first)
+            found.append(run(operation, buffers, op=op, name=name, per_node=per_node, level="deterministic"))
+    assert [each.to_bits() for each in found[0].outputs] == [each.to_bits() for each in found[1].outputs]
+    assert found[0].sent == found[1].sent
 
 
 DELIVERED = sorted(ALGORITHMS)

@@ -212,11 +212,12 @@ def stars(draw: st.DrawFn) -> tuple[Topology, tuple[int, ...]]:
     speed, latency = draw(st.sampled_from([10**9, 3 * 10**9, 450 * 10**9])), draw(st.sampled_from([0, 7, 500_000]))
     links = [replace(link, bandwidth=speed, latency=latency) for link in topology.links]
     odd = draw(st.sampled_from(["none", "none", "none", "slow", "credits", "shortcut", "second", "pcie"]))
-    if odd in ("slow", "credits"):
-        other = {"bandwidth": speed // 2} if odd == "slow" else {"credits": credits + 1}
-        links[0] = replace(links[0], **other)
+    if odd == "slow":
+        links[0] = replace(links[0], bandwidth=speed // 2)
+    if odd == "credits":
+        links[0] = replace(links[0], credits=credits + 1)
     if odd in ("shortcut", "second"):
-        links.append(replace(links[0], name="more", **({"b": 1} if odd == "shortcut" else {})))
+        links.append(replace(links[0], name="more", b=1 if odd == "shortcut" else links[0].b))
     if odd == "pcie":
         links += [replace(link, name=f"host-{link.name}", b="node0", kind="pcie") for link in links]
     members = draw(st.permutations(range(count)))[: draw(st.integers(2, count))]

@@ -47,13 +47,13 @@ def lenient(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) ->
     try:
         return SEND(buffers, pairs, chunk)
     except Failure:
-        return Result(list(buffers), [])
+        return Result(list(buffers), list)
 
 
 def without_tail(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
     """The last chunk is not sent."""
     usual = SEND(buffers, pairs, chunk)
-    return replace(usual, sent=usual.sent[:-1])
+    return replace(usual, travelled=lambda: usual.sent[:-1])
 
 
 def sending(name: str, description: str, send: Callable[..., Any]) -> Violation:

@@ -117,7 +117,7 @@ def of_each_value(
 ) -> Result:
     """Every partial value of a device is sent, one after the other."""
     usual = RUN(operation, buffers, partials=partials, **given)
-    return usual if partials is None else Result(usual.outputs, usual.sent * prod(partials))
+    return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
 
 
 def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Sequence[Array]:
@@ -132,7 +132,7 @@ def keeps_axes(operation: str, buffers: Sequence[Array], *, partials: Partials |
     usual = RUN(operation, buffers, partials=partials, **given)
     if partials is None:
         return usual
-    return Result([Array(each.dtype, each.values[None, None]) for each in usual.outputs], usual.sent)
+    return Result([Array(each.dtype, each.values[None, None]) for each in usual.outputs], usual.travelled)
 
 
 def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +20,14 @@ from ..numerics import reductions
 from ..numerics.array import Array
 from ..numerics.formats import DType, shown
 from ..numerics.rounding import cast
-from ..numerics.trees import PAIRWISE, Tree
+from ..numerics.trees import PAIRWISE, Token, Tree
 from .compression import Compression, compress, read_compression, require_fp32
 from .delivery import Sent, delivered
 from .groups import add_over, is_addable, partial_values, require_stage_one, share_of, through_devices
-from .schedules import Algorithm, Maker, Step, algorithm, maker, require_known, steps
+from .schedules import Algorithm, Maker, Step, algorithm, maker, powers, require_known, steps
+
+Values = npt.NDArray[Any]
+Ranks = npt.NDArray[np.int64]
 
 # In which order an algorithm combines the contributions to each share, found by following its messages.
 #
@@ -85,6 +89,66 @@ def _written(order: Any) -> Any:
         else:
             tokens.append(str(each))
     return order if isinstance(order, int) else " ".join(tokens).replace("( ", "(").replace(" )", ")")
+
+
+# The same orders without a message followed: one tree, whose leaves are other ranks from share to share.
+#
+# A tree for each share of thousands of ranks has millions of leaves. `run` evaluates the tree of share 0 alone, over
+# rows in which each share has its own ranks; a test holds the trees to those of `orders`.
+
+PATTERNS_FROM = 32
+"""Ranks from which on `run` combines by the pattern of an algorithm; of fewer, by the tree of each share."""
+
+
+RankOf = Callable[[int, Ranks], Ranks]
+"""From a leaf of the tree of share 0, and shares: the ranks in its place in their trees."""
+
+
+class Pattern(NamedTuple):
+    """The tree of share 0, and how those of other shares differ from it; None where all shares have one tree."""
+
+    tree: Tree
+    rank_of: RankOf | None
+
+
+def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | None:
+    """Return the pattern of the orders of an algorithm among two ranks or more, or None where it has none."""
+    inside = per_node or ranks
+    nodes, single = ranks // inside, [[rank] for rank in range(ranks)]
+    match name:
+        case "ring":
+            spine = [token for rank in (0, *range(ranks - 1, 1, -1)) for token in ("(", rank)]
+            return Pattern(_tree([*spine, 1, *")" * (ranks - 1)]), lambda leaf, share: (leaf + share) % ranks)
+        case "direct":
+            return Pattern(_tree(_from_those_behind(0, ranks)), lambda leaf, share: (leaf + share) % ranks)
+        case "hierarchical":
+            rows = [_from_those_behind(node * inside, inside) for node in range(nodes)]
+            within = lambda leaf, share: leaf - leaf % inside + (leaf % inside + share // nodes) % inside  # noqa: E731
+            return Pattern(_tree(_binomial(rows, powers(nodes))), within)
+        case "tree":
+            return Pattern(_tree(_binomial(single, powers(ranks))), None)
+        case "halving_doubling" if ranks & (ranks - 1) == 0:
+            return Pattern(_tree(_binomial(single, powers(ranks)[::-1])), lambda leaf, share: leaf ^ share)
+    return None
+
+
+def _tree(tokens: Sequence[Token]) -> Tree:
+    return Tree("explicit", 0, tuple(tokens))
+
+
+def _from_those_behind(first: int, ranks: int) -> list[Token]:
+    """Return the fold of a rank and of those behind it around a circle, the nearest first."""
+    behind = [token for rank in range(first + ranks - 1, first, -1) for token in (rank, ")")]
+    return [*"(" * (ranks - 1), first, *behind]
+
+
+def _binomial(rows: Sequence[Sequence[Token]], distances: Sequence[int]) -> Sequence[Token]:
+    """Return the tree in which every row takes in the one at a distance from it, one distance after another."""
+    held = dict(enumerate(rows))
+    for distance in distances:
+        for place in [place for place in held if place & distance == 0 and place + distance in held]:
+            held[place] = ["(", *held[place], *held.pop(place + distance), ")"]
+    return held[0]
 
 
 # Collectives whose data travel in another dtype than their own (COLL-02.4-03, -05, COLL-02.5-03, RT-13-09).
@@ -152,7 +216,6 @@ def _rounded(operation: str, x: Array, compression: Compression) -> Array:
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
-Values = npt.NDArray[Any]
 Reduce = Callable[[Array, Tree], Array]
 
 OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
@@ -167,10 +230,15 @@ OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a collective on every rank, and the messages sent for it."""
+    """The results of a collective on every rank, and the messages sent for it, which are listed on demand."""
 
     outputs: list[Array]
-    sent: list[Sent]
+    travelled: Callable[[], list[Sent]]
+
+    @cached_property
+    def sent(self) -> list[Sent]:
+        """The messages in order of their steps; those of a ring are twice the square of its ranks."""
+        return sorted(self.travelled(), key=attrgetter("step"))
 
 
 def run(
@@ -208,31 +276,43 @@ def run(
     if partials is not None:
         require_stage_one(operation, name, partials, travels=wire is not None or seed is not None)
     outputs: dict[int, Array] = {}
-    sent: list[Sent] = []
+    travelled: list[Callable[[], list[Sent]]] = []
     for group in _groups(groups, len(buffers)):
         brought = [buffers[rank] for rank in group]
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, brought, root)
-        strict = (PAIRWISE,) * len(group)
-        trees = strict if level == "strict" else orders(name, len(group), per_node, partials)
+        ordered = level != "strict" and op in ("sum", "prod", "mean")
+        trees, rank_of = _order(name, len(group), per_node, partials) if ordered else ((PAIRWISE,) * len(group), None)
         brought = brought if partials is None else partial_values(operation, brought, partials)
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
-        travelling = _sent(operation, used, group, root or 0, count, chunk)
+        if rank_of is not None:
+            collective = partial(_by_leaf, collective, rank_of)
+        travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
         if seed is not None:
-            whole = list(group) == list(range(len(group)))
-            moved = travelling if whole else _sent(operation, used, range(len(group)), root or 0, count, chunk)
+            moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
             reduce = OPERATORS[op][1] if op else None
             collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
         results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
         outputs.update(zip(group, results, strict=True))
-        sent += travelling
-    return Result([outputs[rank] for rank in range(len(buffers))], sorted(sent, key=lambda each: each.step))
+    return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for each in travelled for m in each()])
+
+
+def _order(
+    name: str, ranks: int, per_node: int | None, partials: Sequence[int] | None
+) -> tuple[Sequence[Tree], RankOf | None]:
+    """Return the tree of each share, or one for all of them and the ranks in place of its leaves."""
+    known = pattern(name, ranks, per_node) if ranks >= PATTERNS_FROM and partials is None else None
+    return ((known.tree,) * ranks, known.rank_of) if known else (orders(name, ranks, per_node, partials), None)
 
 
 def _afterwards(
-    operation: str, brought: Sequence[Array], op: str | None, root: int, trees: Sequence[Tree]
+    operation: str,
+    brought: Sequence[Array],
+    op: str | None,
+    root: int,
+    trees: Sequence[Tree],
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
     ranks, dtype, shape = len(trees), brought[0].dtype, brought[0].shape
@@ -252,11 +332,25 @@ def _afterwards(
     return [Array(dtype, reduced.reshape(shape))] * ranks
 
 
+def _by_leaf(
+    collective: Callable[[Sequence[Array]], Sequence[Array]], rank_of: RankOf, brought: Sequence[Array]
+) -> Sequence[Array]:
+    """Return the results of a collective over leaves of a pattern, each with the shares of the ranks in its place."""
+    ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
+    every = np.stack([each.values.reshape(-1) for each in brought])
+    count = every.shape[1]
+    sizes = [share_of(count, share, ranks) for share in range(ranks)]
+    share = np.repeat(np.arange(ranks), [each.stop - each.start for each in sizes])
+    flat, places = every.reshape(-1), np.arange(count)
+    rows = [flat.take(rank_of(leaf, share) * count + places) for leaf in range(ranks)]
+    return collective([Array(dtype, row.reshape(shape)) for row in rows])
+
+
 def _combined(dtype: DType, flat: Sequence[Values], op: str, trees: Sequence[Tree]) -> Values:
     """Combine all contributions, each share over its tree; partial sums are more than one value of a rank."""
     ranks, count = len(trees), flat[0].size
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
-    if len(set(trees)) == 1:
+    if all(tree == trees[0] for tree in trees):
         trees, shares = trees[:1], [slice(0, count)]
     if op == "sum" and len(flat) > 1 and is_addable(dtype):
         total = np.empty(count, dtype.carrier)
@@ -388,4 +482,4 @@ def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: i
         count = brought.values.size
         length = chunk or max(count, 1)
         sent += [Sent(0, source, target, at, min(length, count - at), False) for at in range(0, count, length)]
-    return Result(outputs, sent)
+    return Result(outputs, lambda: sent)

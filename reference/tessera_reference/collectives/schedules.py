@@ -100,7 +100,7 @@ def ring(ranks: int, per_node: int) -> Algorithm:
 
 def tree(ranks: int, per_node: int) -> Algorithm:
     """A binomial tree whose root is rank 0: the distance between the ranks of a pair doubles from step to step."""
-    combining = tuple(_level(range(ranks), distance, 0, ranks) for distance in _powers(ranks))
+    combining = tuple(_level(range(ranks), distance, 0, ranks) for distance in powers(ranks))
     return Algorithm("tree", ranks, (0,) * ranks, combining, _reversed(combining))
 
 
@@ -150,7 +150,7 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
             for place in range(per_node)
             for message in _level(range(place, ranks, per_node), distance, place * nodes, (place + 1) * nodes)
         )
-        for distance in _powers(nodes)
+        for distance in powers(nodes)
     )
     combining = (inside, *across) if inside else across
     owners = tuple(share // nodes for share in range(ranks))
@@ -228,8 +228,8 @@ def _step(messages: Sequence[Message]) -> Iterator[Step]:
         yield sent
 
 
-def _powers(count: int) -> list[int]:
-    """1, 2, 4, ... below a number."""
+def powers(count: int) -> list[int]:
+    """Return 1, 2, 4, ... below a number."""
     return [1 << exponent for exponent in range(max(count - 1, 0).bit_length())]
 
 
