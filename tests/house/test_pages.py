@@ -25,8 +25,8 @@ from tessera_reference.ir.operation import SPELLINGS
 from tessera_reference.ir.targets import target_of
 from tessera_reference.levels.texts import read_at
 
-PAGES = ("features", "levels", "names", "operations", "profiles")
-LINKED = {"collectives", "features", "levels", "operations", "profiles", "runtime"}
+PAGES = ("command_line", "features", "levels", "names", "operations", "profiles")
+LINKED = {"collectives", "command_line", "features", "glossary", "levels", "operations", "profiles", "runtime"}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -38,6 +38,12 @@ def test_a_page_is_what_its_script_writes(root: Path, name: str) -> None:
 
 def test_the_index_links_the_pages(root: Path) -> None:
     assert set((root / "docs" / "index.md").read_text(encoding="utf-8").splitlines()) >= LINKED
+
+
+def test_every_argument_of_a_command_has_a_meaning(root: Path) -> None:
+    rows = re.findall(r"^\| `(.*)` \|(.*)\|$", (root / "docs" / "command_line.md").read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 200
+    assert [argument for argument, meaning in rows if not meaning.strip()] == []
 
 
 # The page of operations is what its script writes, and leaves nothing out.

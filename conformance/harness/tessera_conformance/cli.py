@@ -101,7 +101,7 @@ def configure_completion(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the script that completes commands and options in a shell; needs the extra `completion`."
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell that reads the script")
     parser.set_defaults(handler=print_completion)
 
 

@@ -14,7 +14,7 @@ INSTALL = "pip install 'tessera-conformance[completion]'"
 def register(subparsers: Any) -> None:
     """Add `completion`."""
     parser = subparsers.add_parser("completion", help="print the completions of a shell")
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell that reads the script")
     parser.set_defaults(run=run, source_text="")
 
 
