@@ -38,7 +38,7 @@ def test_a_sixty_fourth_of_the_cases(engine: str, at_the_root: Path, tmp_path: P
         pytest.skip(f"{module} is not installed: pip install 'tessera-conformance[{extra}]'")
     adapter = f"ops:conformance.adapters.{engine}_adapter:OPERATIONS"
     implementation = f"rpc:{sys.executable} -m tessera_conformance serve {adapter}"
-    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl", implementation, "--door=operations"]
+    command = [sys.executable, "-m", "tessera_conformance", "run", "--impl", implementation, "--via=operations"]
     command += ["--shard=3/64", f"--report-dir={tmp_path}", "--case=ir/*/golden/*"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(at_the_root), *sys.path])}
     done = subprocess.run(command, cwd=at_the_root, env=environment, capture_output=True, text=True, check=False)

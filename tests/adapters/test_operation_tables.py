@@ -22,7 +22,7 @@ from tessera_conformance.schemas import schemas
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import door_of, locate
+from tessera_conformance.transports.locate import locate, via_of
 from tessera_conformance.vectors import Vector, load
 from tessera_conformance.vectors.judging import PROGRAMS
 from tessera_reference.ir.operation import OPERATIONS as DECLARED
@@ -159,8 +159,8 @@ def test_a_bad_table_is_refused_at_once(ask: Callable[..., Any], table: str, pro
 
 
 def test_a_table_has_no_programs() -> None:
-    assert door_of("ops:kernels:TABLE", "programs") == "operations"
-    assert door_of("reference", "programs") == "programs"
+    assert via_of("ops:kernels:TABLE", "programs") == "operations"
+    assert via_of("reference", "programs") == "programs"
 
 
 # The table of names agrees with its schema, with the operations of the language, and with the golden vectors.

@@ -59,10 +59,10 @@ def judged() -> Callable[..., list[dict[str, Any]]]:
     """The lines of a report on these vectors, as it is written and read again."""
 
     def run(
-        module: ModuleType, vectors: Sequence[Vector], level: str = "strict", door: str = "operations"
+        module: ModuleType, vectors: Sequence[Vector], level: str = "strict", via: str = "operations"
     ) -> list[dict[str, Any]]:
         session = Session(DirectTransport(lambda: adapter_of(module, "TABLE"), "small"))
-        implementation = Implementation(session, level, door)
+        implementation = Implementation(session, level, via)
         lines = []
         for vector in vectors:
             check, error, before = Check(), None, len(session.exchanges)

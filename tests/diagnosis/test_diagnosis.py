@@ -70,12 +70,12 @@ def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, ch
     )
 
 
-@pytest.mark.parametrize("door", ["operations", "programs"])
-def test_a_program_is_known_by_its_golden_vector(door: str, vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
+@pytest.mark.parametrize("via", ["operations", "programs"])
+def test_a_program_is_known_by_its_golden_vector(via: str, vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
     vectors = [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name or "order" in each.name]
     lines = judged(library, vectors)
-    if door == "programs":
+    if via == "programs":
         for line, vector in zip(lines, vectors, strict=True):
             inputs = {name: x.to_message() for name, x in vector.call.inputs.items()}
             params = dict(vector.call.params) | {"inputs": inputs}

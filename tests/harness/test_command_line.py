@@ -700,7 +700,7 @@ class Short:
 
 
 def test_an_unknown_feature_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = smoke(capsys, "py:echo:ClaimsATypo", "--door=operations")
+    code, told = smoke(capsys, "py:echo:ClaimsATypo", "--via=operations")
     assert code == 1
     assert re.search(
         "wrong: .*'extra_dtypes', which is no feature; did you mean extra-dtypes.; `tessera-conformance clauses",
@@ -709,7 +709,7 @@ def test_an_unknown_feature_is_told_with_the_nearest(capsys: pytest.CaptureFixtu
 
 
 def test_by_operations_no_program_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    _, told = smoke(capsys, "--impl=reference", "--door=operations")
+    _, told = smoke(capsys, "--impl=reference", "--via=operations")
     assert not [method for method in told if method.startswith("language.")]
     assert told["numerics.evaluate"] == ["right, an addition"]
 

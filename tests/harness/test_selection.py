@@ -1,4 +1,4 @@
-"""A part of the suite: by cases, clauses, features, failures and places, through both doors, and what is misspelt."""
+"""A part of the suite: by cases, clauses, features, failures and places, through both ways, and what is misspelt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .conftest import FAKES, copy_harness
 
 pytestmark = pytest.mark.slow
 
-DOORS = {
+WAYS = {
     "pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider"],
     "run": ["-m", "tessera_conformance", "run"],
 }
@@ -94,12 +94,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(checkout: Path, tmp_path: Path) -> Run:
-    """Runs a part of that suite through a door."""
+    """Runs a part of that suite through a way."""
 
-    def run(door: str, *options: str, directory: str = ".") -> Done:
+    def run(via: str, *options: str, directory: str = ".") -> Done:
         report = tmp_path / "report" / "report.jsonl"
         done = subprocess.run(
-            [sys.executable, *DOORS[door], "--impl=py:echo:Echo", f"--report-dir={report.parent}", *options],
+            [sys.executable, *WAYS[via], "--impl=py:echo:Echo", f"--report-dir={report.parent}", *options],
             cwd=checkout / directory,
             env={
                 **os.environ,
@@ -161,9 +161,9 @@ def test_pytest_takes_the_same_options(run: Run, options: Sequence[str], cases: 
     assert run("pytest", *options).cases == cases
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_without_a_choice_the_whole_suite_runs(run: Run, door: str) -> None:
-    done = run(door)
+@pytest.mark.parametrize("via", WAYS)
+def test_without_a_choice_the_whole_suite_runs(run: Run, via: str) -> None:
+    done = run(via)
     assert done.cases == [LONG, CAST, RANDOM, ONE, TWO]
     assert done.report is not None
     assert "chosen" not in done.report.header["selection"]
@@ -183,9 +183,9 @@ def test_a_place_is_first_looked_for_here(run: Run) -> None:
     assert run("run", "test_words.py", directory="conformance/ir/deep").cases == [LONG]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_the_report_says_what_was_chosen(run: Run, door: str) -> None:
-    done = run(door, "--case=ir/*", "--clause=LANG-10-02", "--feature=casts", "conformance/ir", "-k", "cast")
+@pytest.mark.parametrize("via", WAYS)
+def test_the_report_says_what_was_chosen(run: Run, via: str) -> None:
+    done = run(via, "--case=ir/*", "--clause=LANG-10-02", "--feature=casts", "conformance/ir", "-k", "cast")
     assert done.report is not None, done.output
     assert done.report.header["selection"]["chosen"] == {
         "cases": ["ir/*"],
@@ -204,16 +204,16 @@ def test_a_part_claims_no_more_than_a_part(run: Run, option: str) -> None:
 
 
 def test_what_failed_runs_again(run: Run, tmp_path: Path) -> None:
-    door = "run"
-    assert run(door).exit_code == 1
+    via = "run"
+    assert run(via).exit_code == 1
     kept = shutil.copy(tmp_path / "report" / "report.jsonl", tmp_path / "before.jsonl")
-    again = run(door, f"--failed={kept}")
+    again = run(via, f"--failed={kept}")
     assert again.cases == [TWO]
     assert again.report is not None
     assert again.report.header["selection"]["chosen"] == {"failed": str(kept)}
-    run(door, "--case=ir/deep/*")
+    run(via, "--case=ir/deep/*")
     passed = shutil.copy(tmp_path / "report" / "report.jsonl", tmp_path / "passed.jsonl")
-    assert "no case of this report failed" in run(door, f"--failed={passed}").output
+    assert "no case of this report failed" in run(via, f"--failed={passed}").output
 
 
 def test_other_files_are_not_imported(run: Run, checkout: Path) -> None:

@@ -96,13 +96,13 @@ def test_it_builds_answers_and_passes(
     kind: str,
 ) -> None:
     made = built(language, kind)
-    door = "operations" if kind == "operations" else "programs"
-    assert main(["smoke", f"--impl={made.impl}", f"--door={door}"]) == 0
+    via = "operations" if kind == "operations" else "programs"
+    assert main(["smoke", f"--impl={made.impl}", f"--via={via}"]) == 0
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(ASKED[kind])]
     assert [line for line in told if "right, " in line] or kind == "language", told
     prefix, least = PASSED[kind]
     cases = [item for item in suite.items if item.stash[CASE].id.startswith(str(prefix))]
-    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), door=door)
+    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), via=via)
     assert isinstance(run.hello, Hello) and run.hello.message["parallel"] is True
     try:
         verdicts = {item.stash[CASE].id: judge(run, item) for item in cases if "scalar" not in item.stash[CASE].id}
@@ -126,8 +126,8 @@ def test_what_it_lacks_is_no_pass(
     built: Callable[[str, str], Skeleton], suite: CollectedSuite, language: str, kind: str
 ) -> None:
     made = built(language, kind)
-    door = "operations" if kind == "operations" else "programs"
-    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), door=door)
+    via = "operations" if kind == "operations" else "programs"
+    run = SuiteRun(locate(made.impl), load_registry(clauses_directory()), via=via)
     case = "ir/softmax/golden/fp32/small" if kind == "operations" else "ir/keywords/a-reserved-word-names-no-value/if"
     (item,) = [item for item in suite.items if item.stash[CASE].id == case]
     try:

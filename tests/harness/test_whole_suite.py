@@ -115,10 +115,10 @@ def test_the_published_matrix_has_every_violator(tmp_path: Path) -> None:
     assert {row["name"] for row in matrix["violators"]} == {each.name for each in load_violations() if not each.missing}
 
 
-# One verdict through every door: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
+# One verdict through every way: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
 
 FAKES = Path(__file__).parent / "fakes"
-DOORS = {
+WAYS = {
     "pytest": [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
     "run": [sys.executable, "-m", "tessera_conformance", "run"],
 }
@@ -127,11 +127,11 @@ CASES = "(test_softmax and (fp32 or bf16)) or (test_grammar and value) or (test_
 NOT_IMPLEMENTED = "claimed, but the implementation answered that it does not support language.execute"
 
 
-def reported(door: str, implementation: str, directory: Path) -> Report:
+def reported(via: str, implementation: str, directory: Path) -> Report:
     paths = [ROOT / "conformance" / "harness", ROOT / "reference", FAKES]
     options = [f"--impl=py:vendors:{implementation}", f"--report-dir={directory}", "-k", CASES, *PLACES]
     done = subprocess.run(
-        [*DOORS[door], *options],
+        [*WAYS[via], *options],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
         capture_output=True,
@@ -153,7 +153,7 @@ def reported(door: str, implementation: str, directory: Path) -> Report:
 )
 def test_both_doors_report_the_same(implementation: str, verdicts: set[str], tmp_path: Path) -> None:
     """A case that an answer is missing for says so, and names no property that the answers lack."""
-    reports = {door: reported(door, implementation, tmp_path / door) for door in DOORS}
+    reports = {via: reported(via, implementation, tmp_path / via) for via in WAYS}
     found = [[json.dumps(without_run(line)) for line in report.observations] for report in reports.values()]
     assert len(found[0]) > 40
     assert found[0] == found[1]
@@ -331,7 +331,7 @@ def test_the_methods_and_features_of_a_product_are_enough(product, tmp_path, eve
     chosen = [name for name in names if zlib.crc32(name.encode()) % every(EVERY) == 0]
     listed = tmp_path / "cases.txt"
     listed.write_text("\n".join(chosen), encoding="utf-8")
-    way = ["--door=operations"] if any(name.startswith("numerics.") for name in product.methods) else []
+    way = ["--via=operations"] if any(name.startswith("numerics.") for name in product.methods) else []
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "smaller_suite", *way]
     command += [f"--impl=py:claims_chosen:{product.id.replace('-', '_')}", f"--report-dir={tmp_path}", "conformance"]
     path = os.pathsep.join([str(FAKES), *sys.path])

@@ -114,7 +114,7 @@ def test_what_is_fast_is_not_deterministic(honest: ModuleType, judged: Callable[
         judged(honest.Quick, "deterministic", "ir/matmul/fp32/left-fold")
 
 
-# A kernel library is judged by the golden vectors, operation by operation: `--door=operations`.
+# A kernel library is judged by the golden vectors, operation by operation: `--via=operations`.
 
 HERE = Path(__file__).parent
 PROGRAMS = [
@@ -135,10 +135,10 @@ def libraries() -> ModuleType:
     return implementations
 
 
-def verdicts_of(adapter: type, door: str, vectors: list[Vector], level: str = "strict") -> dict[str, str]:
+def verdicts_of(adapter: type, via: str, vectors: list[Vector], level: str = "strict") -> dict[str, str]:
     """The verdict of each vector that is judged at the level, by id."""
     session = Session(DirectTransport(adapter, "adapter"))
-    implementation = Implementation(session, level, door)
+    implementation = Implementation(session, level, via)
     found = {}
     for vector in [each for each in vectors if level in levels(each)]:
         check, error = Check(), None
@@ -197,14 +197,14 @@ def test_what_needs_a_program_is_inapplicable_with_the_reason(
     tmp_path: Path, run_suite: Callable[..., tuple[Report, str]]
 ) -> None:
     places = ("ir/test_keywords.py", "ir/test_casts.py")
-    options = ("--door=operations", "-k", "test_keywords or (test_casts and golden and fp16)", *places)
+    options = ("--via=operations", "-k", "test_keywords or (test_casts and golden and fp16)", *places)
     report, told = run_suite("py:implementations:KernelLibrary", "strict", tmp_path, *options)
     verdict = {line["case"]: line["verdict"] for line in report.observations}
     assert {found for case, found in verdict.items() if case.startswith("ir/casts/golden/")} == {"pass"}, told
     assert {found for case, found in verdict.items() if case.startswith("ir/keywords/")} == {"inapplicable"}, told
     reasons = {line["reason"] for line in report.observations if line["case"].startswith("ir/keywords/")}
-    assert "asks for language.parse: this run goes through --door=operations, which has no programs" in reasons
-    assert (report.header["selection"]["door"], report.claim) == ("operations", "partial")
+    assert "asks for language.parse: this run goes through --via=operations, which has no programs" in reasons
+    assert (report.header["selection"]["via"], report.claim) == ("operations", "partial")
     assert "level strict, by operations" in told and "programs were left out" in told
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tessera_conformance.reports.lines import EVIDENCE
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.transports.locate import COMPILERS, FORMS
-from tessera_conformance.verdicts import DOORS, LEVELS
+from tessera_conformance.verdicts import LEVELS, WAYS
 
 EXECUTORS = "dask:tcp://HOST:PORT or dask:tls://HOST:PORT, the address of a scheduler of dask.distributed"
 UNIT_SECONDS = 4.0
@@ -25,9 +25,9 @@ def add_options(add: Callable[..., Any]) -> None:
     add("--profile", default="extended", choices=("core", "extended"), help="which clauses the claim covers")
     add("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
     add(
-        "--door",
+        "--via",
         default="programs",
-        choices=DOORS,
+        choices=WAYS,
         help="ask for arithmetic in programs, or for single operations, of an implementation without a parser",
     )
     add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")

@@ -40,7 +40,7 @@ from tessera_conformance.terminal.errors import either, error_text, meant, print
 from tessera_conformance.terminal.interruptions import WorkerInterruption, interrupt_once
 from tessera_conformance.terminal.progress import Progress
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import door_of, locate
+from tessera_conformance.transports.locate import locate, via_of
 from tessera_conformance.verdicts import LEVELS, Judgement
 
 RUN = pytest.StashKey[SuiteRun]()
@@ -125,7 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
             registry,
             profile=options.profile,
             level=options.level,
-            door=door_of(options.impl, options.door),
+            via=via_of(options.impl, options.via),
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),
@@ -369,7 +369,7 @@ def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any
     """
     listed = item.callspec.params if hasattr(item, "callspec") else {}
     case.check.asked = run.session.exchanges
-    return {"impl": Implementation(run.session, run.level, run.door), "check": case.check, **listed}
+    return {"impl": Implementation(run.session, run.level, run.via), "check": case.check, **listed}
 
 
 @pytest.fixture

@@ -166,15 +166,15 @@ class ClosedArea:
 class Implementation:
     """The implementation under test, as the tests see it.
 
-    `level` is the numerics level of the run; `door` says whether arithmetic is asked for in programs or by operations.
+    `level` is the numerics level of the run; `via` says whether arithmetic is asked for in programs or by operations.
     """
 
-    def __init__(self, session: Session, level: str = "strict", door: str = "programs") -> None:
+    def __init__(self, session: Session, level: str = "strict", via: str = "programs") -> None:
         self._session = session
         self.level = level
-        self.door = door
-        without_programs = "this run goes through --door=operations, which has no programs"
-        self.language = Area(session, "language") if door == "programs" else ClosedArea("language", without_programs)
+        self.via = via
+        without_programs = "this run goes through --via=operations, which has no programs"
+        self.language = Area(session, "language") if via == "programs" else ClosedArea("language", without_programs)
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
         self.binding = Area(session, "binding")

@@ -84,7 +84,7 @@ class SuiteRun:
         level: str | None = None,
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
-        door: str = "programs",
+        via: str = "programs",
         deadlines: tuple[float, float] = (60.0, 30.0),
         evidence: str = "digests",
         today: datetime.date | None = None,
@@ -96,7 +96,7 @@ class SuiteRun:
         self.profile = profile
         self.deviations = deviations or Deviations()
         self.shard = shard
-        self.door = door
+        self.via = via
         self.evidence = evidence
         self.today = today or datetime.date.today()
         self._today_given = today is not None
@@ -231,7 +231,7 @@ class SuiteRun:
             "selection": {
                 "profile": self.profile,
                 "level": self.level,
-                "door": self.door,
+                "via": self.via,
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
                 "evidence": self.evidence,

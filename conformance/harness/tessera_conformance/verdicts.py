@@ -18,7 +18,7 @@ Verdict = Literal[
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass", "other_reading"]
 Cause = Literal["", "document", "profile", "level", "feature", "presumption", "blocked", "question"]
 Level = Literal["fast", "deterministic", "strict"]
-Door = Literal["programs", "operations"]
+Way = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
@@ -30,7 +30,7 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 what the case presumes. `blocked`: a construct that the case leans on fails its control case. `question`: the answer
 would say nothing of this implementation.
 """
-DOORS: tuple[Door, ...] = get_args(Door)
+WAYS: tuple[Way, ...] = get_args(Way)
 """The ways to ask for arithmetic: in programs of the language, or operation by operation."""
 
 

@@ -581,7 +581,7 @@ def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
     return tuple(modules.values())
 
 
-# The front door of the language: source text in, verified Graph IR out.
+# The entry of the language: source text in, verified Graph IR out.
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ class Skeleton:
     @property
     def commands(self) -> Sequence[Sequence[str]]:
         """Return the commands to run once it is built."""
-        door = [option for option in self.first if option.startswith("--door")]
-        asked = [["smoke", f"--impl={self.impl}", *door], ["run", f"--impl={self.impl}", *self.first]]
+        via = [option for option in self.first if option.startswith("--via")]
+        asked = [["smoke", f"--impl={self.impl}", *via], ["run", f"--impl={self.impl}", *self.first]]
         return [["tessera-conformance", *words] for words in asked]
 
     def write(self) -> None:
@@ -61,8 +61,8 @@ def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
     told = {**told, **told.get(kind, {})}
     place = path or Path(told["path"])
     names = {"kind": kind, "path": str(place), "stem": place.stem}
-    without_door = told["impl"].startswith(TABLES)
-    first = [each for each in _table()["first"][kind] if not (without_door and each.startswith("--door"))]
+    without_via = told["impl"].startswith(TABLES)
+    first = [each for each in _table()["first"][kind] if not (without_via and each.startswith("--via"))]
     return Skeleton(
         {Path(to.format(**names)): _template(template.format(**names)) for to, template in told["files"].items()},
         told.get("build", "").format(**names),

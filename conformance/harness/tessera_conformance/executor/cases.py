@@ -14,7 +14,7 @@ from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUn
 from tessera_conformance.locations import suite_directory
 from tessera_conformance.report_plugin import LOST, PLANNED, PROCESS_DIED
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
-from tessera_conformance.transports.locate import door_of
+from tessera_conformance.transports.locate import via_of
 
 MODULE = "tessera_conformance.executor.case_process"
 REFUSED = {
@@ -113,7 +113,7 @@ def settings_of(config: pytest.Config) -> dict[str, Any]:
         "compiler": option.compiler,
         "profile": option.profile,
         "level": option.level,
-        "door": door_of(option.impl, option.door),
+        "via": via_of(option.impl, option.via),
         "evidence": option.evidence,
         "deadline": option.deadline,
         "start-deadline": option.start_deadline,

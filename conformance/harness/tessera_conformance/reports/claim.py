@@ -280,7 +280,7 @@ def claimed(header: Line, plan: Line, observations: Sequence[Line], problems: Se
     if problems or not passed or any(counts_against(line) for line in observations):
         return "failure"
     selection = header["selection"]
-    whole = selection["complete"] and selection["shard"] is None and selection.get("door") != "operations"
+    whole = selection["complete"] and selection["shard"] is None and selection.get("via") != "operations"
     if not whole or any(left_out_by_level(line, selection["level"]) for line in observations):
         return "partial"
     return "partial" if missing_musts(plan, outcomes_of_musts(plan, observations)) else "success"

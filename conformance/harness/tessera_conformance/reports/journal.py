@@ -40,7 +40,7 @@ from tessera_conformance.verdicts import VERDICTS
 # describes the lines.
 
 
-FORMAT = 4
+FORMAT = 5
 FILE_NAME = "report.jsonl"
 REPORT = f"the {FILE_NAME} of a run"
 MOST_UNPACKED = 1 << 30

@@ -48,8 +48,8 @@ def selection(report: Report) -> str:
     """Profile and level, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
-    door = ", by operations" if _by_operations(report) else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{door}{shard}"
+    via = ", by operations" if _by_operations(report) else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{via}{shard}"
 
 
 def chosen_parts(report: Report) -> list[str]:
@@ -79,7 +79,7 @@ _PARTS: Mapping[str, str] = {
 
 def _by_operations(report: Report) -> bool:
     """True if arithmetic was asked for operation by operation, without programs."""
-    return bool(report.header["selection"].get("door") == "operations")
+    return bool(report.header["selection"].get("via") == "operations")
 
 
 def duration(report: Report) -> str:
@@ -265,7 +265,7 @@ def reproduce_command(report: Report, case: str) -> str:
     if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
         words.append(f"--level={chosen['level']}")
     if _by_operations(report):
-        words.append("--door=operations")
+        words.append("--via=operations")
     deadlines = chosen.get("deadlines", {})
     if deadlines.get("call", DEADLINE) != DEADLINE:
         words.append(f"--deadline={deadlines['call']:g}")

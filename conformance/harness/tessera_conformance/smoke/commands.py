@@ -16,8 +16,8 @@ from tessera_conformance.suite_run import strange_claims
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal.errors import error_text, print_error, quoted_tail, reporting_errors, visible
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.locate import COMPILERS, FORMS, door_of, locate
-from tessera_conformance.verdicts import DOORS, after_running
+from tessera_conformance.transports.locate import COMPILERS, FORMS, locate, via_of
+from tessera_conformance.verdicts import WAYS, after_running
 
 # One small question of each kind, with its answer: what `smoke` asks of the claimed documents and features.
 
@@ -39,14 +39,14 @@ class Question:
     feature: str = "core"
 
 
-def questions(hello: Hello, door: str) -> Sequence[Question]:
+def questions(hello: Hello, via: str) -> Sequence[Question]:
     """Return the questions that follow from the claims; without programs where the run will go by operations."""
     return [
         each
         for each in QUESTIONS
         if each.document in ("", *hello.documents)
         and (each.feature == "core" or hello.has(each.feature))
-        and not (door == "operations" and each.method.startswith("language."))
+        and not (via == "operations" and each.method.startswith("language."))
     ]
 
 
@@ -180,9 +180,7 @@ def configure_smoke(parser: argparse.ArgumentParser) -> None:
     """The command `smoke`."""
     parser.add_argument("implementation", nargs="?", metavar="IMPL", help=FORMS)
     parser.add_argument("--impl", metavar="IMPL", help="the same, as the other commands take it")
-    parser.add_argument(
-        "--door", choices=DOORS, default="programs", help="as of the run: by operations asks no program"
-    )
+    parser.add_argument("--via", choices=WAYS, default="programs", help="as of the run: by operations asks no program")
     parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call")
     parser.set_defaults(handler=reporting_errors(smoke, ImplementationUnavailable, RegistryError))
@@ -199,12 +197,12 @@ def smoke(arguments: argparse.Namespace) -> int:
         return UNUSABLE
     session = Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)
     try:
-        return _smoke(session, door_of(named[0], arguments.door))
+        return _smoke(session, via_of(named[0], arguments.via))
     finally:
         session.close()
 
 
-def _smoke(session: Session, door: str) -> int:
+def _smoke(session: Session, via: str) -> int:
     hello = session.open()
     if isinstance(hello, Fault):
         _print("session.open", describe(hello), hello)
@@ -213,10 +211,10 @@ def _smoke(session: Session, door: str) -> int:
     strange = strange_claims(hello, load_registry(clauses_directory()))
     for sentence in strange:
         _print("session.open", f"wrong: {sentence}")
-    asked = questions(hello, door)
+    asked = questions(hello, via)
     if not asked:
         print("nothing was asked, since nothing is claimed: name `documents` and `capabilities` in the Hello")
-    implementation = Implementation(session, hello.level, door)
+    implementation = Implementation(session, hello.level, via)
     sound = [_ask(session, implementation, question) for question in asked]
     return SOUND if sound and all(sound) and not strange else UNSOUND
 

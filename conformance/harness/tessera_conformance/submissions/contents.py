@@ -113,7 +113,7 @@ def _repeat(report: Report, implementation: str) -> str:
     words += [f"--level={chosen['level']}", "--deviations=deviations.toml"]
     compiler = report.header["implementation"].get("compiler")
     words += [f"--compiler={compiler}"] if compiler else []
-    words += [f"--door={chosen['door']}"] if chosen.get("door", "programs") != "programs" else []
+    words += [f"--via={chosen['via']}"] if chosen.get("via", "programs") != "programs" else []
     words += ["--evidence=all"] if chosen.get("evidence") == "all" else []
     words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
     words += [f"--today={chosen['today']}"] if chosen["today"] else []

@@ -38,7 +38,7 @@ from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 
-CLOSED_DOOR = "--door=operations"
+NO_PROGRAMS = "--via=operations"
 FOREIGN_IMAGE = "the reference's compiler"
 """The reasons of cases that ran and say nothing of the implementation."""
 
@@ -185,12 +185,12 @@ def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool
         states = (header["implementation"]["hello"] or {}).get("capabilities", {})
         claimed = states.get(feature, "unsupported") != "unsupported"
         absent = (
-            header["selection"].get("door") == "operations" and "unsupported" in line["exchanges"][-1]["observation"]
+            header["selection"].get("via") == "operations" and "unsupported" in line["exchanges"][-1]["observation"]
         )
         return clean and line["verdict"] == "unsupported" and ((bool(feature) and not claimed) or absent)
-    by_door = header["selection"].get("door") == "operations" and CLOSED_DOOR in line["reason"] and not is_vector
+    by_operations = header["selection"].get("via") == "operations" and NO_PROGRAMS in line["reason"] and not is_vector
     by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
-    return line["verdict"] == "inapplicable" and clean and (by_door or by_compiler)
+    return line["verdict"] == "inapplicable" and clean and (by_operations or by_compiler)
 
 
 def _hello(header: Mapping[str, Any]) -> Hello | Fault:

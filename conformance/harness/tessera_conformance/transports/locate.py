@@ -164,9 +164,9 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
     return _factory(rest, implementation)()
 
 
-def door_of(implementation: str, door: str) -> str:
-    """The way in that a run takes: a table of operations has no programs, whatever `--door` says."""
-    return "operations" if implementation.startswith(TABLES) else door
+def via_of(implementation: str, via: str) -> str:
+    """The way in that a run takes: a table of operations has no programs, whatever `--via` says."""
+    return "operations" if implementation.startswith(TABLES) else via
 
 
 def _table(place: str, implementation: str) -> Callable[[], Adapter]:

@@ -424,7 +424,7 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
             subnormals = "flushed" if impl.arithmetic.flushes else "kept"
             tree = Tree.from_text(impl.arithmetic.trees[operation])
             return Declaration(tree, canonical(dtype).but(subnormals=subnormals))
-        if isinstance(observation, Unsupported) and impl.door == "operations":
+        if isinstance(observation, Unsupported) and impl.via == "operations":
             raise Lacking(f"the implementation lacks {observation.feature}")
         said = check.returns(observation, f"the order of {operation} is declared")
         declared = Declaration(Tree.from_json(said["tree"]), NodeArithmetic.from_json(said["arithmetic"]))
@@ -486,7 +486,7 @@ def _by_element(
     return Tensor(expected.dtype, expected.shape, words.tobytes())
 
 
-# A vector's program as calls of `numerics.evaluate`, for an implementation without a parser (`--door=operations`).
+# A vector's program as calls of `numerics.evaluate`, for an implementation without a parser (`--via=operations`).
 #
 # The oracle function that confirms a vector names the operation, its operands in order and its attributes: those of
 # the call. A program of several operations is as many calls, each taking results of those before it; a literal is a
@@ -609,7 +609,7 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """The outputs, as many as are expected."""
-    if vector.call.method == "language.execute" and impl.door == "operations":
+    if vector.call.method == "language.execute" and impl.via == "operations":
         outputs = list(run_steps(vector, lambda step, operands: _operation(impl, check, step, operands)))
         check.equal(len(outputs), len(vector.expected), "the number of results")
         return outputs
