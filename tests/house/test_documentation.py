@@ -21,6 +21,10 @@ from tessera_conformance.registry import load_registry
 from tessera_conformance.reports.journal import read
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
+from tessera_reference.runtime import Runtime
+from tessera_reference.schedule.lowering import DIRECTIVES
+from tessera_reference.wsp.kernels import INSTRUCTIONS
+from tessera_reference.wsp.statements import ARITY, STATEMENTS
 
 # The documentation builds without warnings, its commands exist, and its example adapter works.
 
@@ -100,6 +104,35 @@ def test_every_room_of_the_reference_is_described(root: Path) -> None:
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     rooms = [path.parent.name for path in sorted((root / "reference" / "tessera_reference").glob("*/__init__.py"))]
     assert [room for room in rooms if f"`{room}`" not in page] == []
+
+
+# The pages of the chapters list every statement, directive, instruction and function of the reference.
+
+
+def grammar_statements(root: Path) -> set[str]:
+    """The keywords that begin a statement in the grammar of the language."""
+    grammar = (root / "reference" / "tessera_reference" / "language" / "grammar.lark").read_text(encoding="utf-8")
+    return set(re.findall(r'^(?:\w+_stmt|var_decl)\s*: "(\w+)"', grammar, re.MULTILINE))
+
+
+def test_the_page_of_wsp_lists_statements_operators_and_instructions(root: Path) -> None:
+    page = (root / "docs" / "wsp.md").read_text(encoding="utf-8")
+    assert [name for name in (*STATEMENTS, *ARITY, *INSTRUCTIONS) if f"`{name}`" not in page] == []
+
+
+def test_the_page_of_the_language_lists_statements_and_directives(root: Path) -> None:
+    page = (root / "docs" / "language.md").read_text(encoding="utf-8")
+    statements = grammar_statements(root)
+    assert {"let", "if", "for", "return"} <= statements
+    names = sorted(statements | {*DIRECTIVES, "schedule.layout_cast"})
+    assert [name for name in names if not re.search(rf"^\| `{re.escape(name)}\b", page, re.MULTILINE)] == []
+
+
+def test_the_page_of_the_runtime_lists_every_function(root: Path) -> None:
+    page = (root / "docs" / "runtime.md").read_text(encoding="utf-8")
+    names = [name for name in dir(Runtime) if name.startswith("tess")]
+    assert len(names) >= 29
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 # The README of a chapter's room names every file of the room that a reader may look for, and no other.
