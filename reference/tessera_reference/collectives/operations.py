@@ -340,7 +340,7 @@ def _by_leaf(
     every = np.stack([each.values.reshape(-1) for each in brought])
     count = every.shape[1]
     sizes = [share_of(count, share, ranks) for share in range(ranks)]
-    share = np.repeat(np.arange(ranks), [each.stop - each.start for each in sizes])
+    share = np.concatenate([np.full(each.stop - each.start, rank) for rank, each in enumerate(sizes)])
     flat, places = every.reshape(-1), np.arange(count)
     rows = [flat.take(rank_of(leaf, share) * count + places) for leaf in range(ranks)]
     return collective([Array(dtype, row.reshape(shape)) for row in rows])
