@@ -171,13 +171,14 @@ def _resolved(address: TcpAddress, allow_remote: bool) -> tuple[int, int, int, A
 
 # An endpoint behind a socket: a line is a frame (D3; AMB-HIO-55, -58 to -61).
 #
-# Every connection has ids and a queue of its own; all of them work on one machine. What has arrived on a connection
-# is taken whole before it is answered, so that requests that arrive together are unanswered together. While a host
-# does not read its answers, nothing more is read from it, so that what is kept for a connection is bounded.
+# Every connection has ids and a queue of its own; all of them work on one machine. A request is answered before the
+# next one of its connection is taken, so that completions do not depend on how bytes are cut (HIO-D4-07), and other
+# connections have their turn in between. While a host does not read its answers, nothing more is read from it, so
+# that what is kept for a connection is bounded.
 
 
 CHUNK = 1 << 16
-"""Bytes that are taken from a connection at a time, and answered before the next."""
+"""Bytes that are read from a connection at a time, and answered before the next."""
 MOST_UNSENT = 1 << 20
 """Bytes of answers that wait to be read before nothing more is taken from the connection."""
 MOST_CONNECTIONS = 256
@@ -246,11 +247,12 @@ class Server:
         while chunk := await reader.read(CHUNK):
             *frames, rest = (rest + chunk).split(b"\n")
             too_long = next((place for place, each in enumerate((*frames, rest)) if len(each) > MOST_BYTES), None)
-            await _send(writer, endpoint.exchange(frames[:too_long]))
+            for frame in frames[:too_long]:
+                await _send(writer, endpoint.exchange([frame]))
+                await asyncio.sleep(0)  # other connections have their turn
             if too_long is not None:
                 await _refuse(reader, writer, f"a frame of more than {MOST_BYTES} bytes")
                 return
-            await asyncio.sleep(0)  # others have their turn, even if more has arrived
         if rest:
             await _send(writer, [write_frame({"refused": "the connection ended within a frame"})])
 

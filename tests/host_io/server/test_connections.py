@@ -19,8 +19,21 @@ import pytest
 from served import PATIENCE, Served, codes, frames
 
 from tessera_reference.cli import main
+from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.errors import InvalidFrame
-from tessera_reference.host_io.server import AddressProblem, BlockingClient, Client, ConnectionEnded, read_address
+from tessera_reference.host_io.machine import Machine
+from tessera_reference.host_io.server import (
+    AddressProblem,
+    BlockingClient,
+    Client,
+    ConnectionEnded,
+    Listener,
+    Server,
+    UnixAddress,
+    closed,
+    connect,
+    read_address,
+)
 
 Build = Callable[..., dict[str, Any]]
 LONGEST = 1 << 20
@@ -28,12 +41,12 @@ TOO_LONG = f"a frame of more than {LONGEST} bytes"
 
 
 def test_every_frame_has_one_answer(served: Served, memory_write: Build, kernel_launch: Build) -> None:
-    """Refusals come at once, completions in the order of arrival."""
+    """Refusals and completions come in the order of arrival."""
     with served.connect() as wire:
         messages = [memory_write(), b"", b"[]", kernel_launch("unknown", request_id="2"), memory_write(nbytes=0)]
         answers = wire.ask(*messages, memory_write(request_id="3"))
-        assert [each.get("request_id") for each in answers] == [None, None, "r", "r", "2", "3"]
-        assert codes(answers)[2:] == ["INVALID_MESSAGE", None, "UNKNOWN_KERNEL", None]
+        assert [each.get("request_id") for each in answers] == ["r", None, None, "2", "r", "3"]
+        assert codes(answers[:1] + answers[3:]) == [None, "UNKNOWN_KERNEL", "INVALID_MESSAGE", None]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
@@ -51,15 +64,15 @@ def test_a_carriage_return_is_white_space(served: Served, memory_write: Build) -
         assert codes(wire.lines(1)) == [None]
 
 
-def test_a_pair_in_use_is_refused_and_free_after_its_answer(served: Served, memory_write: Build) -> None:
+def test_a_pair_is_free_after_its_answer(served: Served, memory_write: Build) -> None:
+    """A request is answered before the next is taken, whose ids may be the same."""
     with served.connect() as wire:
         answers = wire.ask(memory_write(), memory_write(), memory_write(correlation_id="d"))
         assert [(each["correlation_id"], code) for each, code in zip(answers, codes(answers), strict=True)] == [
-            ("c", "DUPLICATE_REQUEST"),
+            ("c", None),
             ("c", None),
             ("d", None),
         ]
-        assert codes(wire.ask(memory_write())) == [None]
 
 
 def test_every_connection_has_ids_of_its_own(served: Served, memory_write: Build) -> None:
@@ -97,12 +110,60 @@ def test_many_requests_may_be_unanswered(served: Served, memory_write: Build) ->
     assert codes(answers) == [None] * 10_000
 
 
-def test_more_requests_than_the_queue_keeps_are_refused(serve: Callable[..., Served], memory_write: Build) -> None:
+@pytest.mark.parametrize("writes", [1, 2, 7, 100])
+def test_completions_do_not_depend_on_how_bytes_are_cut(
+    serve: Callable[..., Served], memory_write: Build, writes: int
+) -> None:
+    """A hundred requests beyond the depth of the queue, some with the same ids, in a number of writes (HIO-D4-07)."""
     served = serve("--tcp", "127.0.0.1:0", "--queue-depth", "3", "--machine", "1x2x3")
+    messages = [memory_write(request_id=str(number % 90), nbytes=64 * (number % 4)) for number in range(100)]
     with served.connect() as wire:
-        answers = wire.ask(*(memory_write(request_id=str(number)) for number in range(5)))
-        assert [each["request_id"] for each in answers] == ["3", "4", "0", "1", "2"]
-        assert codes(answers) == ["QUEUE_FULL"] * 2 + [None] * 3
+        for first in range(0, 100, -(-100 // writes)):
+            wire.send(*messages[first : first + -(-100 // writes)])
+        answers = wire.lines(100)
+    assert [each["request_id"] for each in answers] == [each["request_id"] for each in messages]
+    assert codes(answers) == ["INVALID_MESSAGE" if number % 4 == 0 else None for number in range(100)]
+
+
+def test_a_connection_has_its_turn_between_the_requests_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, memory_write: Build, kernel_launch: Build
+) -> None:
+    """A write that is sent while the first of 100 launches runs is answered before the last of them."""
+    order: list[str] = []
+    exchange = Endpoint.exchange
+
+    async def session() -> None:
+        address, stop = UnixAddress(str(tmp_path / "s")), asyncio.Event()
+        listener = Listener(address)
+        listener.socket.listen()
+        serving = asyncio.create_task(Server(Machine()).serve(listener, stop))
+        (answers, launching), (reader, writing) = await connect(address), await connect(address)
+        writing.write(frames([memory_write()]))
+        await reader.readline()
+
+        def recorded(self: Endpoint, given: list[str | bytes]) -> list[str]:
+            if not order:
+                writing.write(frames([memory_write(request_id="write")]))
+            order.extend(json.loads(frame)["request_id"] for frame in given)
+            return exchange(self, given)
+
+        monkeypatch.setattr(Endpoint, "exchange", recorded)
+        launching.write(frames(kernel_launch("nop", request_id=str(number)) for number in range(100)))
+        for _ in range(100):
+            await answers.readline()
+        await closed(launching)
+        await closed(writing)
+        stop.set()
+        await serving
+        listener.close()
+
+    asyncio.run(session())
+    assert order.index("write") < 50
+
+
+def test_a_machine_has_the_size_that_is_told(serve: Callable[..., Served], memory_write: Build) -> None:
+    served = serve("--tcp", "127.0.0.1:0", "--machine", "1x2x3")
+    with served.connect() as wire:
         assert codes(wire.ask(memory_write(target_device="sip:1"))) == ["UNKNOWN_DEVICE"]
 
 
