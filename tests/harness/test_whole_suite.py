@@ -29,7 +29,7 @@ SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
 
 PUBLISHED = ROOT / "reports" / "kill-matrix.json"
 
-EVERY_FILE, EVERY_VIOLATION = 12, 48
+EVERY_FILE, EVERY_VIOLATION = 24, 48
 """Of so many files of a chapter, and of so many violators and variants, one is tried."""
 
 CHAPTERS = [ROOT / "conformance" / name for name in ("abi", "collectives", "ir", "runtime")]
@@ -60,7 +60,7 @@ def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path, every: Callab
     files = [sorted(chapter.rglob("test_*.py"))[:: every(EVERY_FILE)] for chapter in CHAPTERS]
     part = ["--shard=1/8", *(str(path) for chapter in files for path in chapter)]
     served = observations(tmp_path / "rpc", f"--impl={SERVED}", *part)
-    assert len(served) > 150
+    assert len(served) > 75
     assert {json.loads(line)["case"].partition("/")[0] for line in served} == {each.name for each in CHAPTERS}
     assert observations(tmp_path / "direct", "--impl=reference", "-n2", "-p", "reversed_order", *part) == served
 
@@ -70,7 +70,7 @@ def verdicts_at(level: str, directory: Path, implementation: str) -> dict[str, s
     fakes = str(Path(__file__).parent / "fakes")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--impl={implementation}"]
     environment = {**os.environ, "PYTHONPATH": fakes}
-    command += [f"--level={level}", f"--report-dir={directory}", "--case=ir/matmul/golden/*"]
+    command += [f"--level={level}", f"--report-dir={directory}", "--case=ir/matmul/golden/fp32/*"]
     command.append("conformance/ir/test_matmul.py")
     subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     report = read(directory / "report.jsonl")
@@ -83,11 +83,11 @@ def verdicts_at(level: str, directory: Path, implementation: str) -> dict[str, s
 def test_products_are_judged_below_strict(tmp_path: Path, level: str) -> None:
     """The reference passes every judgement; products that are half as large again do not."""
     sound = verdicts_at(level, tmp_path / "sound", "reference")
-    assert len(sound) > 100
+    assert len(sound) > 20
     assert set(sound.values()) == {"pass"}
     careless = verdicts_at(level, tmp_path / "careless", "py:vendors:CarelessProducts")
     wrong = {case for case, verdict in careless.items() if verdict == "fail"}
-    assert len([case for case in wrong if "/fp32/" in case]) > 10
+    assert len(wrong) > 10
 
 
 @pytest.mark.slow
@@ -123,7 +123,7 @@ WAYS = {
     "run": [sys.executable, "-m", "tessera_conformance", "run"],
 }
 PLACES = [f"conformance/ir/test_{name}.py" for name in ("softmax", "grammar", "fuzz")]
-CASES = "(test_softmax and (fp32 or bf16)) or (test_grammar and value) or (test_fuzz and (mistake or text) and 10)"
+CASES = "(test_softmax and (fp32 or bf16)) or (test_grammar and value) or (test_fuzz and text and 10)"
 NOT_IMPLEMENTED = "claimed, but the implementation answered that it does not support language.execute"
 
 
@@ -145,8 +145,7 @@ def reported(via: str, implementation: str, directory: Path) -> Report:
 @pytest.mark.parametrize(
     ("implementation", "verdicts"),
     [
-        ("Warns", {"pass"}),
-        pytest.param("Untidy", {"pass"}, marks=pytest.mark.slow),
+        ("Untidy", {"pass"}),
         pytest.param("Partial", {"pass", "fail"}, marks=pytest.mark.slow),
         pytest.param("Wrong", {"pass", "fail", "crash"}, marks=pytest.mark.slow),
     ],
@@ -155,7 +154,7 @@ def test_both_doors_report_the_same(implementation: str, verdicts: set[str], tmp
     """A case that an answer is missing for says so, and names no property that the answers lack."""
     reports = {via: reported(via, implementation, tmp_path / via) for via in WAYS}
     found = [[json.dumps(without_run(line)) for line in report.observations] for report in reports.values()]
-    assert len(found[0]) > 40
+    assert len(found[0]) > 30
     assert found[0] == found[1]
     assert len({report.claim for report in reports.values()}) == 1
     counted = Counter(line["verdict"] for line in reports["run"].observations)

@@ -28,8 +28,8 @@ class Warns(ReferenceAdapter):
         return super().language_execute(**params)
 
 
-class Untidy(ReferenceAdapter):
-    """Files left open, threads and finalizers that fail, and prints."""
+class Untidy(Warns):
+    """Warnings, files left open, threads and finalizers that fail, and prints."""
 
     def language_execute(self, **params: Any) -> dict[str, Any]:
         open(__file__)  # noqa: SIM115
