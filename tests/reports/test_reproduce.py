@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from runpy import run_path
 
 import pytest
@@ -220,6 +221,20 @@ def test_handles_and_addresses_are_those_of_the_new_answers():
         },
     ]
     assert given_out(exchanges) == [[("context",)], [("devPtr",)], []]
+
+
+def test_a_case_with_files_gets_a_new_folder(tmp_path, run):
+    """The folder of the run is gone after a few more runs of pytest."""
+    gone = tmp_path / "gone"
+    case = Case("runtime/a/b", "a case", [], [], folder=str(gone), judgement=Judgement("fail", "the trace is short"))
+    case.exchanges = [Exchange("runtime.tessProfilerStop", {"path": str(gone / "trace.json")}, Returned({}), 0.1)]
+    script = write_script(tmp_path, "rpc:no-such-program", case)
+    assert str(gone) not in script.read_text(encoding="utf-8")
+    _, told = run(script, {"returned": {}})
+    (sent,) = [line for line in told.splitlines() if "tessProfilerStop" in line]
+    place = Path(json.loads(sent.partition("tessProfilerStop ")[2])["path"]).parent
+    assert place.is_dir()
+    place.rmdir()
 
 
 def test_a_check_is_tied_to_the_answers_before_it(tmp_path):

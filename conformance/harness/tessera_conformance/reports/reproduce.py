@@ -27,7 +27,7 @@ from tessera_conformance.protocol import write_outcome
 from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out, given_twice
 from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.expected_answers import answers_of
-from tessera_conformance.reports.lines import plain
+from tessera_conformance.reports.lines import FOLDER, plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
@@ -69,6 +69,8 @@ def write_script(
         template = _TEMPLATE.read_text(encoding="utf-8")
         found = _content(implementation, case, compiler, deadlines)
     content = json.dumps(found, indent=1, default=repr)
+    if case.folder:  # it is another one in every run, and gone after a few
+        content = content.replace(json.dumps(str(case.folder))[1:-1], FOLDER)
     before, _, after = template.partition(_EMPTY_CASE)
     # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
     literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
@@ -76,7 +78,7 @@ def write_script(
     path = directory / script_name(case.id)
     path.write_text(before + literal + after, encoding="utf-8")
     if implementation.startswith("cabi:"):
-        path.with_suffix(".c").write_text(c_program(json.loads(content)), encoding="ascii")
+        path.with_suffix(".c").write_text(c_program(json.loads(content.replace(FOLDER, "."))), encoding="ascii")
     return path
 
 

@@ -301,8 +301,17 @@ def introduce() -> None:
     print(f"then     {CASE['verdict']}: {CASE['reason']}")
 
 
+def with_files() -> None:
+    """Make a new folder for the files of the case, where it has any."""
+    text = json.dumps(CASE)
+    if "<folder>" in text:
+        place = json.dumps(tempfile.mkdtemp(prefix="reproduce-"))[1:-1]
+        CASE.update(json.loads(text.replace("<folder>", place)))
+
+
 def main() -> int:
     """Ask, judge, and say what was found."""
+    with_files()
     if sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
         return AS_EXPECTED
