@@ -174,7 +174,7 @@ def test_a_corrupted_byte_of_a_deployed_image_makes_the_launch_fail() -> None:
     def launched() -> Any:
         return json.loads(endpoint.exchange([json.dumps(launch)])[0])["completion"]
 
-    for offset in (9, 70, len(image) // 3, len(image) - 1):
+    for offset in (0, 7, 9, 70, len(image) // 3, len(image) - 1):
         write(offset, image[offset] ^ 0x10)
         assert launched()["error_code"] == "KERNEL_NOT_DEPLOYED"
         write(offset, image[offset])

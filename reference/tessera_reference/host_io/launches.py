@@ -15,15 +15,13 @@ from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure, dtype
 from .errors import ErrorCode, RequestFailed
-from .machine import ANY, BUILTINS, Branch, Buffer, Given, Journey, Kernel, Machine, Place, require_bearable
+from .machine import ANY, BUILTINS, MAGIC, Branch, Buffer, Given, Journey, Kernel, Machine, Place, require_bearable
 from .messages import KernelLaunch, KernelRef, ScalarArgument, TensorArgument, TensorShard
 from .patterns import bytes_of
 
 # Kernels whose binary was written to memory: images of modules, or bytes that are none (D7; AMB-HIO-56).
 
 
-MAGIC = b"TESSFBIN"
-"""The first bytes of an image."""
 NAMES = {"ptr": "tensor", "int32": "i32", "int64": "i64", "fp16": "fp16", "fp32": "fp32", "bool": "bool"}
 """Names of a message's arguments, by the parameter's type."""
 PROBLEMS = (Failure, Rejection, UnsupportedConstruct, NumericsFailure)
@@ -42,6 +40,8 @@ def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
     if not space.was_written(pa, nbytes):
         raise _absent(f"not all of its {nbytes} bytes from {pa:#x} were written", "HIO-D7-13")
     if nbytes < len(MAGIC) or space.read(pa, len(MAGIC)) != MAGIC:
+        if space.holds_image(pa):
+            raise _absent("an image of which a part was overwritten", "HIO-D7-13")
         return ANY
     require_bearable(nbytes)
     return _kernel(space.read(pa, nbytes), reference.name)

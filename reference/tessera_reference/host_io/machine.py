@@ -23,6 +23,8 @@ from .patterns import bytes_of, rounded
 PAGE = 1 << 12
 """Bytes of a page: a multiple of every element that a pattern repeats."""
 ZEROS = bytes(PAGE)
+MAGIC = b"TESSFBIN"
+"""The first bytes of an image."""
 
 
 class SparseMemory:
@@ -31,6 +33,7 @@ class SparseMemory:
     def __init__(self) -> None:
         self._pages: dict[int, bytes | bytearray] = {}
         self._written = Intervals()
+        self._images: dict[int, int] = {}
 
     def read(self, pa: int, nbytes: int) -> bytes:
         """The bytes from an address on."""
@@ -40,7 +43,9 @@ class SparseMemory:
     def write(self, pa: int, data: bytes | memoryview) -> None:
         """Write bytes from an address on."""
         data = memoryview(data)
-        self._written.add(pa, pa + len(data))
+        self._mark(pa, len(data))
+        if data[: len(MAGIC)] == MAGIC:
+            self._images[pa] = len(data)
         done = 0
         for page, start, stop in _pieces(pa, len(data)):
             self._own(page)[start:stop] = data[done : done + stop - start]
@@ -57,11 +62,20 @@ class SparseMemory:
         self.write(pa, page[PAGE - (first * PAGE - pa) :])
         self._pages.update(dict.fromkeys(range(first, last), page))
         self.write(last * PAGE, page[: pa + nbytes - last * PAGE])
-        self._written.add(pa, pa + nbytes)
+        self._mark(pa, nbytes)
+
+    def holds_image(self, pa: int) -> bool:
+        """True if an image was written to an address, and nothing has replaced the whole of it since."""
+        return pa in self._images
 
     def was_written(self, pa: int, nbytes: int) -> bool:
         """True if each of the bytes was written once."""
         return self._written.covers(pa, pa + nbytes)
+
+    def _mark(self, pa: int, nbytes: int) -> None:
+        """Take bytes as written; images that lie wholly within them are replaced."""
+        self._written.add(pa, pa + nbytes)
+        self._images = {first: size for first, size in self._images.items() if first < pa or first + size > pa + nbytes}
 
     def _own(self, page: int) -> bytearray:
         """A page to write to, which no other shares."""
