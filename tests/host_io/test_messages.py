@@ -279,6 +279,8 @@ def test_a_refusal_names_the_member_and_its_clause(memory_write: Build, memory_r
     assert told(memory_write(value=2**32)) == ("pattern.value", "HIO-D5-19")
     assert told(memory_write(value=True)) == ("pattern.value", "HIO-D5-19")
     assert told(memory_write(dst_pa=2**64 - 63)) == ("dst_pa", "HIO-D5-06")
+    assert told(memory_write(dst_mem_kind="SRAM")) == ("dst_mem_kind", "HIO-D5-31")
+    assert told(memory_read(dst_kind="file")) == ("dst_kind", "HIO-D6-15")
 
 
 def test_a_refusal_of_a_launch_names_the_argument(kernel_launch: Build, tensor: Build) -> None:
@@ -293,6 +295,7 @@ def test_a_refusal_of_a_launch_names_the_argument(kernel_launch: Build, tensor: 
     assert told(kernel_launch(args=[tensor([])])) == ("args[0].tensor_pa_map.shards", "HIO-D7-18")
     assert told(kernel_launch(kernel={"source": "x"})) == ("kernel_ref.source", "HIO-D7-14, HIO-D7-15")
     assert told(kernel_launch(kernel={"kind": "deployed", "nbytes_code": 1})) == ("kernel_ref.deploy_pa", "HIO-D7-08")
+    assert told(kernel_launch(failure_policy="retry")) == ("failure_policy", "HIO-D7-50")
     assert told(kernel_launch(data=[1])) == ("data", "HIO-D7-33")
     assert told(kernel_launch(meta={"a": "b" * 4096})) == ("meta", "HIO-D7-33")
 

@@ -43,7 +43,7 @@ LEFT_OUT = {
 (AMB-HIO-33), a number as `deploy_pa` of a builtin (AMB-HIO-40), a pattern beside `host_buffer_ref` (AMB-HIO-41), a
 value of another type beside `zero` (AMB-HIO-37), a number past the largest fp16 or fp32 (AMB-HIO-36), a place of
 another SIP than the target device's (AMB-HIO-45), more than 1,024 characters in `grid` or `meta` (AMB-HIO-43)."""
-ANNOTATIONS = ("title", "description", "$ref", "x-clauses", "x-other-members")
+ANNOTATIONS = ("title", "description", "$ref", "x-clauses", "x-other-members", "x-other-values")
 
 
 def clauses_of(member: Member, keyword: str) -> Iterator[str]:

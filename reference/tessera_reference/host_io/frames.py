@@ -229,7 +229,7 @@ def _judging(node: Any) -> Any:
     return kept | ({"properties": {name: _judging(each) for name, each in names.items()}} if names else {})
 
 
-ANNOTATIONS = {"title", "description", "default", "x-clauses", "x-other-members"}
+ANNOTATIONS = {"title", "description", "default", "x-clauses", "x-other-members", "x-other-values"}
 
 
 def _strange(argument: Any, place: int) -> RequestFailed:
@@ -252,7 +252,8 @@ def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
         unknown = min(set(error.instance) - set(error.schema["properties"]))
         barred = _part(schema, path)["x-other-members"]
         return _told("is no member of this", [*within, *path, unknown], barred)
-    return _told(error.message, [*within, *path], _clause(schema, path))
+    clause = _part(schema, path).get("x-other-values") or _clause(schema, path)
+    return _told(error.message, [*within, *path], clause)
 
 
 def _told(reason: str, path: Path, clause: str) -> RequestFailed:
