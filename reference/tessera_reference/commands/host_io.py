@@ -119,7 +119,7 @@ def _register_serve(parser: argparse.ArgumentParser) -> None:
         default=size["queue_depth"],
         type=int,
         metavar="N",
-        help="how many requests of a connection may be unanswered (default: %(default)s)",
+        help="how many requests may be unanswered, of which a connection has one (default: %(default)s)",
     )
     parser.add_argument(
         "--description",
