@@ -1,5 +1,6 @@
 // The sum over two devices that have different data, by libtessera: docs/c_library.md says how to build and run this.
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_void;
+use std::os::raw::{c_char, c_int};
 use std::ptr::null_mut;
 
 type Handle = *mut c_void;

@@ -141,5 +141,16 @@ def known_options() -> list[str]:
     return names
 
 
+def main() -> int:
+    """Run pytest; the last of its output may be the first that nobody reads."""
+    code = int(pytest.main(sys.argv[1:], plugins=[SuiteProcess()]))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        forget_output()
+        return UNREAD
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(pytest.main(sys.argv[1:], plugins=[SuiteProcess()]))
+    sys.exit(main())
