@@ -74,8 +74,8 @@ func.func @main(%x: tensor<{RANKS}x{ELEMENTS}xf32>) -> tensor<{ELEMENTS}xf32> {{
   return %0 : tensor<{ELEMENTS}xf32>
 }}
 """
-"""What an all-reduce adds. The interpreter's own waits for a thread of each rank, and aborts the process where there
-are fewer processors than ranks; it adds as many numbers, and takes no less."""
+"""The contributions of an all-reduce. The interpreter's own waits for a thread of each rank, and aborts the process
+where there are fewer processors than ranks; it adds as many numbers, and takes no less."""
 
 
 def _against_stablehlo(values: np.ndarray, buffers: list[Array]) -> Outcome:

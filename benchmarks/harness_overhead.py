@@ -1,4 +1,4 @@
-"""What the harness adds to each case in process, beside bare pytest, and how much of it is computed more than once."""
+"""The time that the harness adds to each case in process, beside bare pytest, and how much is computed twice."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def measure() -> Measurement:
 
 
 def measure_recomputation() -> Measurement:
-    """How often a character of the report is encoded; registry and schemas are read once, however many the cases."""
+    """The times that a character of the report is encoded; registry and schemas are read once for all cases."""
     with tempfile.TemporaryDirectory() as scratch:
         checkout, counts = Path(scratch) / "checkout", Path(scratch) / "counts.json"
         _make_checkout(checkout)

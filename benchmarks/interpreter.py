@@ -1,4 +1,4 @@
-"""What executing Graph IR costs beside its arithmetic, and how fast ten thousand operations are verified."""
+"""The time of executing Graph IR beside its arithmetic, and of verifying ten thousand operations."""
 
 from __future__ import annotations
 

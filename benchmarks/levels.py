@@ -23,7 +23,7 @@ EXTENT = 256
 SQUARE = f"tensor<{EXTENT}x{EXTENT}xbf16>"
 PRODUCT = f"module m {{ func f(A: {SQUARE}, B: {SQUARE}) {{ return op.matmul(A, B); }} }}"
 MOST = {"tile": 60, "target": 100}
-"""How many times the time of Graph IR each level may take."""
+"""The most that each level may take, in times of Graph IR."""
 
 
 def measure() -> list[Outcome]:

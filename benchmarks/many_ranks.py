@@ -117,8 +117,8 @@ CALLS: Mapping[str, tuple[Callable[[int], Callable[[], object]], float, int, str
     "collectives.run": (run_ring, 1, 2 * DOUBLINGS, "/elems"),
     "mesh program": (mesh_program, 0.5, DOUBLINGS, "/ranks"),
 }
-"""What makes a call for so many ranks, its limit in seconds on 4,096 of them, how often what it grows with doubles from
-256 to 4,096 ranks, and what that is: `run` takes as many elements as the square of its ranks."""
+"""By the name of a call: its maker for so many ranks, its limit in seconds on 4,096, the doublings of its size from 256
+to 4,096 ranks, and the unit of that size: ranks, or the elements of `run`, the square of its ranks."""
 
 
 def main(name: str, ranks: int) -> None:

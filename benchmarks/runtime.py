@@ -80,7 +80,7 @@ def _machine() -> tuple[Runtime, int, int]:
 
 
 def _queue() -> Callable[[], None]:
-    """What a call costs that does no more than queue a dictionary."""
+    """The time of a call that does no more than queue a dictionary."""
     queue: deque[dict[str, object]] = deque()
 
     def call(**arguments: object) -> int:

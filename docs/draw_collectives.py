@@ -43,7 +43,7 @@ def page(text: str) -> str:
 
 
 def algorithms() -> str:
-    """What every algorithm sends for an all-reduce, and its tree."""
+    """Return the messages of every algorithm for an all-reduce, and its tree."""
     rows = ["| algorithm | steps | messages | shares a rank sends, at most | tree of the first share of four ranks |"]
     rows += ["|---|---|---|---|---|"]
     for name in ALGORITHMS:
@@ -65,7 +65,7 @@ def runs() -> Mapping[str, Run]:
 
 
 def overlap() -> str:
-    """How long the steps take and what is idle."""
+    """Return the durations of the steps, and the idle time."""
     rows = ["| | duration | a device computes nothing for | nothing is in flight for |", "|---|---|---|---|"]
     for title, run in runs().items():
         idles = [idle(run, queue) / len(run.devices) for queue in ("compute", "comm")]

@@ -53,7 +53,7 @@ class Messages:
         return {**self.merged(self.definitions[name]), "name": name, **node}
 
     def classes(self) -> dict[str, dict[str, Any]]:
-        """What becomes a class: objects whose members are named."""
+        """Return the objects that become classes: those whose members are named."""
         return {
             name: each
             for name, each in self.definitions.items()
@@ -112,7 +112,7 @@ def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:
 
 
 def json_type(node: Mapping[str, Any]) -> str:
-    """What the page says that a member is."""
+    """Return the page's words for a member."""
     if "const" in node:
         return f"`{node['const']}`"
     if "enum" in node:

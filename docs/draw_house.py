@@ -98,7 +98,7 @@ def arrows(graph: Rooms) -> Iterator[tuple[str, str]]:
 
 
 def levels(graph: Rooms) -> dict[str, int]:
-    """How high each room stands: one above the highest that it imports."""
+    """Return the height of each package: one above the highest that it imports."""
     heights: dict[str, int] = {}
     for room in TopologicalSorter(graph).static_order():
         heights[room] = 1 + max((heights[other] for other in graph[room]), default=-1)

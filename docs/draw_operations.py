@@ -65,12 +65,12 @@ def described(declared: type[Operation]) -> str:
 
 
 def heading(declared: type[Operation]) -> str:
-    """How the language writes it, or its name in the IR where only statements and expressions mean it."""
+    """Return the spelling in the language; where only statements and expressions mean it, the name in the IR."""
     return ", ".join(f"`{spelling}`" for spelling in declared.spellings) or f"`{declared.name}`"
 
 
 def facts(declared: type[Operation]) -> Iterator[str]:
-    """What can be said in a line each."""
+    """Return the facts that take a line each."""
     yield f"in the IR: `{declared.name}`"
     for name, role in declared.roles.items():
         if role in (Role.OPERAND, Role.OPERANDS):
@@ -89,7 +89,7 @@ def facts(declared: type[Operation]) -> Iterator[str]:
 
 
 def kinds_text(declared: type[Operation], name: str) -> str:
-    """What an operand may be."""
+    """Return the words for the types of an operand."""
     hint = declared.hints[name]
     inner = get_args(hint)[0] if get_origin(hint) is tuple else hint
     kinds = get_args(inner) if isinstance(inner, UnionType) else (inner,)
@@ -99,7 +99,7 @@ def kinds_text(declared: type[Operation], name: str) -> str:
 
 
 def hint_text(hint: Any) -> str:
-    """What an attribute may be."""
+    """Return the words for the values of an attribute."""
     if isinstance(hint, UnionType):
         return " or ".join(hint_text(each) for each in get_args(hint) if each is not NoneType)
     if get_origin(hint) is tuple and get_args(hint)[0] in (int, str):
@@ -108,7 +108,7 @@ def hint_text(hint: Any) -> str:
 
 
 def default_text(default: Any) -> str:
-    """What it is where nothing is said."""
+    """Return the words for a default."""
     if default is MISSING:
         return ""
     if isinstance(default, Derived):
@@ -121,7 +121,7 @@ def default_text(default: Any) -> str:
 
 
 def gradient_text(declared: type[Operation]) -> str:
-    """Where its derivative comes from (AMB-LANG-59)."""
+    """Return the words for the source of the derivative (AMB-LANG-59)."""
     if not declared.is_differentiable():
         return "none; a `grad` that would have to go through it is refused (LANG-05.5-02)"
     if declared.adjoint is not Operation.adjoint:

@@ -1,4 +1,4 @@
-"""How much of the tests runs: a quick selection by default, what is named by path or keyword, or all with `--slow`.
+"""The part of the tests that runs: a quick selection, tests named by path or keyword, or all with `--slow`.
 
 And the C library, which is built once for all tests. What hypothesis draws is the same in every run, and never timed.
 """
@@ -84,7 +84,7 @@ def in_sample(function: str) -> bool:
 
 @pytest.fixture(scope="session")
 def drawn(request: pytest.FixtureRequest) -> Callable[[int], int]:
-    """How many of so many things that a test draws by seed it draws now: a quarter, or all with `--whole`."""
+    """Return how many of so many things a test draws by seed: a quarter, or all with `--whole`."""
     share = 1 if request.config.getoption("--whole") else 4
     return lambda count: -(-count // share)
 

@@ -234,7 +234,7 @@ def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target
 
 
 BITCODE = ("4243c0de", "dec0170b")
-"""How LLVM bitcode begins, and how it does within a wrapper."""
+"""The first bytes of LLVM bitcode, plain and within a wrapper."""
 
 
 def defined(data):

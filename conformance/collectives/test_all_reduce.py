@@ -50,7 +50,7 @@ def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
 
 
 INFINITE = [[0x7C, 0xFC, 0x7C], [0x3C, 0x3C, 0xFC]]
-"""What two ranks bring in fp8_e5m2: infinities of both signs, and ones."""
+"""Contributions of two ranks in fp8_e5m2: infinities of both signs, and ones."""
 EXTREMES = {"max": [0x7C, 0x3C, 0x7C], "min": [0x3C, 0xFC, 0xFC]}
 SATURATED = {"max": [0x7B, 0x3C, 0x7B], "min": [0x3C, 0xFB, 0xFB]}
 

@@ -14,7 +14,7 @@ from tessera_conformance.vectors.judging import Question, judge_declared
 
 SEEDS = (0, 1, 2, 5, 13, 2**31)
 MANY = {2: 100, 3: 250, 5: 300, 7: 350}
-"""How many seeds for so many ranks: a thousand together."""
+"""The number of seeds for so many ranks: a thousand together."""
 
 
 def cancelling(ranks: int, count: int, seed: int) -> list[Tensor]:

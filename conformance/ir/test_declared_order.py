@@ -16,7 +16,7 @@ from tessera_conformance.vectors.judging import Question, judge_declared
 DTYPES = ["fp64", "fp32", "bf16", "fp16"]
 TERMS = [2, 3, 8, 13, 33, 100, 257, 300]
 RUNS = ("fast", "deterministic", "fast", "deterministic")
-"""What the runs of one function ask for, in turn."""
+"""The levels that the runs of one function ask for, in turn."""
 
 SPREAD = (-7, 7)
 """Exponents far enough apart that every order, rounding and accumulator has bits of its own."""

@@ -19,7 +19,7 @@ from tessera_conformance.vectors.programs import ELEMENTARY
 LENGTHS = [1, 2, 3, 7, 8, 9, 31, 33]
 LONG = 75
 FIRST = 5
-"""Where in the long tensor the short ones begin: at no multiple of a vector's width."""
+"""The first elements of the short tensors in the long one: at no multiple of a vector's width."""
 
 FUNCTIONS = [
     *(pytest.param(name, marks=feature("elementary-functions")) for name in ELEMENTARY),

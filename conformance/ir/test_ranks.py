@@ -395,7 +395,7 @@ BRANCHES = {
     ),
     "absent": ('Y = dist.all_reduce(X) @{axis=dp, op="sum"};', "Y = X;"),
 }
-"""What a rank does whose first number is positive, and what it does otherwise."""
+"""The statements of a rank whose first number is positive, and those of the others."""
 
 
 def branching(kind):

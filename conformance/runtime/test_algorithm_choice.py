@@ -20,7 +20,7 @@ pytestmark = [feature("algorithm-control")]
 ALGO, PATH, TABLE = "TESSERA_COLL_ALGO", "TESSERA_COLL_PATH", "TESSERA_COLL_TABLE"
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 ANYWHERE = ("ring", "tree", "halving_doubling", "direct")
-"""What ranks can run however they are joined."""
+"""Algorithms that run on ranks however they are joined."""
 SIZES = (8, 40, 4096, 8192, 40_000, 262_144, 262_152, 1 << 30)
 """Elements of fp32: multiples of eight on both sides of many bounds."""
 

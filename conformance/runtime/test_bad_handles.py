@@ -16,7 +16,7 @@ from tessera_conformance.observations import Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 REFUSALS = {"context": (INVALID, "TESS_ERR_NOT_INITIALIZED"), "mesh": (INVALID, "TESS_ERR_NOT_INITIALIZED")}
-"""What a handle that is none is refused with, where it is not TESS_ERR_INVALID_VALUE alone."""
+"""The refusals of a handle that is none, where they are not TESS_ERR_INVALID_VALUE alone."""
 
 NEVER_GIVEN = (-1, -(1 << 63), 987654321987, (1 << 63) - 1, (1 << 64) - 1)
 
@@ -87,7 +87,7 @@ ENDS = {
     "event": "tessEventDestroy",
     "module": "tessModuleUnload",
 }
-"""How the life of a handle ends; that of a kernel ends with its module."""
+"""Functions that end a handle's life; that of a kernel ends with its module."""
 
 
 @feature("checked-handles")

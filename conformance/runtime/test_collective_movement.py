@@ -97,7 +97,7 @@ def test_all_gather_of_every_dtype(impl, check, dtype):
 
 
 ROWS = [[1, 2, 3, 4, 5, 6, 7, 8], [10, 20, 30, 40, 50, 60, 70, 80]]
-"""What two ranks have at first."""
+"""The numbers of two ranks at first."""
 
 
 def shared_out(collective: str, rank: int, count: int) -> list[int | None]:

@@ -32,7 +32,7 @@ BEHIND = 77
 """A byte that nothing copies."""
 
 PARTS = [(0, 1), (0, 4096), (1, 3), (7, 8), (16, 16), (255, 257), (4095, 1), (1, 4095), (1000, 2001)]
-"""Where a copy begins, and how many bytes it takes."""
+"""The start of a copy, and its number of bytes."""
 
 
 def numbered(count: int) -> bytes:

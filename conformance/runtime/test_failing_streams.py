@@ -38,7 +38,7 @@ def queue(session: MeshSession, module: int, *kernels: str) -> int:
 
 
 STREAMS = {"divided": ("divide",), "indexed": ("fill", "index", "index"), "good": ("fill", "fill")}
-"""What three streams of a mesh are given."""
+"""The work of three streams of a mesh."""
 
 
 @clause("RT-07-07", "RT-06-06")

@@ -31,7 +31,7 @@ MANY = 12
 """Streams with a persistent kernel each, which a device may refuse to hold."""
 
 TRIES = 100
-"""How often other work is done to give a kernel time to start."""
+"""The number of times that other work is done to give a kernel time to start."""
 
 
 def residents(session):

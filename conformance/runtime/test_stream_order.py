@@ -204,7 +204,7 @@ EFFECTS = {
     "D2H": lambda held, host: (held, held),
     "collective": lambda held, host: (held, host),
 }
-"""What device and host memory hold after each, on one rank."""
+"""The contents of device and host memory after each, on one rank."""
 
 
 @feature("schedule-control")

@@ -214,7 +214,7 @@ def test_what_mpi_has_not_is_unsupported(session: Session) -> None:
 
 
 def test_its_order_is_the_one_on_file(session: Session) -> None:
-    """Where the order of this very version is on file, it is declared and found again; else the level is fast."""
+    """An order on file for this very version is declared and found again; any other version claims the level fast."""
     hello = session.open()
     assert isinstance(hello, Hello)
     found = probe(session, Subject("all_reduce", (3, 24), "fp32"))
@@ -371,7 +371,7 @@ def jax(at_the_root: Path) -> Iterator[Session]:
     ids=["around", "one", "exchange"],
 )
 def test_a_permutation_is_sent(jax: Session, pairs: list[list[int]], wanted: list[int]) -> None:
-    """Who receives nothing keeps its own; of a dtype that JAX cannot add too, since what is moved travels as bytes."""
+    """A rank that receives nothing keeps its own, of dtypes that JAX cannot add too: moved data travel as bytes."""
     for dtype in ("fp32", "fp8_e4m3"):
         inputs = [tensor_of(dtype, [value] * 3) for value in (1, 2, 3)]
         observed = jax.call("collectives.send_recv", {"inputs": inputs, "pairs": pairs})

@@ -75,7 +75,7 @@ class Checkout:
 
 @dataclass(frozen=True)
 class CompletedRun:
-    """What a run printed, its exit code and its report."""
+    """The output of a run, its exit code and its report."""
 
     exit_code: int
     output: str

@@ -229,7 +229,7 @@ def overlong(connection: socket.socket, lines: Any) -> None:
 
 
 def test_an_overlong_frame_may_end_the_connection(endpoint: OpenSession) -> None:
-    """What comes behind it is sent on a new one."""
+    """A frame behind it is sent on a new connection."""
     found = answers(exchange(endpoint(overlong), frame(), "x" * (1 << 21), frame(request_id="2"), "x" * (1 << 21)))
     assert [each["request_id"] for each in found if "request_id" in each] == ["r", "2"]
 
@@ -238,7 +238,7 @@ def test_an_overlong_frame_may_end_the_connection(endpoint: OpenSession) -> None
 def test_a_repeated_pair_counts_where_it_was_in_use(
     endpoint: OpenSession, outcomes: tuple[bool, bool], seen: bool
 ) -> None:
-    """Where both succeed, the first may have been answered before the second came."""
+    """Both may succeed, since the first may have been answered before the second came."""
 
     def speak(connection: socket.socket, lines: Any) -> None:
         for ok in outcomes:

@@ -486,7 +486,7 @@ def test_the_reference_runs_on_every_processor(config: Any) -> None:
     ],
 )
 def test_it_stays_in_one_process(config: Any, option: str, value: Any) -> None:
-    """Where the user says so or asks for a part, where it is short, and where the Hello does not allow it."""
+    """A run is not shared out if the user says so, asks for a part, if it is short, or if the Hello forbids it."""
     setattr(config.option, option, value)
     assert processes(config) == 0
 

@@ -46,7 +46,7 @@ FILES = [
     "collectives/test_all_reduce.py",
     "runtime/test_contexts.py",
 ]
-"""Where these cases are, and those of what a skeleton lacks."""
+"""Folders of these cases, and of the cases that a skeleton cannot pass."""
 ASKED = {
     "language": "language.parse",
     "operations": "numerics.evaluate",

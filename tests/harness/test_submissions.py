@@ -268,7 +268,7 @@ def test_a_forgery_that_is_sealed_again_is_found(
 
 
 def test_resealing_alone_changes_nothing(copy: Path, suite: Suite) -> None:
-    """What the other cases find is the forgery, not the sealing."""
+    """The sealing alone is accepted, so that the other cases find the forgery."""
     resealed(copy, lambda lines: None)
     assert verified(copy, suite).problems == []
 

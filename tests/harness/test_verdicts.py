@@ -202,7 +202,7 @@ def test_shards_divide_the_suite(shared_checkout):
 
 
 def test_a_killed_run_leaves_a_readable_and_invalid_report(checkout, fake_command, tmp_path):
-    """What it can no longer end is ended here: the implementation, once it has a file `go`."""
+    """The implementation outlives the run and ends once it has a file `go`, so that the test leaves nothing behind."""
     implementation = f"--impl=rpc:{fake_command('waits')} {tmp_path}"
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", implementation, "--deadline=0.6", "conformance"],

@@ -55,7 +55,7 @@ def observations(directory: Path, *options: str) -> list[str]:
 
 @pytest.mark.slow
 def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path, every: Callable[[int], int]) -> None:
-    """What was sent, what came back, what was checked, verdicts and dispositions: all of it, case by case."""
+    """Return requests, answers, checks, verdicts and dispositions, case by case."""
     pytest.importorskip("xdist", reason="pip install pytest-xdist")
     files = [sorted(chapter.rglob("test_*.py"))[:: every(EVERY_FILE)] for chapter in CHAPTERS]
     part = ["--shard=1/8", *(str(path) for chapter in files for path in chapter)]
@@ -243,7 +243,7 @@ def test_collectives_that_do_nothing_are_found_without_access_to_ranks(judge: Ju
 
 
 def test_cases_about_refused_arguments_do_not_carry_what_is_to_be_done(judge: Judge) -> None:
-    """Where those of the effect need access to ranks, collectives that do nothing leave their clauses unsupported."""
+    """Collectives that do nothing leave clauses unsupported whose effects only access to ranks shows."""
     report, _ = judge(
         "idle_collectives:IdleCollectives",
         "conformance/runtime/test_collective_results.py",

@@ -75,7 +75,7 @@ def test_continuous_integration_runs_the_command_of_the_readme(root: Path) -> No
 # The page about the house names files that exist, and its picture is what its script draws.
 
 PLACES = ("", "conformance/harness/tessera_conformance", "reference/tessera_reference")
-"""What the paths of the page are relative to."""
+"""The folders to which the paths of a page are relative."""
 
 SHAPES = re.compile(r"`([\w./]+\.(?:py|toml|md|jsonl|xml))`")
 """A file in a code span."""

@@ -163,7 +163,7 @@ def test_every_schema_is_valid_and_used(identifier: str, literals: set[str], roo
 
 
 def test_the_root_of_the_harness_stays_small(root: Path) -> None:
-    """What belongs together lies in a package of its own."""
+    """Files of one subject lie in a package of their own."""
     modules = sorted(path.name for path in (root / "conformance/harness/tessera_conformance").glob("*.py"))
     assert "session.py" in modules
     assert len(modules) <= 25, modules

@@ -58,7 +58,7 @@ def imported_names(tree: ast.Module, module: str = "", package: bool = False) ->
 
 
 def graph_of(modules: Mapping[str, ast.Module]) -> dict[str, set[str]]:
-    """Which modules of the project each module imports; a package imports itself through its members' names only."""
+    """Return the modules that each module imports; a package imports itself through its members' names only."""
     packages = {name for name in modules if any(other.startswith(name + ".") for other in modules)}
     graph = {}
     for name, tree in modules.items():

@@ -52,7 +52,7 @@ def in_shape(before: Sequence[str]) -> bool:
 
 
 def edited(left: Sequence[str], right: Sequence[str]) -> tuple[int, int]:
-    """How many tokens of each side lie between the common beginning and the common end."""
+    """Return the number of tokens of each side between the common beginning and the common end."""
     start = 0
     while start < min(len(left), len(right)) and left[start] == right[start]:
         start += 1

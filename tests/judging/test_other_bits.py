@@ -48,7 +48,7 @@ OTHERS = ("ir/rejections", "ir/fuzz", "ir/schedule", "ir/tile", "ir/target", "ab
 """True if something is refused does not depend on the level of numerics, nor what the text of a kernel does."""
 
 COMPUTING = re.compile("collective|policy|flags|random|replay|sample|binding")
-"""What of the runtime's chapter compares results of arithmetic."""
+"""Cases of the runtime's chapter that compare results of arithmetic."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def computing() -> Sequence[pytest.Function]:
 def verdicts(
     computing: Sequence[pytest.Function], drawn: Callable[[int], int]
 ) -> Callable[[type, str, int], Mapping[str, Judgement]]:
-    """What an implementation comes to at a level, in a part of these tests, by the id of the case."""
+    """Return the verdicts of an implementation at a level, in a part of these tests, by the id of the case."""
 
     def judged(implementation: type, level: str, number: int) -> Mapping[str, Judgement]:
         run = SuiteRun(DirectTransport(implementation, "honest"), load_registry(clauses_directory()), level=level)
@@ -103,7 +103,7 @@ def test_the_reference_passes_at_every_level(
 def test_it_passes_at_its_level_and_fails_above(
     honest: ModuleType, judged: Callable[[Any, str, str], Check], name: str, vector: str
 ) -> None:
-    """What is accepted really has other bits."""
+    """Every accepted implementation really has other bits."""
     judged(getattr(honest, name), LEVELS[name], vector)
     with pytest.raises(CheckFailed, match="strict: the frozen bits"):
         judged(getattr(honest, name), "strict", vector)

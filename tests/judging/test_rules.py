@@ -155,7 +155,7 @@ def test_report_and_summary_show_the_rule(tmp_path: Path, run_suite: Callable[..
 
 
 def _details(page: Path) -> str:
-    """What the page of a report shows of its cases."""
+    """Return the cases as the page of a report shows them."""
     found = re.search(r'id="details">([^<]*)<', page.read_text(encoding="utf-8"))
     assert found is not None
     return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in found[1].split("\n"))

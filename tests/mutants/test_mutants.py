@@ -119,7 +119,7 @@ def test_a_change_says_which_line_must_be_executed(rule: str, line: int) -> None
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*os.fork")
-"""Where another test has started threads, as JAX does; the child uses none."""
+"""Another test may have started threads, as JAX does; the child uses none."""
 
 MODULE = '''
 """Breaks RT-04.1-16 and LANG-15-05 where it is changed."""

@@ -428,7 +428,7 @@ STANDARD = {
 FROM_MATH = {"ceil", "isqrt", "prod"}
 INDEX_FUNCTIONS = {"arange", "broadcast_shapes", "broadcast_to", "moveaxis"}
 INTEGER_FUNCTIONS = {"abs", "dtype", "int64", "maximum", "moveaxis", "ndarray", "unique", "where"}
-"""What exact sums are made of: their arrays hold integers only."""
+"""Functions that exact sums consist of: their arrays hold integers only."""
 
 
 def name(path: Path) -> str:

@@ -169,7 +169,7 @@ def test_a_part_of_the_suite_runs_by_its_place(scripts: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
-    """That name belongs to the vendors' own binding."""
+    """The name `tessera` belongs to the vendors' own binding."""
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tessera') is not None)"
     assert subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, check=False).returncode == 0
 

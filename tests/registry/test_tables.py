@@ -118,7 +118,7 @@ def test_the_schema_is_valid_and_closed(name):
 
 
 def spoilt(name, table, field, value):
-    """What is refused where a field has this value, or is left out where the value is `...`."""
+    """Fields with a value that is refused, or left out where the value is `...`."""
     content, file = copy.deepcopy(shipped(name))
     row = content[table][0] if isinstance(content[table], list) else content[table]
     if value is ...:

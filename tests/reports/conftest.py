@@ -17,7 +17,7 @@ MUSTS: dict[str, dict[str, Any]] = {
     "RT-10.1-01": {"document": "runtime_abi", "profile": "core", "by": "effect", "excused": "no case is due here"},
     "RT-10.1-02": {"document": "runtime_abi", "profile": "extended", "by": "effect"},
 }
-"""What the runs of these tests are to tell of: nothing that keeps a claim from success, unless a test says more."""
+"""A run without anything that keeps a claim from success, unless a test adds it."""
 
 PROFILES: dict[str, dict[str, Any]] = {}
 

@@ -110,7 +110,7 @@ def test_a_core_must_that_is_not_supported_makes_it_partial_and_comes_first(clai
 
 
 def test_a_clause_counts_for_a_profile_of_its_own_document(claim, registry):
-    """Where one case of it needs access to ranks and another one a level, and neither is claimed."""
+    """One case needs access to ranks and another one a level, and neither is claimed."""
     report = claim({"LANG-05-01": lacking("rank-memory", "lower-tile"), "RT-10.1-01": lacking("rank-memory")})
     assert "3 core MUST clauses are unsupported (1 of profile ranks, 2 of profile levels)" in told(report, registry)
 

@@ -201,7 +201,7 @@ def showing(build, observation, *returned):
 
 
 def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
-    """Who waits with what the report says of it, arrows with reasons, and the cycle in the colour of failures."""
+    """The picture shows waiting processes with the report's words, arrows with reasons, and the cycle in red."""
     tab = visit(showing(build, observation, deadlocked(), {"outcome": "completed"}))
     open_case(tab, "runtime/wsp/a")
     graph = tab.locator("#detail svg.deadlock")

@@ -166,7 +166,7 @@ COMPLEX_PROGRAMS = {
     "one": ("A: tensor<1x{0}>", "A * A"),
 }
 REDUCING = ("matmul", "matmul-batch", "sum", "prod", "mean", "fft", "ifft")
-"""What makes one number of many: there one NaN hides the others."""
+"""Operations that make one number of many: there one NaN hides the others."""
 
 SHARING = ("matmul", "matmul-batch", "sum", "prod", "mean", "fft", "ifft")
 """Programs whose threads may work together."""

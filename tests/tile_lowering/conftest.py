@@ -25,7 +25,7 @@ from tessera_reference.tile.lowering import to_tile
 from tessera_reference.tile.verifier import verify_kernel
 
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-45, 3e38)
-"""What stands among the numbers of a tensor of at least two dozen elements."""
+"""Special numbers that stand in a tensor of at least two dozen elements."""
 
 
 def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:

@@ -170,7 +170,7 @@ PLANTED = {
 }
 """Members with bulk data, source or IR, planted into a part (AMB-HIO-21); of others nothing is said (AMB-HIO-15)."""
 BULK = ["00ff" * 8, [0, 255, 7], {"base64": "AP8H"}, "kernel nothing() { }"]
-"""What they hold: bytes as text, numbers, an object, a source."""
+"""Bulk data in four forms: bytes as text, numbers, an object, a source."""
 
 
 @pytest.mark.parametrize(

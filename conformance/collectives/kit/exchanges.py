@@ -45,7 +45,7 @@ def afterwards(operation: str, rows: Sequence[Sequence[Any]], op: str = "", root
 
 
 Held = list[list[Any]]
-"""What every rank holds at each place of its buffer: None, a rank's contribution, or a pair of such, combined."""
+"""The contents of every rank's buffer by place: None, a rank's contribution, or a pair of such, combined."""
 
 
 def followed(check: Check, messages: Iterable[Mapping[str, Any]], held: Held) -> Held:

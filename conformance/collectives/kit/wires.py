@@ -11,12 +11,12 @@ from tessera_conformance.oracle.formats import FloatFormat, float_format
 from tessera_conformance.tensors import Tensor
 
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
-"""What the attribute `dtype` says, and the dtype that travels."""
+"""Values of the attribute `dtype`, and the dtype on the wire for each."""
 
 SINGLE = float_format("fp32")
 
 UNIT = Fraction(1, 1 << 24)
-"""How much of itself a number may be off after one rounding to fp32, unless it is subnormal."""
+"""The relative error of one rounding to fp32, but for subnormals."""
 
 
 def half_a_step(m: Fraction, wire: str) -> Fraction:

@@ -15,7 +15,7 @@ WIRES = {
     "fp8": ("fp8_e4m3", "COLL-02.5-08"),
     "fp8_e5m2": ("fp8_e5m2", "COLL-02.5-08"),
 }
-"""What each wire's name stands for, and the clause that names it."""
+"""Names of wires, each with its dtype and the clause that names it."""
 
 
 @topic.vector("cast/{wire}/counted", wire=list(WIRES))

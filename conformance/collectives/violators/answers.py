@@ -39,7 +39,7 @@ def asked(clause: str, name: str, description: str, method: str, change: Callabl
 
 
 Refused: TypeAlias = Callable[[Rejected, Callable[..., Answer], Answer], Answer]
-"""What happens instead of a refusal, from it, the method and what the method was given."""
+"""A function from a refusal, the method and its arguments to the answer that is given instead."""
 
 
 def refused_otherwise(clause: str, name: str, description: str, method: str, words: str, instead: Refused) -> Violation:

@@ -20,7 +20,7 @@ from ...ir.violators.changes import changed
 PIPELINES, DISPATCH, CAST = dict(collectives.PIPELINES), queues.dispatch, queues.cast
 
 Change = Callable[[Unit, Mapping[str, Unit]], Unit | Sequence[Unit]]
-"""What becomes of a unit, beside all units by id."""
+"""A function from a unit, beside all units by id, to the unit in its place."""
 
 
 def pipeline(clause: str, name: str, description: str, change: Change) -> Violation:

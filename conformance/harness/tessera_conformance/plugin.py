@@ -148,7 +148,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 EARLIER = "tessera_earlier"
-"""Settings of a worker about reports: where this run's goes, and whose failures it runs."""
+"""The key of a worker's settings about reports: where this run's goes, and whose failures it runs."""
 
 
 def _find_earlier_report(config: pytest.Config) -> None:

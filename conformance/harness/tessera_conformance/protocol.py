@@ -16,7 +16,7 @@ from tessera_conformance.tensors import MalformedTensor, from_wire
 
 PROTOCOL = 1
 MOST_ULPS = 4.0
-"""The most units in the last place of an elementary function, and the number where nothing is declared."""
+"""The most units in the last place by which an elementary function may be off; the number where none is declared."""
 METHOD_NOT_FOUND = -32601
 MALFORMED_ANSWER = -32001
 """The implementation behind an adapter gave it what no answer can be made of."""

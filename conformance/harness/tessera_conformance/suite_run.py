@@ -30,7 +30,7 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 
 OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
-"""The names of checks whose bounds follow from the accuracy of elementary functions."""
+"""Words in the names of checks whose bounds follow from the accuracy of elementary functions."""
 
 
 @dataclass(slots=True)

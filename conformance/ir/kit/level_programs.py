@@ -42,7 +42,7 @@ SAMPLE = module(
 """The program of section 13.1."""
 
 DEFAULTS: Mapping[str, Any] = {"level": "strict", "target": "sm_90", "schedule": {}}
-"""What optional parameters mean where they are left out."""
+"""Values of optional parameters that are left out."""
 
 
 def verified(impl: Implementation, text: str, at: str, target: str = "sm_90") -> Observation:

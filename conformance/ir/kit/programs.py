@@ -14,7 +14,7 @@ from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 
 SYNTAX: Mapping[str, Any] = {"category": "syntax", "phase": ("lex", "parse")}
-"""How a text outside the grammar is refused: `check.rejects(observation, **SYNTAX)`."""
+"""The refusal of a text outside the grammar: `check.rejects(observation, **SYNTAX)`."""
 
 
 def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:

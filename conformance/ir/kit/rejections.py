@@ -21,7 +21,7 @@ PHASES = ("lex", "parse", "type", "shape", "layout", "distributed", "numerics")
 """The phases of the table, in the order in which a front end goes through them."""
 
 CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
-"""What a diagnostic may be about: section 11, with syntax beside it (AMB-LANG-112)."""
+"""The categories of diagnostics: section 11, with syntax beside it (AMB-LANG-112)."""
 
 PLACE = "…"
 

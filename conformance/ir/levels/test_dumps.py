@@ -13,7 +13,7 @@ SPOKEN = {
     "tile": ("tessera.tile.kernel", "tessera.tile.thread_id"),
     "target": ("tessera.target.kernel", "llvm."),
 }
-"""What is in the text of each level."""
+"""Words that stand in the text of each level."""
 
 
 @clause("LANG-12-04")

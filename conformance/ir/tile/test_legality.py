@@ -61,7 +61,7 @@ SHAPES = {
     "integers": (("sm_90", "int8", 16, 16, 16), ("sm_90", "int16", 16, 16, 16)),
     "fp64-of-amd": (("gfx90a", "fp64", 16, 16, 4), ("gfx90a", "fp64", 8, 8, 4)),
 }
-"""What a target multiplies, and what it does not, different in one number, in the dtype or in the target."""
+"""Shapes that a target multiplies, and others that differ in one number, in the dtype or in the target."""
 
 
 @clause("LANG-07.3-02", "LANG-11-10", "LANG-11-15", "LANG-07.2-03")

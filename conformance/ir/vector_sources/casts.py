@@ -29,7 +29,7 @@ topic = Topic(__doc__)
 NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
 FP8 = ["fp8_e4m3", "fp8_e5m2"]
 TURNING = [464, 448, 480, 61440, 57344, 65504, 65520, 65536, 240, 2.0**-7, 2.0**-10, 2.0**-17, 2.0**-25, 2.0**-134]
-"""Where the narrow types overflow, to the number that still rounds down, and half of their smallest numbers."""
+"""Borders of the narrow types: overflow, the number that still rounds down, half of their smallest numbers."""
 
 
 def between(source: str, target: str) -> Tensor:

@@ -45,7 +45,7 @@ THRESHOLDS: dict[str, list[float | Fraction]] = {
     "rsqrt": [1, 2, 4, 0.25, 16, 1e-40],
     "reciprocal": [1, 2, 3, 1e-40, 1.7e38, 65504],
 }
-"""Where results overflow, become subnormal or vanish, are exact, or lie close to their argument."""
+"""Arguments whose results overflow, become subnormal or vanish, are exact, or lie close to their argument."""
 
 
 HALFWAY: dict[str, str] = {

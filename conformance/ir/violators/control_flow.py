@@ -114,7 +114,7 @@ def _as_before(self: While, *carried: Array, env: Any) -> Any:
 
 
 MOST_TURNS = 100
-"""Where a condition was to hold in no turn, it may hold in all from the second on: the deadline is not to end that."""
+"""The most turns of a loop: a condition that is inverted may hold for ever, and the deadline is not to end that."""
 
 _for, _while = For.steps, While.steps
 

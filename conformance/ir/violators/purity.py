@@ -15,9 +15,9 @@ from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.numerics.array import Array
 
 Change: TypeAlias = Callable[[Array, Any], Array]
-"""What becomes of an operand, given the result."""
+"""A function from an operand, given the result, to the operand in its place."""
 After: TypeAlias = Callable[[Any, Any, Any], None]
-"""What is done after an instruction of a block, with its frame."""
+"""A function to be called after an instruction of a block, with its frame."""
 
 BLOCK = Interpreter.block
 

@@ -62,7 +62,7 @@ FUNCTIONS = {
 }
 
 GUARD = b"\x5a" * 64
-"""What stands behind each buffer, and is to stay there."""
+"""Bytes behind each buffer, which are to stay there."""
 
 
 def gathered(impl: Implementation, check: Check, **sizes: int) -> MeshSession:

@@ -15,7 +15,7 @@ REACH = (*RUNTIME, "abi/*")
 
 
 NAMES = re.compile(r"TESSERA_\w+|\b(?:nvlink|pcie|rdma|nv)\w*|'[^']*'|\b(?:ring|tree|direct|halving_doubling)\b", re.I)
-"""What a text has to name: variables and their values, links (AMB-RT-181, COLL-01-06)."""
+"""Names that a text has to keep: variables and their values, links (AMB-RT-181, COLL-01-06)."""
 
 
 def terse(failure: Failure) -> Any:

@@ -127,7 +127,7 @@ OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "tessGetNumericsPolicy": {"policy": dict.fromkeys(("stableReductions", "deterministic", "rngStateless"), 0)},
     "tessProfilerStart": {"profiler": 0},
 }
-"""What functions give that should have refused."""
+"""Outputs of functions that should have refused."""
 
 
 def null(output: str) -> Answer:

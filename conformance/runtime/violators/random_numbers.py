@@ -277,7 +277,7 @@ def share(x: Array, rate: float) -> Values:
 
 
 def threshold(rate: float) -> int:
-    """Where the reference arithmetic begins to keep words."""
+    """Return the threshold of the reference arithmetic, from which words are kept."""
     return -floor(-Fraction(rate) * 2**32)
 
 

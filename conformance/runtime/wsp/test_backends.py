@@ -33,7 +33,7 @@ pytestmark = feature("wsp-packages")
 
 SIMULATOR = "pto_runtime_a2a3sim"
 LOGICAL = ("tensors", "slots", "channels", "assignments")
-"""What a run leaves, whatever its clock."""
+"""The results of a run that do not depend on its clock."""
 
 
 @feature("wsp-expressions", "wsp-kernels", "wsp-slots", "wsp-statistics")

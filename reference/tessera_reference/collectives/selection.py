@@ -94,7 +94,7 @@ ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
 """The algorithms that run on ranks however they are joined."""
 
 Tuner = Callable[[tuple[str, ...]], str | None]
-"""The autotuner's choice among these algorithms; asked only where its result decides."""
+"""A function to the autotuner's choice among some algorithms; called only where the choice decides."""
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ KEPT_BYTES = 1024
 """Launches with arguments of more bytes than this are not kept."""
 
 Key: TypeAlias = tuple[RandomSource, tuple[tuple[str, tuple[int, ...], bytes], ...]]
-"""The start of random numbers, and the arguments in the order of the parameters, bit by bit."""
+"""A key of results: the start of random numbers, and the arguments in the order of the parameters, bit by bit."""
 
 
 @dataclass(frozen=True, eq=False)

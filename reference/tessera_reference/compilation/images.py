@@ -36,7 +36,7 @@ Start = Literal["dsl", "graph", "tile", "target"]
 """The level at which a source stands."""
 
 SETTINGS = tuple(field.name for field in fields(Options))
-"""Options by the names that an annotation has for them."""
+"""Names of options, which are those of the annotations too."""
 
 
 def read_graph(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:

@@ -367,7 +367,7 @@ class Ranks:
         self.broken: set[Group] = set()
         """Groups that meet no more, since what their ranks brought did not match."""
         self.turns: dict[tuple[Group, int], int] = {}
-        """How often each rank has come to a collective of each of its groups."""
+        """The number of times that each rank has come to a collective of each of its groups."""
         self.futures: list[dict[int, Group | Array]] = [{} for _ in arguments]
         """The futures that each rank has issued, by number: where it is to be met for, or its value."""
         self.issued: dict[tuple[Group, int], int] = {}

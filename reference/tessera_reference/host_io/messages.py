@@ -19,7 +19,7 @@ class MemoryWrite:
     """
 
     msg_type: ClassVar[str] = "MemoryWrite"
-    """Which of the three messages this is (HIO-D3-01, HIO-D2-02)."""
+    """The kind of the message (HIO-D3-01, HIO-D2-02)."""
     correlation_id: str
     """Chosen by the host; a response carries the one of its request (HIO-D3-02, HIO-D3-03, HIO-D3-04)."""
     request_id: str
@@ -37,11 +37,11 @@ class MemoryWrite:
     nbytes: int
     """Bytes written; a multiple of the element that a pattern repeats (HIO-D5-07)."""
     src_kind: Literal["pattern", "host_buffer_ref"]
-    """Whether a pattern is repeated or a buffer of the host is copied (HIO-D5-08, HIO-D5-09, HIO-D5-30)."""
+    """The source of the bytes: a repeated pattern or a buffer of the host (HIO-D5-08, HIO-D5-09, HIO-D5-30)."""
     timestamp_tag: str | None = None
     """For debugging only: it changes nothing but itself (HIO-D3-08, HIO-D3-09)."""
     pattern: Pattern | None = None
-    """What is repeated; required where the source is a pattern (HIO-D5-10, HIO-D5-11)."""
+    """The repeated pattern; required where the source is a pattern (HIO-D5-10, HIO-D5-11)."""
     dst_mem_kind: Literal["HBM", "TCM", "AUTO"] = "AUTO"
     """The memory that holds the address; AUTO follows from the address.
 
@@ -53,7 +53,7 @@ class MemoryWrite:
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a MemoryWrite repeats (D5)."""
+    """The pattern that a MemoryWrite repeats (D5)."""
 
     pattern_kind: Literal["zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32"]
     """Zero bytes, or the element type of the value, little-endian.
@@ -75,7 +75,7 @@ class MemoryRead:
     """
 
     msg_type: ClassVar[str] = "MemoryRead"
-    """Which of the three messages this is (HIO-D3-01, HIO-D2-03)."""
+    """The kind of the message (HIO-D3-01, HIO-D2-03)."""
     correlation_id: str
     """Chosen by the host; a response carries the one of its request (HIO-D3-02, HIO-D3-03, HIO-D3-04)."""
     request_id: str
@@ -95,7 +95,7 @@ class MemoryRead:
     timestamp_tag: str | None = None
     """For debugging only: it changes nothing but itself (HIO-D3-08, HIO-D3-09)."""
     dst_kind: Literal["host_sink", "discard"] = "host_sink"
-    """Whether the host keeps the bytes or drops them (HIO-D6-08, HIO-D6-09, HIO-D6-13, HIO-D6-14, HIO-D6-15)."""
+    """The use of the bytes: the host keeps or drops them (HIO-D6-08, HIO-D6-09, HIO-D6-13, HIO-D6-14, HIO-D6-15)."""
     debug_label: str | None = None
     """For debugging only: it changes nothing (HIO-D6-10)."""
 
@@ -108,7 +108,7 @@ class KernelLaunch:
     """
 
     msg_type: ClassVar[str] = "KernelLaunch"
-    """Which of the three messages this is (HIO-D3-01, HIO-D2-04)."""
+    """The kind of the message (HIO-D3-01, HIO-D2-04)."""
     correlation_id: str
     """Chosen by the host; a response carries the one of its request (HIO-D3-02, HIO-D3-03, HIO-D3-04)."""
     request_id: str
@@ -126,7 +126,7 @@ class KernelLaunch:
     meta: Mapping[str, Any] | None = None
     """Free-form; opaque to the contract (HIO-D7-29)."""
     failure_policy: Literal["fail_fast", "collect_all"] = "fail_fast"
-    """Whether a launch ends at its first failing shard, or runs all.
+    """The end of a launch: at its first failing shard, or after all.
 
     HIO-D7-30, HIO-D7-31, HIO-D7-43, HIO-D7-44, HIO-D7-50.
     """
@@ -136,7 +136,7 @@ class KernelLaunch:
 
 @dataclass(frozen=True)
 class KernelRef:
-    """Which kernel, and where its binary lies (D7).
+    """A reference to a kernel and the place of its binary (D7).
 
     HIO-D7-13, HIO-D7-14, HIO-D7-15.
     """
@@ -144,7 +144,7 @@ class KernelRef:
     name: str
     """The kernel's name (HIO-D7-05)."""
     kind: Literal["deployed", "builtin"]
-    """Whether a binary was deployed or the device has the kernel built in (HIO-D7-06, HIO-D7-36, HIO-D7-37)."""
+    """The kind of kernel: a deployed binary, or one built into the device (HIO-D7-06, HIO-D7-36, HIO-D7-37)."""
     deploy_sip: int
     """The SIP where the binary resides (HIO-D7-09)."""
     deploy_cube: int
@@ -167,12 +167,12 @@ class TensorArgument:
     arg_kind: ClassVar[str] = "tensor"
     """A tensor (HIO-D7-16, HIO-D7-49)."""
     tensor_pa_map: TensorPAMap
-    """Where the tensor lies (HIO-D7-17)."""
+    """The addresses of the tensor's shards (HIO-D7-17)."""
 
 
 @dataclass(frozen=True)
 class TensorPAMap:
-    """Where a tensor lies (D7)."""
+    """The addresses of a tensor's shards (D7)."""
 
     shards: tuple[TensorShard, ...]
     """The parts of the tensor (HIO-D7-18)."""
@@ -193,7 +193,7 @@ class TensorShard:
     nbytes: int
     """Bytes of the shard (HIO-D7-23)."""
     offset_bytes: int
-    """Where the shard begins within the tensor (HIO-D7-24)."""
+    """The start of the shard within the tensor (HIO-D7-24)."""
 
 
 @dataclass(frozen=True)
@@ -216,22 +216,22 @@ class Response:
     """The answer to a request (D3)."""
 
     correlation_id: str
-    """That of the request (HIO-D3-10)."""
+    """The same as that of the request (HIO-D3-10)."""
     request_id: str
-    """That of the request (HIO-D3-11)."""
+    """The same as that of the request (HIO-D3-11)."""
     completion: Completion
-    """How the request ended (HIO-D3-12)."""
+    """The end of the request (HIO-D3-12)."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """How a request ended (D4).
+    """The end of a request (D4).
 
     HIO-D4-07.
     """
 
     ok: bool
-    """Whether the request was done (HIO-D4-01)."""
+    """True if the request was done (HIO-D4-01)."""
     error_code: str | None
     """Null on success, else the cause (HIO-D4-02, HIO-D4-04, HIO-D4-06)."""
     error_message: str | None
@@ -243,4 +243,4 @@ class Refusal:
     """The answer to a frame in which no ids can be read: no response, since it would belong to no request."""
 
     refused: str
-    """What is wrong with the frame (HIO-Verification-01)."""
+    """The fault in the frame (HIO-Verification-01)."""

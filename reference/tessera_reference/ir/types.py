@@ -244,7 +244,7 @@ class Value:
 
 
 Dims = MutableMapping[str, Dim]
-"""The meanings of names and marks."""
+"""Extents by the names and marks that stand for them."""
 
 
 def own_dims(types: Iterable[Type]) -> dict[str, Dim]:

@@ -123,7 +123,7 @@ class Surroundings:
     """The value of a constant of the module; None where an error in it was reported."""
     aliases: Aliases
     reference: ReferenceLowering | None = None
-    """The places where functions are values: not in constants."""
+    """The lowering of a function's name to a value; None in constants, where functions are no values."""
 
 
 @dataclass(frozen=True)

@@ -399,7 +399,7 @@ class Lexer:
         self.cut_short = False
         """True if reading ended before the text: something is never closed, or too much is wrong."""
         self.doubtful_line: int | None = None
-        """The first string of several lines, or one never closed: quotes may be out of step from there."""
+        """The line of the first string that spans lines or is never closed: quotes may be out of step from there."""
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()

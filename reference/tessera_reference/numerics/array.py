@@ -26,7 +26,7 @@ Values = npt.NDArray[Any]
 
 _CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 _NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
-"""The dtype of a code of so many bytes, in memory and in the byte order of this machine."""
+"""By a number of bytes, the dtype of codes in memory, in the byte order of this machine."""
 
 
 def code_dtype(dtype: DType) -> np.dtype[Any]:

@@ -83,7 +83,7 @@ class State:
         self.code = CodeCache(self.machine, compiler or Compiler())
         self.last_status = Status.TESS_OK
         self.last_error = ""
-        """The outcome of the last call that failed."""
+        """The message of the last call that failed."""
 
     def context(self, handle: Any, function: str = "") -> Context:
         """A live context. Raises `Failure`, as all of these."""

@@ -25,7 +25,7 @@ MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
 """Blocks along x, y and z (AMB-LANG-203)."""
 
 SYMBOL = "tss_kernel_"
-"""The form of a kernel's symbol (LANG-16-01)."""
+"""The prefix of a kernel's symbol (LANG-16-01)."""
 
 Check: TypeAlias = Callable[[], None]
 

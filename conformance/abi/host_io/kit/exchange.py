@@ -48,7 +48,7 @@ class Answers:
     refusals: Sequence[Any]
     """Answers to frames that could not be read."""
     sinks: Mapping[Pair, bytes]
-    """What reads brought to the host, where the endpoint returns bytes."""
+    """The bytes that reads brought to the host, where the endpoint returns them."""
     members: Collection[str]
     """Members of responses and completions that the schema does not name."""
 

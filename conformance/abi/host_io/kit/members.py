@@ -142,7 +142,7 @@ NEIGHBOURS: Mapping[str, Sequence[str]] = {
     "i32": ("i8", "u32", "bf16", "fp64", "fp8_e4m3", "string"),
     "fail_fast": ("retry", "ignore"),
 }
-"""What a list with this first entry might have had, and has not."""
+"""Members that a list with this first entry might have had, and has not."""
 
 
 def _below(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ SOUND: Mapping[str, Any] = {
     "shards": [SHARD],
     "dtype": "i32",
 }
-"""What a lenient reader takes instead; a member that is not here it drops."""
+"""The value that a lenient reader takes instead; a member that is not here it drops."""
 
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "null": type(None),

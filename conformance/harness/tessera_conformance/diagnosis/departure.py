@@ -262,7 +262,7 @@ OWN = "own"
 """The operands' own dtype, as an accumulator or as what products are rounded to."""
 
 TRUNCATED = "tf32_truncated"
-"""Operands of tf32 whose surplus bits are cut off."""
+"""The name of operands of tf32 whose surplus bits are cut off."""
 
 WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
 """Stands for the exact value of an elementary function, which is then rounded in another way.

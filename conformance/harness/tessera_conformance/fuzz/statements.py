@@ -25,7 +25,7 @@ REDUCING = ("all_reduce",)
 OTHER_COLLECTIVES = ("all_gather", "broadcast", "reduce_scatter", "all_to_all")
 DEEPEST = 2
 OPERATORS = (0, 1, 1, 2, 2, 3, 5)
-"""The most operators in the expression of a statement."""
+"""Numbers of operators of a statement's expression, of which one is drawn."""
 DIFFERENTIABLE = ("fp32", "fp64", "bf16", "fp16")
 
 

@@ -34,7 +34,7 @@ SIZES = {
 """The types of arguments and their sizes."""
 
 SPELLINGS = {"int": "int32", "float": "fp32", "double": "fp64"}
-"""The names of some of them in C."""
+"""Names of some of them in C, each with its dtype."""
 
 
 @dataclass(frozen=True)

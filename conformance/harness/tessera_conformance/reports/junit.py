@@ -21,7 +21,7 @@ from tessera_conformance.terminal.errors import escaped
 from tessera_conformance.verdicts import BAD_VERDICTS
 
 COUNTED = ("tests", "failures", "errors", "skipped")
-"""The dispositions that are counted in the whole and in each suite."""
+"""The counts of the whole and of each suite."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

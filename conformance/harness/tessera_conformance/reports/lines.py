@@ -43,7 +43,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """By field, the value that is not written."""
 EVIDENCE = ("digests", "all")
-"""The evidence that a report keeps of cases that pass."""
+"""The kinds of evidence that a report may keep of cases that pass."""
 LONG = ("checks", "exchanges")
 """The fields that a line with `evidence` does not have: they are known by counts and a digest."""
 

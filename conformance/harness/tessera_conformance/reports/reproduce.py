@@ -37,7 +37,7 @@ _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
 _ENDPOINT_TEMPLATE = _TEMPLATE.with_name("reproduce_endpoint.py")
 _CONNECTION = Path(hostio_connection.__file__)
 ENDPOINT = "hostio:"
-"""Prefixes of the names of implementations that are endpoints behind a socket."""
+"""The prefix of implementations that are endpoints behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'
 Place = TypeVar("Place")
 TRIES = 3

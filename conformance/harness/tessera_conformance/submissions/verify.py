@@ -40,7 +40,7 @@ from tessera_conformance.verdicts import before_running
 
 NO_PROGRAMS = "--via=operations"
 FOREIGN_IMAGE = "the reference's compiler"
-"""The reasons of cases that ran and say nothing of the implementation."""
+"""Words in the reason of a case that ran and says nothing of the implementation."""
 
 
 def verify(

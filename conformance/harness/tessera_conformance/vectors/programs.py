@@ -218,7 +218,7 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
 
 
 Setting = int | float | bool
-"""The setting of an attribute."""
+"""The value that an attribute has in a question."""
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:

@@ -54,7 +54,7 @@ def laid_over(hello: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, An
 
 NAME = "tessera.h"
 PLACES = (".", "../include", "include")
-"""The folders of a header, from the folder of the library."""
+"""The folders in which a header is looked for, from that of the library."""
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(TESS_\w+)[ \t]+(\S[^\n]*)$", re.M)
 ENUMERATION = re.compile(r"\benum\b[^{;]*\{([^}]*)\}", re.S)
