@@ -232,7 +232,9 @@ def test_one_rank_tells_how_long_like_ranks_take(
     topology, members = star
     collective = data.draw(st.sampled_from(durations.COLLECTIVES))
     size = shares * len(members) * data.draw(st.sampled_from([1, 1000])) + more
-    cut = frozenset(["nv0"] if down else [])
+    out = frozenset(["nv0"] if down else [])
+    cuts = data.draw(st.sampled_from([(), (), (Cut(1_000_000, "nv1"),)]))
+    path = data.draw(st.sampled_from(["auto", "auto", "pcie"]))
     answers = []
     for few, one_for_all in ((1, True), (1000, False)):
         durations._duration.cache_clear()
@@ -240,7 +242,11 @@ def test_one_rank_tells_how_long_like_ranks_take(
             patch.setattr(durations, "FEW", few)
             patch.setattr(durations, "ONE_FOR_ALL", one_for_all)
             try:
-                answers.append(durations.collective_duration(topology, members, collective, size, name, down=cut))
+                answers.append(
+                    durations.collective_duration(
+                        topology, members, collective, size, name, down=out, path=path, cuts=cuts
+                    )
+                )
             except Failure as failure:
                 answers.append(failure.status)
     assert answers[0] == answers[1]

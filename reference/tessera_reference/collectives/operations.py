@@ -123,13 +123,17 @@ def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | Non
             return Pattern(_tree(_from_those_behind(0, ranks)), lambda leaf, share: (leaf + share) % ranks)
         case "hierarchical":
             rows = [_from_those_behind(node * inside, inside) for node in range(nodes)]
-            within = lambda leaf, share: leaf - leaf % inside + (leaf % inside + share // nodes) % inside  # noqa: E731
-            return Pattern(_tree(_binomial(rows, powers(nodes))), within)
+            return Pattern(_tree(_binomial(rows, powers(nodes))), partial(_within_its_node, nodes, inside))
         case "tree":
             return Pattern(_tree(_binomial(single, powers(ranks))), None)
         case "halving_doubling" if ranks & (ranks - 1) == 0:
             return Pattern(_tree(_binomial(single, powers(ranks)[::-1])), lambda leaf, share: leaf ^ share)
     return None
+
+
+def _within_its_node(nodes: int, inside: int, leaf: int, share: Ranks) -> Ranks:
+    """Return the ranks in the place of a leaf, of which each node has its own, owned in turn."""
+    return leaf - leaf % inside + (leaf % inside + share // nodes) % inside
 
 
 def _tree(tokens: Sequence[Token]) -> Tree:

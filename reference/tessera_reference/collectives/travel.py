@@ -494,7 +494,7 @@ def _duration(
     """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(each for node in nodes for each in node)
-    if len(together) > FEW:
+    if len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and links that fail
         alike = _alike_duration(topology, together, collective, bytes, algorithm, down) if ONE_FOR_ALL else None
         if alike is not None:
             return alike
