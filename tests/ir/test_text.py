@@ -15,6 +15,7 @@ from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_parser import MOST_NESTED, MOST_REGIONS, Signature, TextOperation, parse_text
 from tessera_reference.ir.text_reader import read_module, read_modules
 from tessera_reference.ir.types import FunctionType, Scalar, Tensor
+from tessera_reference.language import compile_source
 from tessera_reference.numerics.formats import dtype
 
 FP32 = Scalar(dtype("fp32"))
@@ -176,6 +177,8 @@ def test_an_error_is_told_at_its_place(name: str) -> None:
         ("65504.0 : f8E5M2", "65504.0 does not fit fp8_e5m2"),
         ("3.5e38 : f32", "3.5e38 does not fit fp32"),
         ("1.0e400 : f32", "1.0e400 does not fit fp32"),
+        ("0x" + "f" * 3490 + " : i8", "0x" + "f" * 38 + " does not fit i8"),
+        ("0x" + "f" * 3490 + " : i13000", "0x" + "f" * 38 + " does not fit i13000"),
     ],
 )
 def test_a_number_fits_the_type_behind_it(text: str, message: str) -> None:
@@ -254,6 +257,15 @@ COPY = """\
 (memref<4xint32>[addrspace=global]) -> ()} : () -> ()
 }) {sym_name = "m"} : () -> ()
 """
+
+
+def test_the_longest_number_has_a_place_in_a_message(rejected: Reject) -> None:
+    longest = "0x" + "f" * 3498
+    module_text = print_module(
+        compile_source("module m { func f(a: tensor<2xfp32>) { return op.softmax(a); } }", "t.tsr").module
+    )
+    (found,) = rejected(module_text.replace("axis = -1", f"axis = {longest}"))
+    assert found.message.startswith(f"softmax: axis {int(longest, 16)}")
 
 
 def test_the_name_of_a_copy_is_no_value(rejected: Reject) -> None:

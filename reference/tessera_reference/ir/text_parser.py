@@ -143,7 +143,8 @@ class Tokens:
 # Reading the numbers and strings of IR text, of which the first token is the current one (AMB-LANG-31).
 
 
-MOST_DIGITS = 4000
+MOST_DIGITS = 3500
+"""Hexadecimal ones are then a number of at most 4,300 decimal digits, the most that Python writes into a message."""
 
 
 FLOAT_TYPES = {
@@ -158,35 +159,36 @@ FLOAT_TYPES = {
 
 
 def number(tokens: Tokens) -> int | float | ByteCount:
-    """An integer such as `7 : i8`, the bits of a float such as `0x7FC0 : bf16`, or a number of bytes such as `4KiB`.
-
-    As in MLIR, an integer has to fit its type, and a signless type also takes the unsigned spelling of its values.
-    """
-    start, is_hexadecimal = tokens.start, tokens.text.startswith("0x")
+    """An integer such as `7 : i8`, the bits of a float such as `0x7FC0 : bf16`, or a number of bytes such as `4KiB`."""
+    start, text = tokens.start, tokens.text
     value = integer(tokens)
     if _is_unit(tokens):
         return _bytes_of(tokens, value)
     suffix = _suffix(tokens)
     span = tokens.span(start, tokens.previous_end)
-    if suffix in FLOAT_TYPES:
-        held = dtype(FLOAT_TYPES[suffix])
-        if not is_hexadecimal:
-            return _held(tokens, Fraction(value), held, str(value), span)
-        if value >> held.bits:
-            message, digits = f"0x{value:X} is no {suffix} of {held.bits} bits", f"at most {held.bits // 4} digits"
-            tokens.reject("syntax", "parse", message, span, digits, "AMB-LANG-31", "")
-        return float_of_bits(value, held)
-    integers = re.fullmatch(r"(s|u)?i([1-9][0-9]{0,6})", "i64" if suffix == "index" else suffix)
-    if not suffix:
-        return value
-    if integers is None:
+    if suffix not in FLOAT_TYPES:
+        return _of_width(tokens, value, suffix, text, span) if suffix else value
+    held = dtype(FLOAT_TYPES[suffix])
+    if not text.startswith("0x"):
+        return _held(tokens, Fraction(value), held, text, span)
+    if value >> held.bits:
+        message, requirement = f"{text[:40]} is no {suffix} of {held.bits} bits", f"at most {held.bits // 4} digits"
+        tokens.reject("syntax", "parse", message, span, requirement, "AMB-LANG-31", "")
+    return float_of_bits(value, held)
+
+
+def _of_width(tokens: Tokens, value: int, suffix: str, text: str, span: Span) -> int | bool:
+    """An integer that fits the type behind it; as in MLIR, a signless type takes the unsigned spelling too."""
+    type_ = re.fullmatch(r"(s|u)?i([1-9][0-9]{0,6})", "i64" if suffix == "index" else suffix)
+    if type_ is None:
         known = f"an integer type such as i8, index, or one of {', '.join(FLOAT_TYPES)}"
         tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of numbers", span, known, "LANG-02.3-38", "")
-    sign, bits = integers[1], int(integers[2])
+    sign, bits = type_[1], int(type_[2])
     least = 0 if sign == "u" else -(1 << bits - 1)
-    largest = (1 << bits - (sign == "s")) - 1 if sign else (1 << bits) - 1
+    largest = (1 << bits - (sign == "s")) - 1
     if not least <= value <= largest:
-        message, requirement = f"{str(value)[:40]} does not fit {suffix}", f"a value from {least} to {largest}"
+        requirement = f"a value from {least} to {largest}" if bits <= 64 else f"a value of {bits} bits"
+        message = f"{text[:40]} does not fit {suffix}"
         tokens.reject("types", "verify", message, span, requirement, "AMB-LANG-54", "")
     if suffix == "i1":
         return bool(value)
