@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 import tessera_reference.graph  # noqa: F401  # declares every operation
+from tessera_reference.graph import functions
 from tessera_reference.ir.module import Composite, Stepwise
 from tessera_reference.ir.operation import OPERATIONS, Derived, Operation, Role
 from tessera_reference.ir.types import LAYOUTS
@@ -124,12 +127,23 @@ def gradient_text(declared: type[Operation]) -> str:
     """Return the words for the source of the derivative (AMB-LANG-59)."""
     if not declared.is_differentiable():
         return "none; a `grad` that would have to go through it is refused (LANG-05.5-02)"
+    if issubclass(declared, functions.ElementaryFunction):
+        return f"`{formulas()[declared.name.rpartition('.')[2]]}`"
     if declared.adjoint is not Operation.adjoint:
         return sentence(getattr(declared, "pullback", declared.adjoint))
     if issubclass(declared, Composite):
         return "that of the operations it stands for"
     assert issubclass(declared, Stepwise)
     return "that of what it runs"
+
+
+@cache
+def formulas() -> Mapping[str, str]:
+    """Return the gradient of each elementary function as its table writes it."""
+    source = ast.walk(ast.parse(inspect.getsource(functions)))
+    table = next(each.value for each in source if isinstance(each, ast.AnnAssign) and isinstance(each.value, ast.Dict))
+    rows = zip(functions.FUNCTIONS, table.values, strict=True)
+    return {name: ast.unparse(row.elts[1].body) for name, row in rows}  # type: ignore[attr-defined]  # pairs, lambdas
 
 
 def text_of(documented: Any) -> str:

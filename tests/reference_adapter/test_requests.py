@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.numerics.catalogue import OPERATIONS, READERS
+from tessera_reference.numerics.catalogue import OPERATIONS, READERS, attributes_of, operand_counts
 from tessera_reference.numerics.errors import MOST_AXES
 
 DEADLINE = 10.0
@@ -459,8 +459,7 @@ def odd_inputs(draw: random.Random, count: int, operation: str = "") -> Any:
 
 def odd_attributes(draw: random.Random, operation: str) -> Any:
     """Attributes of an operation, most of them sensible."""
-    entry = OPERATIONS.get(operation)
-    names = list(entry.attributes) if entry else ["axis"]
+    names = list(attributes_of(operation)) if operation in OPERATIONS else ["axis"]
     given = {
         name: draw.choice(SENSIBLE[name]) if draw.random() < 0.92 else odd_value(draw)
         for name in names
@@ -503,8 +502,8 @@ Call = tuple[str, dict[str, Any], tuple[str, ...]]
 
 def evaluation(draw: random.Random) -> Call:
     operation = draw.choice(list(OPERATIONS))
-    entry = OPERATIONS[operation]
-    inputs = odd_inputs(draw, entry.operands + (entry.optional_operand and draw.random() < 0.4), operation)
+    least, most = operand_counts(operation)
+    inputs = odd_inputs(draw, most if draw.random() < 0.4 else least, operation)
     call = {"operation": operation, "inputs": inputs, "attributes": odd_attributes(draw, operation)}
     if draw.random() < 0.2:
         call["descriptor"] = odd_descriptor(draw)

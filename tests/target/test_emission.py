@@ -42,7 +42,7 @@ def every_scalar_operation(build: Any, x: Any, y: Any) -> None:
     """Each operation on lanes, for each dtype that it takes."""
     lane = build.thread()
     values = {name: build.load(x, lane, scalar(name)) for name in ("fp32", "fp64", "fp16", "bf16", *llvm.LOGICAL)}
-    families = (llvm.Binary, llvm.IntegerBinary, llvm.Extremum)
+    families = (llvm.Binary, llvm.Lanes, llvm.Extremum)
     binary = [kind for family in families for kind in family.__subclasses__()]
     made = []
     for name, value in values.items():
@@ -54,10 +54,10 @@ def every_scalar_operation(build: Any, x: Any, y: Any) -> None:
             made.append(build(llvm.FCmp, value, value, predicate="une"))
         elif name in llvm.LOGICAL:
             made.append(build(llvm.ICmp, value, value, predicate="eq"))
-        for kind in llvm.Cast.__subclasses__():
+        for conversion in llvm.Cast.__subclasses__():
             for to in ("fp64", "fp32", "bf16", "fp16", "int64", "int8"):
                 with suppress(Refusal):
-                    made.append(build(kind, value, to=DTYPES[to]))
+                    made.append(build(conversion, value, to=DTYPES[to]))
     chosen = build(llvm.Select, values["bool"], values["fp32"], values["fp32"])
     for value in [*made, chosen]:
         build.store(value, y, lane)

@@ -28,7 +28,7 @@ from tessera_reference.graph.movement import (
 )
 from tessera_reference.graph.reductions import Softmax
 from tessera_reference.graph.term import Term, terms
-from tessera_reference.ir.operation import Applied, Builder, Operation
+from tessera_reference.ir.operation import OPERATIONS, Applied, Builder, Operation
 
 from .changes import changed
 from .gradients import off_tape
@@ -151,32 +151,31 @@ REDUCTIONS = [
 
 def slope(name: str, wrong: Callable[[Term, Term], Term], description: str = "") -> Violation:
     """A function of another slope; takes the result and the operand."""
-    declared: type[Operation] = getattr(functions, name)
-    text = description or f"has another slope of {name.lower()}"
-    return pulls_back(f"slope_of_{name.lower()}", text, declared, lambda dy, y, x: dy * wrong(y, x))
+    text = description or f"has another slope of {name}"
+    return pulls_back(f"slope_of_{name}", text, OPERATIONS[f"tessera.graph.{name}"], lambda dy, y, x: dy * wrong(y, x))
 
 
 SLOPES = [
-    slope("Exp", lambda y, x: x),
-    slope("Exp2", lambda y, x: y, "forgets log 2 in the slope of exp2"),
-    slope("Expm1", lambda y, x: y, "takes expm1 for its own slope"),
-    slope("Log", lambda y, x: x.reciprocal() * 2, "doubles the slope of log"),
-    slope("Log2", lambda y, x: x.reciprocal(), "forgets log 2 in the slope of log2"),
-    slope("Log1p", lambda y, x: x.reciprocal(), "forgets the 1 in the slope of log1p"),
-    slope("Sin", lambda y, x: -x.cos(), "turns the sign of the slope of sin"),
-    slope("Cos", lambda y, x: x.sin(), "turns the sign of the slope of cos"),
-    slope("Tan", lambda y, x: 1 + y, "does not square in the slope of tan"),
-    slope("Sinh", lambda y, x: y, "takes sinh for its own slope"),
-    slope("Cosh", lambda y, x: -x.sinh(), "takes the slope of cosh for that of cos"),
-    slope("Tanh", lambda y, x: 1 - y, "does not square in the slope of tanh"),
-    slope("Erf", lambda y, x: (-(x * x)).exp(), "forgets 2 / sqrt(pi) in the slope of erf"),
-    slope("Sqrt", lambda y, x: y.reciprocal(), "forgets the half in the slope of sqrt"),
-    slope("Rsqrt", lambda y, x: y * y * y * Fraction(1, 2), "loses the sign of the slope of rsqrt"),
-    slope("Reciprocal", lambda y, x: -y, "does not square in the slope of the reciprocal"),
-    slope("Sigmoid", lambda y, x: y, "forgets 1 - y in the slope of sigmoid"),
-    slope("Silu", lambda y, x: x.sigmoid(), "takes the sigmoid for the slope of silu"),
-    slope("Gelu", lambda y, x: Fraction(1, 2) * (1 + (x * functions.ROOT_HALF).erf()), "forgets the density in gelu"),
-    slope("Relu", lambda y, x: x * 0 + 1, "lets every gradient through relu"),
+    slope("exp", lambda y, x: x),
+    slope("exp2", lambda y, x: y, "forgets log 2 in the slope of exp2"),
+    slope("expm1", lambda y, x: y, "takes expm1 for its own slope"),
+    slope("log", lambda y, x: x.reciprocal() * 2, "doubles the slope of log"),
+    slope("log2", lambda y, x: x.reciprocal(), "forgets log 2 in the slope of log2"),
+    slope("log1p", lambda y, x: x.reciprocal(), "forgets the 1 in the slope of log1p"),
+    slope("sin", lambda y, x: -x.cos(), "turns the sign of the slope of sin"),
+    slope("cos", lambda y, x: x.sin(), "turns the sign of the slope of cos"),
+    slope("tan", lambda y, x: 1 + y, "does not square in the slope of tan"),
+    slope("sinh", lambda y, x: y, "takes sinh for its own slope"),
+    slope("cosh", lambda y, x: -x.sinh(), "takes the slope of cosh for that of cos"),
+    slope("tanh", lambda y, x: 1 - y, "does not square in the slope of tanh"),
+    slope("erf", lambda y, x: (-(x * x)).exp(), "forgets 2 / sqrt(pi) in the slope of erf"),
+    slope("sqrt", lambda y, x: y.reciprocal(), "forgets the half in the slope of sqrt"),
+    slope("rsqrt", lambda y, x: y * y * y * Fraction(1, 2), "loses the sign of the slope of rsqrt"),
+    slope("reciprocal", lambda y, x: -y, "does not square in the slope of the reciprocal"),
+    slope("sigmoid", lambda y, x: y, "forgets 1 - y in the slope of sigmoid"),
+    slope("silu", lambda y, x: x.sigmoid(), "takes the sigmoid for the slope of silu"),
+    slope("gelu", lambda y, x: Fraction(1, 2) * (1 + (x * functions.ROOT_HALF).erf()), "forgets the density in gelu"),
+    slope("relu", lambda y, x: x * 0 + 1, "lets every gradient through relu"),
     pulls_back("pow_without_exponent", "forgets the exponent in the slope of pow", functions.Pow, lambda dy, y, a, b:
                (dy * a.pow(b - 1), dy * (y * a.log()))),
     pulls_back("pow_without_logarithm", "forgets the logarithm in the slope of pow", functions.Pow, lambda dy, y, a, b:

@@ -24,7 +24,7 @@ from ..levels.execution import Level, for_shapes, lower
 from ..levels.texts import read_at
 from ..numerics.array import Array
 from ..numerics.formats import DType, NumericsFailure
-from ..numerics.trees import FOLD, PAIRWISE, Tree
+from ..numerics.trees import Tree
 from ..tile.interpreter import run_kernel
 from ..tile.verifier import MOST_BLOCKS
 from .extents import named_dimensions, refusal_at, shapes_of
@@ -369,18 +369,6 @@ def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
 Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
 """`read_at`, or what keeps its results: the kernels of a module stand in one text."""
 
-ORDERS: Mapping[Tree, frozenset[str]] = {
-    FOLD: frozenset(f"tessera.graph.{name}" for name in ("matmul", "flash_attention", "scatter_add", "grad")),
-    PAIRWISE: frozenset(
-        f"tessera.graph.{name}"
-        for name in (
-            *("sum", "mean", "prod", "logsumexp", "softmax", "flash_attention", "layer_norm", "rms_norm"),
-            *("batch_norm", "fft", "ifft", "all_reduce", "reduce_scatter", "root_sum", "grad"),
-        )
-    ),
-}
-"""The canonical orders, and the operations that add in them: adjoints may in either."""
-
 
 def executables_of(
     fatbin: Fatbin,
@@ -460,8 +448,8 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
     if section is None or entry.level == "tile":
         return frozenset()
     kernel = _offered(section.data, "graph", entry, _target_in(fatbin, target_name))
-    names = {each.operation.name for each in reachable(kernel.module, kernel.function) if _rounds(each)}
-    return frozenset(order for order, operations in ORDERS.items() if names & operations)
+    adding = (each.operation for each in reachable(kernel.module, kernel.function) if _rounds(each))
+    return frozenset(Tree(order) for operation in adding for order in operation.orders)
 
 
 def _rounds(instruction: Instruction) -> bool:

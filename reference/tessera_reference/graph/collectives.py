@@ -212,6 +212,8 @@ class Reducing(Collective):
 class AllReduce(Reducing):
     """Every rank of the group is given the combination of what all bring, with the same bits."""
 
+    orders = ("pairwise",)
+
     def given(self) -> Numeric:
         """The operand's type."""
         return self.x
@@ -236,6 +238,8 @@ class ReduceScatter(Reducing):
 
     x: Operand[Tensor]
     dim: Attribute[int] = 0
+
+    orders = ("pairwise",)
 
     def given(self) -> Tensor:
         """One part."""
@@ -325,6 +329,8 @@ class RootSum(Collective):
     """The root is given the sum of what all bring, the others zeros: the adjoint of a broadcast."""
 
     root: Attribute[int] = 0
+
+    orders = ("pairwise",)
 
     def given(self) -> Numeric:
         """The operand's type."""

@@ -60,6 +60,8 @@ class FlashAttention(Composite):
     causal: Attribute[bool] = False
     block: Attribute[int | None] = None
 
+    orders = ("fold", "pairwise")
+
     def infer(self) -> Tensor:
         """The queries' shape with the values' width; one dtype, one batch, at least one key."""
         q, k, v = self.q, self.k, self.v
@@ -152,6 +154,8 @@ class LayerNorm(Composite):
     axis: Attribute[int] = -1
     eps: Attribute[float] = 1e-5
 
+    orders = ("pairwise",)
+
     def infer(self) -> Tensor:
         """x's type; gamma and beta have an element for each position along the axis."""
         require_float(self.x)
@@ -184,6 +188,8 @@ class RmsNorm(Composite):
     gamma: Operand[Tensor]
     axis: Attribute[int] = -1
     eps: Attribute[float] = 1e-6
+
+    orders = ("pairwise",)
 
     def infer(self) -> Tensor:
         """x's type; gamma has an element for each position along the axis."""
@@ -429,6 +435,7 @@ class BatchNorm(Stateful):
     training: Attribute[bool] = True
 
     gives = ("y", "mean", "variance")
+    orders = ("pairwise",)
 
     def every_result(self) -> tuple[Type, ...]:
         """The types of x and of the statistics; all but x have an element for each channel."""

@@ -59,6 +59,7 @@ class LayoutCast(Operation):
     to: Attribute[str]
 
     layouts = frozenset(LAYOUTS)
+    nest = "map"
 
     def infer(self) -> Tensor:
         """The operand's type with the other layout."""
@@ -82,6 +83,8 @@ class Constant(Operation):
 
     value: Attribute[int | float | bool]
     dtype: Hidden[DType]
+
+    lanewise = True
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:

@@ -40,15 +40,22 @@ class Operator(Protocol):
         """The result."""
 
 
+class Elementwise(Operation):
+    """The base of operations whose result has an element for each of the operands' broadcast shape."""
+
+    layouts = frozenset(LAYOUTS)
+    nest = "map"
+    lanewise = True
+
+
 @dataclass(frozen=True)
-class ElementwiseBinary(Operation):
+class ElementwiseBinary(Elementwise):
     """The base of all operators of two operands."""
 
     a: Operand[Tensor | Scalar]
     b: Operand[Tensor | Scalar]
 
     alike = ("a", "b")
-    layouts = frozenset(LAYOUTS)
     defined_on: ClassVar[tuple[str, ...]]
     compute: ClassVar[Operator]
 
@@ -246,12 +253,10 @@ class GreaterEqual(Comparison):
 
 
 @operation("tessera.graph.negate", spellings=("unary -",), clauses=("LANG-14.2-02",))
-class Negate(Operation):
+class Negate(Elementwise):
     """-x: flips the sign, of zeros too; integers wrap."""
 
     x: Operand[Tensor | Scalar]
-
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """The operand's type."""
@@ -279,7 +284,7 @@ _CLAUSES = ("LANG-02-04", "LANG-03.2-02")
 
 
 @operation("tessera.graph.select", spellings=("op.select",), clauses=_CLAUSES)
-class Select(Operation):
+class Select(Elementwise):
     """The elements of `a` where the condition holds, those of `b` elsewhere; all three broadcast."""
 
     condition: Operand[Tensor | Scalar]
@@ -287,7 +292,6 @@ class Select(Operation):
     b: Operand[Tensor | Scalar]
 
     alike = ("a", "b")
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """A bool condition, and two operands of one dtype."""
@@ -337,7 +341,7 @@ class Minimum(Arithmetic):
 
 
 @operation("tessera.graph.clamp", spellings=("op.clamp",), clauses=_CLAUSES)
-class Clamp(Operation):
+class Clamp(Elementwise):
     """minimum(maximum(x, low), high): x kept between two bounds, which broadcast; high where they cross."""
 
     x: Operand[Tensor | Scalar]
@@ -345,7 +349,6 @@ class Clamp(Operation):
     high: Operand[Tensor | Scalar]
 
     alike = ("x", "low", "high")
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """Three operands of one dtype."""
@@ -368,12 +371,10 @@ class Clamp(Operation):
 
 
 @operation("tessera.graph.abs", spellings=("op.abs",), clauses=_CLAUSES)
-class Abs(Operation):
+class Abs(Elementwise):
     """The magnitude: the sign cleared, of -0 and -inf too; the least integer wraps to itself."""
 
     x: Operand[Tensor | Scalar]
-
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """The operand's type."""
@@ -394,14 +395,12 @@ class Abs(Operation):
 
 
 @operation("tessera.graph.cast", spellings=("op.cast",), clauses=("LANG-03.1-05", "LANG-02.2-06", "LANG-02.2-07"))
-class Cast(Operation):
+class Cast(Elementwise):
     """Every element in another dtype, rounded once; `overflow` concerns fp8 only."""
 
     x: Operand[Tensor | Scalar]
     dtype: Attribute[DType]
     overflow: Attribute[str] = "saturate"
-
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """The operand's type with the other dtype; a complex number does not become a real one."""
@@ -441,6 +440,8 @@ class Identity(Operation):
     x: Operand[Tensor | Scalar]
 
     layouts = frozenset(LAYOUTS)
+    nest = "map"
+    lanewise = True
 
     def infer(self) -> Numeric:
         """The operand's type."""

@@ -5,15 +5,17 @@ the accumulator type, with one final rounding. Adjoints are written for the oper
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
-from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
-from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor, Value
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, operation, require
+from ..ir.types import Numeric, Scalar, Tensor, Value
 from ..numerics import activations, elementary
 from ..numerics.array import Array
-from .elementwise import Arithmetic
+from .elementwise import Arithmetic, Elementwise
 from .term import Term, require_float, terms
 
 _CLAUSES = ("LANG-02-04", "LANG-10-07", "LANG-10-11")
@@ -29,12 +31,10 @@ ROOT_HALF_OVER_PI = Fraction("0.398942280401432677939946059934381868")
 
 
 @dataclass(frozen=True)
-class FloatFunction(Operation):
+class FloatFunction(Elementwise):
     """The base of all functions of one float operand: same shape, dtype and layout."""
 
     x: Operand[Tensor | Scalar]
-
-    layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
         """The operand's type, which is a float."""
@@ -51,7 +51,6 @@ class FloatFunction(Operation):
         """The gradient of x from that of y."""
 
 
-@dataclass(frozen=True)
 class ElementaryFunction(FloatFunction):
     """A function that is rounded once; its short name is its name in the reference arithmetic."""
 
@@ -60,148 +59,32 @@ class ElementaryFunction(FloatFunction):
         return elementary.apply(self.short_name, x)
 
 
-@operation("tessera.graph.exp", spellings=("op.exp",), clauses=_CLAUSES)
-class Exp(ElementaryFunction):
-    """e to the power of x."""
+Gradient: TypeAlias = Callable[[Term, Term, Term], Term]
 
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * y."""
-        return dy * y
+FUNCTIONS: Mapping[str, tuple[str, Gradient]] = {
+    "exp": ("e to the power of x.", lambda dy, y, x: dy * y),
+    "exp2": ("2 to the power of x.", lambda dy, y, x: dy * (y * LOG_2)),
+    "expm1": ("e to the power of x, minus 1.", lambda dy, y, x: dy * x.exp()),  # y + 1 would round twice near -1
+    "log": ("The natural logarithm; of a zero -inf, of a negative number NaN.", lambda dy, y, x: dy / x),
+    "log2": ("The logarithm to base 2.", lambda dy, y, x: dy / (x * LOG_2)),
+    "log1p": ("The natural logarithm of 1 + x.", lambda dy, y, x: dy / (1 + x)),
+    "sin": ("The sine of x radians; of an infinity NaN.", lambda dy, y, x: dy * x.cos()),
+    "cos": ("The cosine of x radians; of an infinity NaN.", lambda dy, y, x: dy * -x.sin()),
+    "tan": ("The tangent of x radians; of an infinity NaN.", lambda dy, y, x: dy * (1 + y * y)),
+    "sinh": ("The hyperbolic sine.", lambda dy, y, x: dy * x.cosh()),
+    "cosh": ("The hyperbolic cosine.", lambda dy, y, x: dy * x.sinh()),
+    "tanh": ("The hyperbolic tangent.", lambda dy, y, x: dy * (1 - y * y)),
+    "erf": ("The error function.", lambda dy, y, x: dy * (TWO_OVER_ROOT_PI * (-(x * x)).exp())),
+    "sqrt": ("The square root; of -0 it is -0, of a negative number NaN.", lambda dy, y, x: dy / (y + y)),
+    "rsqrt": ("1 / sqrt(x), rounded once; of -0 it is -inf.", lambda dy, y, x: dy * -(y / (x + x))),
+    "reciprocal": ("1 / x.", lambda dy, y, x: dy * -(y * y)),
+}
+"""The meaning of each elementary function, and the gradient of x from dy, y = f(x) and x."""
 
-
-@operation("tessera.graph.exp2", spellings=("op.exp2",), clauses=_CLAUSES)
-class Exp2(ElementaryFunction):
-    """2 to the power of x."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * (y * log 2)."""
-        return dy * (y * LOG_2)
-
-
-@operation("tessera.graph.expm1", spellings=("op.expm1",), clauses=_CLAUSES)
-class Expm1(ElementaryFunction):
-    """e to the power of x, minus 1."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * exp(x), which unlike y + 1 is exact to one rounding where y is near -1."""
-        return dy * x.exp()
-
-
-@operation("tessera.graph.log", spellings=("op.log",), clauses=_CLAUSES)
-class Log(ElementaryFunction):
-    """The natural logarithm; of a zero -inf, of a negative number NaN."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy / x."""
-        return dy / x
-
-
-@operation("tessera.graph.log2", spellings=("op.log2",), clauses=_CLAUSES)
-class Log2(ElementaryFunction):
-    """The logarithm to base 2."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy / (x * log 2)."""
-        return dy / (x * LOG_2)
-
-
-@operation("tessera.graph.log1p", spellings=("op.log1p",), clauses=_CLAUSES)
-class Log1p(ElementaryFunction):
-    """The natural logarithm of 1 + x."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy / (1 + x)."""
-        return dy / (1 + x)
-
-
-@operation("tessera.graph.sin", spellings=("op.sin",), clauses=_CLAUSES)
-class Sin(ElementaryFunction):
-    """The sine of x radians; of an infinity NaN."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * cos(x)."""
-        return dy * x.cos()
-
-
-@operation("tessera.graph.cos", spellings=("op.cos",), clauses=_CLAUSES)
-class Cos(ElementaryFunction):
-    """The cosine of x radians; of an infinity NaN."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * -sin(x)."""
-        return dy * -x.sin()
-
-
-@operation("tessera.graph.tan", spellings=("op.tan",), clauses=_CLAUSES)
-class Tan(ElementaryFunction):
-    """The tangent of x radians; of an infinity NaN."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * (1 + y * y)."""
-        return dy * (1 + y * y)
-
-
-@operation("tessera.graph.sinh", spellings=("op.sinh",), clauses=_CLAUSES)
-class Sinh(ElementaryFunction):
-    """The hyperbolic sine."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * cosh(x)."""
-        return dy * x.cosh()
-
-
-@operation("tessera.graph.cosh", spellings=("op.cosh",), clauses=_CLAUSES)
-class Cosh(ElementaryFunction):
-    """The hyperbolic cosine."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * sinh(x)."""
-        return dy * x.sinh()
-
-
-@operation("tessera.graph.tanh", spellings=("op.tanh",), clauses=_CLAUSES)
-class Tanh(ElementaryFunction):
-    """The hyperbolic tangent."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * (1 - y * y)."""
-        return dy * (1 - y * y)
-
-
-@operation("tessera.graph.erf", spellings=("op.erf",), clauses=_CLAUSES)
-class Erf(ElementaryFunction):
-    """The error function."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * (2 / sqrt(pi) * exp(-(x * x)))."""
-        return dy * (TWO_OVER_ROOT_PI * (-(x * x)).exp())
-
-
-@operation("tessera.graph.sqrt", spellings=("op.sqrt",), clauses=_CLAUSES)
-class Sqrt(ElementaryFunction):
-    """The square root; of -0 it is -0, of a negative number NaN."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy / (y + y)."""
-        return dy / (y + y)
-
-
-@operation("tessera.graph.rsqrt", spellings=("op.rsqrt",), clauses=_CLAUSES)
-class Rsqrt(ElementaryFunction):
-    """1 / sqrt(x), rounded once; of -0 it is -inf."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * -(y / (x + x))."""
-        return dy * -(y / (x + x))
-
-
-@operation("tessera.graph.reciprocal", spellings=("op.reciprocal",), clauses=_CLAUSES)
-class Reciprocal(ElementaryFunction):
-    """1 / x."""
-
-    def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy * -(y * y)."""
-        return dy * -(y * y)
+for _name, (_meaning, _gradient) in FUNCTIONS.items():
+    operation(f"tessera.graph.{_name}", spellings=(f"op.{_name}",), clauses=_CLAUSES)(
+        type(_name.capitalize(), (ElementaryFunction,), {"__doc__": _meaning, "pullback": staticmethod(_gradient)})
+    )
 
 
 @operation("tessera.graph.pow", spellings=("op.pow",), clauses=_CLAUSES)

@@ -40,6 +40,7 @@ class Grad(Stepwise):
     wrt: Operands[Tensor | Scalar]
 
     layouts = frozenset(LAYOUTS)
+    orders = ("fold", "pairwise")
 
     def infer(self) -> tuple[Type, ...]:
         """One gradient for each operand; only floats have any."""

@@ -37,6 +37,8 @@ class MatMul(Operation):
     out: Attribute[DType | None] = None
 
     layouts = frozenset(LAYOUTS)
+    nest = "contract"
+    orders = ("fold",)
 
     def infer(self) -> Tensor:
         """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""

@@ -70,8 +70,14 @@ def of_shape(shape: tuple[Dim, ...], like: Numeric) -> Numeric:
     return Tensor(shape, like.dtype) if shape else Scalar(like.dtype)
 
 
+class Movement(Operation):
+    """The base of operations whose result consists of elements of their operands, or of positions."""
+
+    nest = "map"
+
+
 @operation("tessera.graph.reshape", spellings=("op.reshape",), clauses=("LANG-02-04", "LANG-03.2-01"))
-class Reshape(Operation):
+class Reshape(Movement):
     """The elements in row-major order in another shape, of which one extent may be -1: whatever is left."""
 
     x: Operand[Tensor | Scalar]
@@ -111,7 +117,7 @@ class Reshape(Operation):
 
 
 @operation("tessera.graph.broadcast", spellings=("op.broadcast",), clauses=("LANG-02-04", "LANG-03.2-02"))
-class Broadcast(Operation):
+class Broadcast(Movement):
     """The operand repeated to a shape by NumPy's rules: along axes of extent 1, and new ones in front."""
 
     x: Operand[Tensor | Scalar]
@@ -148,7 +154,7 @@ class Broadcast(Operation):
 
 
 @operation("tessera.graph.transpose", spellings=("op.transpose",), clauses=("LANG-02.3-32", "LANG-03.2-01"))
-class Transpose(Operation):
+class Transpose(Movement):
     """Axis i of the result is axis perm[i] of the operand; reversed unless `perm` says otherwise."""
 
     x: Operand[Tensor]
@@ -180,7 +186,7 @@ class Transpose(Operation):
 
 
 @operation("tessera.graph.concat", spellings=("op.concat",), clauses=("LANG-02-04", "LANG-03.2-01"))
-class Concat(Operation):
+class Concat(Movement):
     """Tensors one after another along an axis; all else of their shapes is equal, and so are their dtypes."""
 
     parts: Operands[Tensor]
@@ -244,7 +250,7 @@ class Concat(Operation):
 
 
 @operation("tessera.graph.pad", spellings=("op.pad",), clauses=("LANG-02-04", "LANG-03.2-01"))
-class Pad(Operation):
+class Pad(Movement):
     """A tensor framed with a value: `low` elements before, `high` after it, one number a dimension."""
 
     x: Operand[Tensor]
@@ -305,7 +311,7 @@ def _grown(dim: Dim, width: int) -> Dim:
 
 
 @operation("tessera.graph.iota", spellings=("op.iota",), clauses=("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"))
-class Iota(Operation):
+class Iota(Movement):
     """A tensor in which every element is its position along an axis."""
 
     shape: Attribute[tuple[int, ...]]
@@ -358,7 +364,7 @@ def slices_shape(x: Tensor, indices: Numeric, axis: int) -> tuple[Dim, ...]:
 
 
 @operation("tessera.graph.gather", spellings=("op.gather",), clauses=("LANG-02-04", "LANG-03.2-01"))
-class Gather(Operation):
+class Gather(Movement):
     """The slices of `x` along an axis at `indices`; an index outside is an error at run time (AMB-LANG-96)."""
 
     x: Operand[Tensor]
@@ -392,6 +398,8 @@ class ScatterAdd(Operation):
     indices: Operand[Tensor | Scalar]
     updates: Operand[Tensor | Scalar]
     axis: Attribute[int]
+
+    orders = ("fold",)
 
     def infer(self) -> Tensor:
         """x's type; the updates have its dtype and the shape that gathering would give."""
@@ -591,7 +599,7 @@ def put_back(dy: Term, x: Term, bounds: tuple[Term, ...], spec: tuple[str, ...])
 
 
 @operation("tessera.graph.slice", clauses=("LANG-02.3-20", "LANG-02.3-31", "LANG-14.2-07"))
-class Slice(Operation):
+class Slice(Movement):
     """Part of a tensor, `X[i, a:b]`: an index drops its dimension, a slice keeps it (AMB-LANG-96)."""
 
     x: Operand[Tensor]
@@ -615,7 +623,7 @@ class Slice(Operation):
 
 
 @operation("tessera.graph.strided_slice", spellings=("op.slice",), clauses=("LANG-02-04", "LANG-14.2-07"))
-class StridedSlice(Operation):
+class StridedSlice(Movement):
     """`op.slice(x, starts=[...], stops=[...], steps=[...])`: x[start:stop:step] in each dimension, in integers."""
 
     x: Operand[Tensor]
@@ -653,7 +661,7 @@ class StridedSlice(Operation):
 
 
 @operation("tessera.graph.update", clauses=("LANG-02.3-19", "LANG-02.3-20"))
-class Update(Operation):
+class Update(Movement):
     """A tensor with part of it replaced, `X[i, a:b] = V`; the operand itself stays (AMB-LANG-95).
 
     The value has the shape of the part, or is a scalar that fills it.

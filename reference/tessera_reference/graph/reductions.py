@@ -45,6 +45,7 @@ class Reduction(Operation):
     of_nothing: ClassVar[bool] = False
     """True if it has a value along an axis of no elements."""
     compute: ClassVar[Callable[..., Array]]
+    nest = "rows"
 
     def infer(self) -> Numeric:
         """The operand's shape without the axis; a scalar where no axis is left."""
@@ -101,6 +102,7 @@ class Sum(DifferentiableReduction):
     defined_on = ("float", "int", "complex")
     of_nothing = True
     compute = staticmethod(reductions.sum)
+    orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
         """dy for every element."""
@@ -114,6 +116,7 @@ class Prod(DifferentiableReduction):
     defined_on = ("float", "int", "complex")
     of_nothing = True
     compute = staticmethod(reductions.prod)
+    orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
         """Back along the canonical tree: what a node gets, times its neighbour; zeros need no special care.
@@ -131,6 +134,7 @@ class Mean(DifferentiableReduction):
     defined_on = ("float", "complex")
     of_nothing = True
     compute = staticmethod(reductions.mean)
+    orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
         """dy / n for every element, divided in the accumulator type, which holds n."""
@@ -196,6 +200,7 @@ class LogSumExp(DifferentiableReduction):
 
     defined_on = ("float",)
     compute = staticmethod(reductions.logsumexp)
+    orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
         """dy * exp(x - y)."""
@@ -242,6 +247,9 @@ class Softmax(Operation):
     axis: Attribute[int] = -1
     accum: Attribute[DType] = derived(lambda self: self.x.dtype.accumulator)
 
+    nest = "rows"
+    orders = ("pairwise",)
+
     def infer(self) -> Tensor:
         """A float tensor with elements along an axis from -rank to rank - 1."""
         x, axis = self.x, self.axis
@@ -280,6 +288,8 @@ class FourierTransform(Operation):
     norm: Attribute[str] = "ortho"
 
     inverse: ClassVar[bool]
+    nest = "rows"
+    orders = ("pairwise",)
 
     def infer(self) -> Tensor:
         """The operand's shape, of at least one element along the last axis, complex."""

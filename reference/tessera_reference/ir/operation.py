@@ -219,6 +219,12 @@ class Operation:
     """True if a text may name a result that it has not, which stands for no value (AMB-LANG-280)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
+    nest: ClassVar[Literal["map", "rows", "contract"] | None] = None
+    """The kind of loop nest it becomes; None for what the host function runs (AMB-LANG-214)."""
+    lanewise: ClassVar[bool] = False
+    """True if a kernel may hold it, on scalars, and it does the same in each lane."""
+    orders: ClassVar[tuple[Literal["fold", "pairwise"], ...]] = ()
+    """The orders in which it, or its adjoint, adds what rounds."""
 
     def __post_init__(self) -> None:
         if not self.derived_attributes:

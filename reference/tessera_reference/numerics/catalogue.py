@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from inspect import Parameter, signature
 from typing import Any, TypeAlias, get_args
 
 from . import activations, elementary, fourier, quantization, random, reductions
@@ -21,16 +20,6 @@ from .trees import FOLD, Tree
 Results: TypeAlias = tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A function of `operands` arrays, or of one more that may be left out, and of the attributes named."""
-
-    function: Callable[..., Array | Results]
-    operands: int
-    attributes: tuple[str, ...] = ()
-    optional_operand: bool = False
-
-
 def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str, Any]) -> Results:
     """Evaluate an operation of `OPERATIONS`; the results in order.
 
@@ -38,30 +27,43 @@ def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str,
     attribute's kind, or another number of operands; and what the operation itself raises.
     """
     one_of(*OPERATIONS)("evaluate", "operation", operation)
-    entry = OPERATIONS[operation]
-    if not entry.operands <= len(operands) <= entry.operands + entry.optional_operand:
-        allowed = f"{entry.operands} or {entry.operands + 1}" if entry.optional_operand else f"{entry.operands}"
+    least, most = operand_counts(operation)
+    if not least <= len(operands) <= most:
+        allowed = f"{least}" if least == most else f"{least} or {most}"
         raise InvalidArgument(operation, "number of operands", len(operands), allowed)
     settings = read_attributes(operation, attributes)
-    for name in _required(entry):
-        if name not in settings:
+    for name, parameter in attributes_of(operation).items():
+        if parameter.default is Parameter.empty and name not in settings:
             raise InvalidArgument(operation, name, None, "a value, since it has no default")
-    result = entry.function(*operands, **settings)
+    result = OPERATIONS[operation](*operands, **settings)
     return result if isinstance(result, tuple) else (result,)
 
 
 def read_attributes(operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Read attributes of an operation of `OPERATIONS` from JSON. Raises `InvalidArgument` for one that is not its."""
-    names = OPERATIONS[operation].attributes
+    names = attributes_of(operation)
     for name in attributes:
         if name not in names:
             raise InvalidArgument(operation, "attribute", name, "one of " + ", ".join(names or ("none",)))
     return {name: READERS[name](operation, name, value) for name, value in attributes.items()}
 
 
-def _required(entry: Entry) -> list[str]:
-    parameters = inspect.signature(entry.function).parameters
-    return [name for name in entry.attributes if parameters[name].default is inspect.Parameter.empty]
+@cache
+def _parameters(operation: str) -> Mapping[str, Parameter]:
+    return signature(OPERATIONS[operation]).parameters
+
+
+def attributes_of(operation: str) -> Mapping[str, Parameter]:
+    """The parameters that JSON can state."""
+    return {name: parameter for name, parameter in _parameters(operation).items() if name in READERS}
+
+
+def operand_counts(operation: str) -> tuple[int, int]:
+    """The least and the greatest number of operands: the parameters that are arrays, some with a default."""
+    if operation in elementary.FUNCTIONS:
+        return (2, 2) if operation == "pow" else (1, 1)
+    arrays = [each for each in _parameters(operation).values() if each.annotation in ("Array", "Array | None")]
+    return sum(each.default is Parameter.empty for each in arrays), len(arrays)
 
 
 def _matmul(
@@ -121,36 +123,30 @@ READERS: Mapping[str, Reader] = {
 }
 """Readers of attributes, whichever operation they are of."""
 
-_ALONG = ("axis", "keepdims")
-_RANDOM = ("shape", "dtype", "seed", "stream", "offset")
-
-OPERATIONS: Mapping[str, Entry] = {
-    **{
-        name: Entry(partial(elementary.apply, name), 2 if name == "pow" else 1, ("overflow",))
-        for name in elementary.FUNCTIONS
-    },
-    "sigmoid": Entry(activations.sigmoid, 1, ("overflow",)),
-    "silu": Entry(activations.silu, 1, ("overflow",)),
-    "gelu": Entry(activations.gelu, 1, ("approximate", "overflow")),
-    "relu": Entry(activations.relu, 1),
-    "cast": Entry(cast, 1, ("dtype", "overflow")),
-    "sum": Entry(reductions.sum, 1, (*_ALONG, "tree", "order")),
-    "mean": Entry(reductions.mean, 1, (*_ALONG, "tree", "order")),
-    "prod": Entry(reductions.prod, 1, (*_ALONG, "tree")),
-    "logsumexp": Entry(reductions.logsumexp, 1, (*_ALONG, "tree")),
-    "max": Entry(reductions.max, 1, _ALONG),
-    "min": Entry(reductions.min, 1, _ALONG),
-    "argmax": Entry(reductions.argmax, 1, _ALONG),
-    "softmax": Entry(softmax, 1, ("axis", "tree")),
-    "matmul": Entry(_matmul, 2, ("out", "accum", "tree"), optional_operand=True),
-    "fft": Entry(fourier.fft, 1, ("norm",)),
-    "ifft": Entry(fourier.ifft, 1, ("norm",)),
-    "uniform": Entry(_uniform, 0, _RANDOM),
-    "normal": Entry(_normal, 0, _RANDOM),
-    "dropout": Entry(_dropout, 1, ("rate", "seed", "stream", "offset")),
-    "quantize": Entry(_quantize, 1, ("wire", "block")),
-    "dequantize": Entry(quantization.dequantize, 2, ("block",)),
-    "error_feedback": Entry(_error_feedback, 2, ("wire", "block")),
-    "top_k": Entry(_top_k, 1, ("k",)),
+OPERATIONS: Mapping[str, Callable[..., Array | Results]] = {
+    **{name: partial(elementary.apply, name) for name in elementary.FUNCTIONS},
+    "sigmoid": activations.sigmoid,
+    "silu": activations.silu,
+    "gelu": activations.gelu,
+    "relu": activations.relu,
+    "cast": cast,
+    "sum": reductions.sum,
+    "mean": reductions.mean,
+    "prod": reductions.prod,
+    "logsumexp": reductions.logsumexp,
+    "max": reductions.max,
+    "min": reductions.min,
+    "argmax": reductions.argmax,
+    "softmax": softmax,
+    "matmul": _matmul,
+    "fft": fourier.fft,
+    "ifft": fourier.ifft,
+    "uniform": _uniform,
+    "normal": _normal,
+    "dropout": _dropout,
+    "quantize": _quantize,
+    "dequantize": quantization.dequantize,
+    "error_feedback": _error_feedback,
+    "top_k": _top_k,
 }
-"""Every operation by its name in the reference arithmetic."""
+"""Every operation by its name in the reference arithmetic: of arrays, and of attributes of these names."""

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from ..graph.constant import LayoutCast
-from ..graph.elementwise import Abs, Cast, Clamp, ElementwiseBinary, Identity, Negate, Select
-from ..graph.functions import FloatFunction
-from ..graph.matmul import MatMul
-from ..graph.movement import Broadcast, Concat, Gather, Iota, Pad, Reshape, Slice, StridedSlice, Transpose, Update
-from ..graph.reductions import FourierTransform, Reduction, Softmax
+from ..graph.elementwise import Elementwise
+from ..graph.movement import Update
+from ..graph.reductions import Reduction
 from ..ir.module import Instruction
 from ..ir.operation import Operation
 from ..ir.targets import Target
@@ -115,34 +112,6 @@ def extents(type_: Type) -> tuple[int, ...]:
 
 Kind = Literal["contract", "map", "rows"]
 
-ELEMENTWISE = (ElementwiseBinary, Negate, FloatFunction, Cast, Select, Clamp, Abs)
-"""Operations whose result has an element for each of the operands' broadcast shape."""
-
-MOVEMENTS = (
-    Broadcast,
-    Concat,
-    Gather,
-    Identity,
-    Iota,
-    LayoutCast,
-    Pad,
-    Reshape,
-    Slice,
-    StridedSlice,
-    Transpose,
-    Update,
-)
-"""Operations whose result consists of elements of their operands, or of positions."""
-
-MAPPED = (*ELEMENTWISE, *MOVEMENTS)
-"""Operations that become nests of kind `map`."""
-
-ROW_OPERATIONS = (Reduction, Softmax, FourierTransform)
-"""Operations on independent rows along one axis."""
-
-FUSIBLE = (MatMul, *ROW_OPERATIONS, *MAPPED)
-"""Operations that may be part of a nest."""
-
 
 def kind_of(instruction: Instruction) -> Kind | None:
     """The kind of nest that an instruction becomes; None where it stays in the host function."""
@@ -152,23 +121,7 @@ def kind_of(instruction: Instruction) -> Kind | None:
         return None
     if isinstance(operation, Update) and any(":" in part and "$" in part for part in operation.spec):
         return None  # which elements it writes is known only when it runs
-    if isinstance(operation, MatMul):
-        return "contract"
-    if isinstance(operation, ROW_OPERATIONS):
-        return "rows"
-    if isinstance(operation, MAPPED) and isinstance(results[0].type, Tensor):
-        return "map"
-    return None
-
-
-def is_fusible(instruction: Instruction) -> bool:
-    """True if an instruction may be part of a nest, once its extents are known."""
-    return isinstance(instruction.operation, FUSIBLE)
-
-
-def is_elementwise(operation: Operation) -> bool:
-    """True if an operation is elementwise, so that it can share a nest with others over the same shape."""
-    return isinstance(operation, ELEMENTWISE)
+    return None if operation.nest == "map" and not isinstance(results[0].type, Tensor) else operation.nest
 
 
 def is_known(type_: Type) -> bool:
@@ -265,7 +218,7 @@ class Choices:
             for position, value in enumerate(instruction.operands)
             if wanted and isinstance(value.type, Tensor) and ("schedule.prefetch", value) not in directed
         ]
-        follows = is_elementwise(instruction.operation) and ("schedule.fuse", result) in directed
+        follows = isinstance(instruction.operation, Elementwise) and ("schedule.fuse", result) in directed
         return cls(
             None if ("schedule.tile", result) in directed or follows else tile,
             None if ("schedule.pipeline", result) in directed else depth,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph import execution as graph_execution
+from ..graph.elementwise import Elementwise
 from ..graph.interpreter import failed
 from ..graph.matmul import MatMul
 from ..graph.movement import Concat, Gather, Iota, Pad, Slice, Update, held_in
@@ -25,7 +26,7 @@ from ..numerics.array import Array
 from ..numerics.formats import DType, NumericsFailure, dtype
 from ..numerics.matmul import matmul
 from ..numerics.rounding import cast
-from .choices import is_elementwise, row_axis
+from .choices import row_axis
 from .nests import Nest, tile_of, with_nests_replaced
 
 # Buffers between memory and computation: a ring of stages, and a pipeline that fills them ahead (section 6.1).
@@ -220,7 +221,7 @@ def execute_nest(nest: Nest, inputs: Sequence[Array], env: Environment, tracer: 
         return Contraction(nest, memory, env, tracer).run()
     if nest.kind == "rows":
         return rows(nest, memory, env, tracer)
-    if is_elementwise(nest.lead.operation):
+    if isinstance(nest.lead.operation, Elementwise):
         return elementwise(nest, memory, env, tracer)
     return movement(nest, memory, env, tracer)
 
@@ -495,7 +496,7 @@ def _extents(value: Value) -> tuple[int, ...]:
 class RunNest(Operation):
     """Executes one nest. Created only here; it has no text form."""
 
-    nest: Nest
+    body: Nest
     tracer: Tracer
 
     name: ClassVar[str] = "tessera.schedule.nest"
@@ -505,11 +506,11 @@ class RunNest(Operation):
 
     def infer(self) -> tuple[Type, ...]:
         """The outputs."""
-        return tuple(value.type for value in self.nest.outputs)
+        return tuple(value.type for value in self.body.outputs)
 
     def execute(self, *inputs: Array, env: Environment) -> tuple[Array, ...]:
         """The outputs, from the inputs."""
-        return execute_nest(self.nest, inputs, env, self.tracer)
+        return execute_nest(self.body, inputs, env, self.tracer)
 
 
 def runnable(module: Module, target: Target, observer: Observer | None = None) -> Module:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from ..graph.control import Barrier, Directive
-from ..graph.elementwise import Identity
+from ..graph.elementwise import Elementwise, Identity
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Names
 from ..ir.operation import Refusal, diagnostic_of
 from ..ir.types import Tensor, Value
-from .choices import is_elementwise, is_fusible, is_known, kind_of
+from .choices import is_known, kind_of
 from .operations import Annotations, Fusion
 
 # Fused groups, and an order in which groups and other instructions can run (LANG-06.2-01, LANG-11-06).
@@ -37,7 +37,7 @@ def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> l
 
 def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> list[tuple[int, int]]:
     """Positions that a fusion puts into one group."""
-    fusible = [(place, each) for place, each in enumerate(instructions) if is_fusible(each)]
+    fusible = [(place, each) for place, each in enumerate(instructions) if each.operation.nest]
     produced = {value: place for place, each in fusible for value in each.results}
     pairs = []
     for _, values in fusions:
@@ -205,7 +205,7 @@ class FusionGroups:
 
     def _may_join(self, instruction: Instruction) -> bool:
         return (
-            is_elementwise(instruction.operation)
+            isinstance(instruction.operation, Elementwise)
             and kind_of(instruction) == "map"
             and ("schedule.fuse", instruction.results[0]) not in self.directed
         )
@@ -213,7 +213,7 @@ class FusionGroups:
     def _takes(self, group: int, value: Value, instruction: Instruction, place: int) -> bool:
         """True if an instruction that uses a value of a group may join it."""
         lead = self.instructions[group]
-        fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and is_elementwise(lead.operation))
+        fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and isinstance(lead.operation, Elementwise))
         shape = instruction.results[0].type
         return (
             fits
@@ -278,7 +278,7 @@ def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tup
         value
         for instruction in before
         for value in instruction.results
-        if value in after and value in ahead and value not in named and is_elementwise(instruction.operation)
+        if value in after and value in ahead and value not in named and isinstance(instruction.operation, Elementwise)
     ]
     return (*named[:-1], *between, named[-1])
 

@@ -9,13 +9,14 @@ from math import prod
 from ..graph import constant as layouts
 from ..graph.constant import Constant
 from ..graph.control import Directive
+from ..graph.elementwise import Elementwise
 from ..graph.matmul import MatMul
 from ..ir.diagnostics import Location
 from ..ir.module import Block, Function, Instruction, Module, Walk, trampoline
 from ..ir.targets import Target
 from ..ir.types import Tensor, Value, dtype_of
 from ..numerics.formats import DType
-from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, is_elementwise, kind_of, map_tile, rows_taken
+from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_of, map_tile, rows_taken
 from .fusion import blocks_of, expanded, in_order, names_of
 from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions, is_alias
 
@@ -151,7 +152,7 @@ class Plan:
 
     def _nest(self, kind: Kind, part: Sequence[Instruction], around: Around) -> Nest:
         made_here = {each.results[0] for each in part}
-        sinks = kind == "contract" or is_elementwise(part[0].operation)
+        sinks = kind == "contract" or isinstance(part[0].operation, Elementwise)
         instructions = _with_constants(part, around.constants) if sinks else tuple(part)
         known = {value for each in instructions for value in each.results}
         inputs = tuple(dict.fromkeys(value for each in instructions for value in each.operands if value not in known))
@@ -214,8 +215,8 @@ def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]
 
 def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction, Kind | None]) -> bool:
     """True if an instruction can share the nest of a lead."""
-    leads = kinds[lead] == "contract" or (kinds[lead] == "map" and is_elementwise(lead.operation))
-    follows = kinds[instruction] == "map" and is_elementwise(instruction.operation)
+    leads = kinds[lead] == "contract" or (kinds[lead] == "map" and isinstance(lead.operation, Elementwise))
+    follows = kinds[instruction] == "map" and isinstance(instruction.operation, Elementwise)
     return leads and follows and _shape(instruction) == _shape(lead)
 
 
@@ -296,7 +297,7 @@ def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
     if role == "right":
         return k, n
     shape = value.type.shape if isinstance(value.type, Tensor) else ()
-    if role != "rows" and is_elementwise(nest.operations[-1].operation):  # broadcast operands are smaller
+    if role != "rows" and isinstance(nest.operations[-1].operation, Elementwise):  # broadcast operands are smaller
         rows, columns = (1, 1, *shape)[-2:]
         return (1 if rows == 1 else m), (1 if columns == 1 else n)
     return m, n

@@ -12,8 +12,6 @@ import numpy as np
 
 from ..graph import elementwise
 from ..graph.constant import Constant
-from ..graph.elementwise import Abs, Cast, Clamp, Identity, Select
-from ..graph.functions import FloatFunction
 from ..ir.diagnostics import Rejection, UnsupportedConstruct, did_you_mean
 from ..ir.module import Block, Function, Module
 from ..ir.operation import (
@@ -54,19 +52,6 @@ from .operations import Store
 # Everything that does not depend on the block is decided here, so that an instruction costs little more than its
 # call.
 
-
-LANEWISE: tuple[type[Operation], ...] = (
-    elementwise.ElementwiseBinary,
-    FloatFunction,
-    elementwise.Negate,
-    Cast,
-    Select,
-    Clamp,
-    Abs,
-    Identity,
-    Constant,
-)
-"""The operations of Graph IR that a kernel may hold, on scalars: they do the same in each lane."""
 
 ON_INDICES: Mapping[type[Operation], Call] = {
     elementwise.Add: np.add,
@@ -115,7 +100,7 @@ def _call(operation: Operation, lanes: int) -> Call:
         return lambda block: everywhere
     if type(operation) in ON_INDICES and operation.a.dtype.kind == "int":  # type: ignore[attr-defined]  # as binary
         return _on_indices(operation)
-    if isinstance(operation, LANEWISE):
+    if operation.lanewise:
         return _lanewise(operation)
     raise TypeError(f"{operation.name} does not run in kernels")
 

@@ -18,7 +18,7 @@ from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Tensor, Type, Value
 from ..kernel_machine.block import KernelOperation
 from .fragments import ALIGNMENT, LoadMatrix, MmaSync, fragment_uses
-from .interpreter import LANEWISE, Launch
+from .interpreter import Launch
 from .operations import CopyAsync, SharedAlloc
 
 MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
@@ -211,7 +211,7 @@ def _verify_signature(function: Function, buffer: type[Type]) -> None:
 
 def _verify_instruction(instruction: Instruction, target: Target, constants: dict[Value, int]) -> None:
     operation = instruction.operation
-    lanewise = isinstance(operation, LANEWISE)
+    lanewise = operation.lanewise
     require(
         lanewise or (isinstance(operation, KernelOperation) and operation.name.startswith("tessera.tile.")),
         "tile",

@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...graph import elementwise, functions
-from ...graph import elementwise as graph
-from ...graph.constant import Constant
-from ...graph.elementwise import Cast, Identity
 from ...ir.diagnostics import Location, UnsupportedConstruct
 from ...ir.module import BlockBuilder, Instruction
 from ...ir.operation import Operation
@@ -20,7 +16,6 @@ from ...ir.types import Scalar, Type, Value, Vector
 from ...numerics.formats import DTYPES, DType
 from ...tile.operations import Part
 from ..operations import llvm, memory
-from ..operations import llvm as comparisons
 from ..operations.llvm import CALLEES, Add, And, Call, Mul, SDiv, conversion_symbol, symbol
 from ..operations.llvm import Constant as LlvmConstant
 from ..operations.vendors import REGISTERS
@@ -311,20 +306,24 @@ def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
     return makes or any(isinstance(each, Pair) for each in operands)
 
 
-def lowered_complex(body: Body, operation: Operation, *operands: Number) -> Number:
-    """Lower an elementwise operation on complex numbers. Raises `UnsupportedConstruct`."""
-    kind = type(operation)
-    if kind not in OPERATIONS:
-        raise body.unsupported(f"complex.{operation.short_name}")
-    return OPERATIONS[kind](body, operation, *operands)
+def _by_parts(instruction: type[Operation]) -> Callable[..., Pair]:
+    """Apply an instruction to the real and to the imaginary parts."""
+
+    def lowered(body: Body, operation: Operation, *operands: Pair) -> Pair:
+        real, imaginary = ([getattr(each, part) for each in operands] for part in ("real", "imaginary"))
+        return Pair(body(instruction, *real), body(instruction, *imaginary))
+
+    return lowered
 
 
-def _sum(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
-    return Pair(body(llvm.FAdd, x.real, y.real), body(llvm.FAdd, x.imaginary, y.imaginary))
+def _both_parts(predicate: str, joined: type[Operation]) -> Callable[..., Value]:
+    """Compare the real and the imaginary parts."""
 
+    def lowered(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
+        real = body(llvm.FCmp, x.real, y.real, predicate=predicate)
+        return body(joined, real, body(llvm.FCmp, x.imaginary, y.imaginary, predicate=predicate))
 
-def _difference(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
-    return Pair(body(llvm.FSub, x.real, y.real), body(llvm.FSub, x.imaginary, y.imaginary))
+    return lowered
 
 
 def _product(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
@@ -334,25 +333,9 @@ def _product(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
     return Pair(real, imaginary)
 
 
-def _negate_pair(body: Body, operation: Operation, x: Pair) -> Pair:
-    return Pair(body(llvm.FNeg, x.real), body(llvm.FNeg, x.imaginary))
-
-
-def _equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Return True where both parts are equal."""
-    real = body(comparisons.FCmp, x.real, y.real, predicate="oeq")
-    return body(llvm.And, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="oeq"))
-
-
-def _not_equal(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Return True where one part differs; NaN differs from everything."""
-    real = body(comparisons.FCmp, x.real, y.real, predicate="une")
-    return body(llvm.Or, real, body(comparisons.FCmp, x.imaginary, y.imaginary, predicate="une"))
-
-
 def _select_pair(body: Body, operation: Operation, condition: Value, x: Pair, y: Pair) -> Pair:
-    real = body(comparisons.Select, condition, x.real, y.real)
-    return Pair(real, body(comparisons.Select, condition, x.imaginary, y.imaginary))
+    real = body(llvm.Select, condition, x.real, y.real)
+    return Pair(real, body(llvm.Select, condition, x.imaginary, y.imaginary))
 
 
 def _constant_pair(body: Body, operation: Any) -> Pair:
@@ -371,23 +354,23 @@ def _cast_number(body: Body, operation: Any, x: Number) -> Number:
     return Pair(converted(body, x, to.component, operation.overflow), body.constant(0.0, to.component))
 
 
-def _same_pair(body: Body, operation: Operation, x: Pair) -> Pair:
+def _same(body: Body, operation: Operation, x: Number) -> Number:
     return x
 
 
-OPERATIONS: Mapping[type[Operation], Callable[..., Number]] = {
-    graph.Add: _sum,
-    graph.Subtract: _difference,
-    graph.Multiply: _product,
-    graph.Negate: _negate_pair,
-    graph.Equal: _equal,
-    graph.NotEqual: _not_equal,
-    elementwise.Select: _select_pair,
-    Constant: _constant_pair,
-    Cast: _cast_number,
-    Identity: _same_pair,
+ON_COMPLEX: Mapping[str, Callable[..., Number]] = {
+    "add": _by_parts(llvm.FAdd),
+    "subtract": _by_parts(llvm.FSub),
+    "multiply": _product,
+    "negate": _by_parts(llvm.FNeg),
+    "equal": _both_parts("oeq", llvm.And),
+    "not_equal": _both_parts("une", llvm.Or),
+    "select": _select_pair,
+    "constant": _constant_pair,
+    "cast": _cast_number,
+    "identity": _same,
 }
-"""Every operation of Graph IR on elements that is defined on complex numbers, but the quotient."""
+"""The operations of Graph IR on elements that are defined on complex numbers, by short name; no quotient is."""
 
 
 # Parts
@@ -434,72 +417,53 @@ def packed(body: Body, pair: Pair, dtype: DType) -> Value:
 # is that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
 
 
-Binary = type[llvm.Binary]
-
-BINARY: Mapping[type[Operation], tuple[Binary, Binary]] = {
-    graph.Add: (llvm.FAdd, llvm.Add),
-    graph.Subtract: (llvm.FSub, llvm.Sub),
-    graph.Multiply: (llvm.FMul, llvm.Mul),
-}
-"""The instruction on floats, and that on integers."""
-
-MAXIMUM = (llvm.Maximum, llvm.SMax)
-MINIMUM = (llvm.Minimum, llvm.SMin)
-EXTREMA: Mapping[type[Operation], tuple[Binary, Binary]] = {elementwise.Maximum: MAXIMUM, elementwise.Minimum: MINIMUM}
-"""Instructions, as in `BINARY`, whose result is one of their operands."""
-
-COMPARISONS: Mapping[type[Operation], tuple[str, str]] = {
-    graph.Equal: ("oeq", "eq"),
-    graph.NotEqual: ("une", "ne"),
-    graph.Less: ("olt", "slt"),
-    graph.Greater: ("ogt", "sgt"),
-    graph.LessEqual: ("ole", "sle"),
-    graph.GreaterEqual: ("oge", "sge"),
-}
-"""The predicate on floats, and that on integers."""
-
-
 def lowered_element(body: Body, operation: Operation, *operands: Number) -> Number:
     """Lower an elementwise operation of Graph IR in a kernel. Raises `UnsupportedConstruct`."""
+    name = operation.short_name
     if is_complex(operation, operands):
-        return lowered_complex(body, operation, *operands)
-    return lowered_scalar(body, operation, *(each for each in operands if not isinstance(each, Pair)))
+        if name not in ON_COMPLEX:
+            raise body.unsupported(f"complex.{name}")
+        return ON_COMPLEX[name](body, operation, *operands)
+    return ON_SCALARS.get(name, _call)(body, operation, *operands)
 
 
-def lowered_scalar(body: Body, operation: Operation, *operands: Value) -> Value:
-    """Lower an elementwise operation on operands that are not complex."""
-    kind = type(operation)
-    if kind in BINARY:
-        return _binary(body, *BINARY[kind], *operands)
-    if kind in EXTREMA:
-        return _extremum(body, *EXTREMA[kind], *operands)
-    if kind in COMPARISONS:
-        return _comparison(body, *COMPARISONS[kind], *operands)
-    if kind in SPECIAL:
-        return SPECIAL[kind](body, operation, *operands)
-    if isinstance(operation, functions.FloatFunction | functions.Pow):
-        return _call(body, operation, *operands)
-    raise body.unsupported(operation.short_name)
+def _rounded(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Callable[..., Value]:
+    """The instruction on floats, whose result is rounded, or that on integers."""
+
+    def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+        held = dtype_of(a)
+        if held.kind != "float":
+            return body(on_integers, a, b)
+        return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
+
+    return lowered
 
 
-def _binary(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
-    held = dtype_of(a)
-    if held.kind != "float":
-        return body(on_integers, a, b)
-    return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
-
-
-def _extremum(body: Body, on_floats: Binary, on_integers: Binary, a: Value, b: Value) -> Value:
+def _extremum(body: Body, on_floats: type[llvm.Binary], on_integers: type[llvm.Binary], a: Value, b: Value) -> Value:
+    """An instruction whose result is one of its operands."""
     held = dtype_of(a)
     if held.kind != "float":
         return body(on_integers, a, b)
     return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), held)
 
 
-def _comparison(body: Body, on_floats: str, on_integers: str, a: Value, b: Value) -> Value:
-    if dtype_of(a).kind != "float":
-        return body(comparisons.ICmp, a, b, predicate=on_integers)
-    return body(comparisons.FCmp, widened(body, a), widened(body, b), predicate=on_floats)
+def _maximum(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+    return _extremum(body, llvm.Maximum, llvm.SMax, a, b)
+
+
+def _minimum(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+    return _extremum(body, llvm.Minimum, llvm.SMin, a, b)
+
+
+def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
+    """The predicate on floats, or that on integers."""
+
+    def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+        if dtype_of(a).kind != "float":
+            return body(llvm.ICmp, a, b, predicate=on_integers)
+        return body(llvm.FCmp, widened(body, a), widened(body, b), predicate=on_floats)
+
+    return lowered
 
 
 def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
@@ -509,10 +473,10 @@ def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
         return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), held)
     if body.number_of(b) not in (None, -1):
         return body(llvm.SDiv, a, b)
-    is_minus_one = body(comparisons.ICmp, b, body.constant(-1, held), predicate="eq")
-    divisor = body(comparisons.Select, is_minus_one, body.constant(1, held), b)
+    is_minus_one = body(llvm.ICmp, b, body.constant(-1, held), predicate="eq")
+    divisor = body(llvm.Select, is_minus_one, body.constant(1, held), b)
     negated = body(llvm.Sub, body.constant(0, held), a)
-    return body(comparisons.Select, is_minus_one, negated, body(llvm.SDiv, a, divisor))
+    return body(llvm.Select, is_minus_one, negated, body(llvm.SDiv, a, divisor))
 
 
 def _negate(body: Body, operation: Operation, x: Value) -> Value:
@@ -530,11 +494,11 @@ def _absolute(body: Body, operation: Operation, x: Value) -> Value:
 
 
 def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) -> Value:
-    return _extremum(body, *MINIMUM, _extremum(body, *MAXIMUM, x, low), high)
+    return _minimum(body, operation, _maximum(body, operation, x, low), high)
 
 
 def _relu(body: Body, operation: Operation, x: Value) -> Value:
-    return _extremum(body, *MAXIMUM, x, body.constant(0, dtype_of(x)))
+    return _maximum(body, operation, x, body.constant(0, dtype_of(x)))
 
 
 def _sqrt(body: Body, operation: Operation, x: Value) -> Value:
@@ -547,7 +511,7 @@ def _reciprocal(body: Body, operation: Operation, x: Value) -> Value:
 
 
 def _select(body: Body, operation: Operation, condition: Value, a: Value, b: Value) -> Value:
-    return body(comparisons.Select, condition, a, b)
+    return body(llvm.Select, condition, a, b)
 
 
 def _constant(body: Body, operation: Any) -> Value:
@@ -558,33 +522,39 @@ def _cast(body: Body, operation: Any, x: Value) -> Value:
     return converted(body, x, operation.dtype.storage, operation.overflow)
 
 
-def _same(body: Body, operation: Operation, x: Value) -> Value:
-    return x
-
-
-SPECIAL: Mapping[type[Operation], Callable[..., Value]] = {
-    graph.Divide: _divide,
-    graph.Negate: _negate,
-    elementwise.Abs: _absolute,
-    elementwise.Clamp: _clamp,
-    elementwise.Select: _select,
-    functions.Relu: _relu,
-    functions.Sqrt: _sqrt,
-    functions.Reciprocal: _reciprocal,
-    Constant: _constant,
-    Cast: _cast,
-    Identity: _same,
-}
-"""Operations that take several instructions, or one whose operands are others."""
-
-
 def _call(body: Body, operation: Operation, *operands: Value) -> Value:
     """Call a library function, correctly rounded in the operands' own dtype."""
-    held = dtype_of(operands[0])
-    name = operation.name.rpartition(".")[2]
+    held, name = dtype_of(operands[0]), operation.short_name
     if operation.attributes.get("approximate") == "tanh":
         name = "gelu_tanh"
     callee = symbol(name, held)
     if callee not in CALLEES:
         raise body.unsupported(name)
     return body(Call, *operands, callee=callee, returns=held)
+
+
+ON_SCALARS: Mapping[str, Callable[..., Number]] = {
+    "add": _rounded(llvm.FAdd, llvm.Add),
+    "subtract": _rounded(llvm.FSub, llvm.Sub),
+    "multiply": _rounded(llvm.FMul, llvm.Mul),
+    "divide": _divide,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "equal": _comparison("oeq", "eq"),
+    "not_equal": _comparison("une", "ne"),
+    "less": _comparison("olt", "slt"),
+    "greater": _comparison("ogt", "sgt"),
+    "less_equal": _comparison("ole", "sle"),
+    "greater_equal": _comparison("oge", "sge"),
+    "negate": _negate,
+    "abs": _absolute,
+    "clamp": _clamp,
+    "select": _select,
+    "relu": _relu,
+    "sqrt": _sqrt,
+    "reciprocal": _reciprocal,
+    "constant": _constant,
+    "cast": _cast,
+    "identity": _same,
+}
+"""The operations of Graph IR on elements that take instructions, by short name; others are calls."""

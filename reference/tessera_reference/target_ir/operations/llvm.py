@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -88,84 +88,47 @@ class Binary(TargetOperation):
         return text.value(f"{self.mnemonic} {text.type(self.a)} {a}, {b}")
 
 
+B = TypeVar("B", bound=TargetOperation)
+
+
+def _declared(base: type[B], name: str, meaning: str, **facts: Any) -> type[B]:
+    """The operation `llvm.NAME`, which differs from others of its family by these members of its class."""
+    declared = type(name.rpartition(".")[2], (base,), {"__doc__": meaning, **facts})
+    return operation(f"llvm.{name}", clauses=CLAUSES)(declared)
+
+
 @dataclass(frozen=True)
-class IntegerBinary(Binary):
-    """Base of instructions on integers and bits, which numpy computes as the reference arithmetic defines."""
+class Lanes(Binary):
+    """Base of instructions that cannot fail, so that they run in every lane, active or not."""
 
-    compute: ClassVar[Any]
-    """The function of numpy."""
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The result in every lane, active or not: no value makes it fail."""
-        return Array(a.dtype, self.compute(a.values, b.values))
-
-
-@operation("llvm.fadd", clauses=CLAUSES)
-class FAdd(Binary):
-    """a + b, rounded once."""
-
-    dtypes = FLOATS
+    compute: ClassVar[Callable[[Array, Array], Array]]
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The sum."""
-        return arithmetic.add(a, b)
+        """The result by the reference arithmetic."""
+        return type(self).compute(a, b)
 
 
-@operation("llvm.fsub", clauses=CLAUSES)
-class FSub(Binary):
-    """a - b, rounded once."""
+def _binary(name: str, meaning: str, dtypes: tuple[str, ...], compute: Callable[..., Any]) -> type[Lanes]:
+    """An instruction; `compute` of integers is a function of numpy, which wraps."""
 
-    dtypes = FLOATS
+    def of_arrays(a: Array, b: Array) -> Array:
+        return Array(a.dtype, compute(a.values, b.values))
 
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The difference."""
-        return arithmetic.subtract(a, b)
-
-
-@operation("llvm.fmul", clauses=CLAUSES)
-class FMul(Binary):
-    """a * b, rounded once."""
-
-    dtypes = FLOATS
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The product."""
-        return arithmetic.multiply(a, b)
+    return _declared(
+        Lanes, name, meaning, dtypes=dtypes, compute=staticmethod(compute if dtypes is FLOATS else of_arrays)
+    )
 
 
-@operation("llvm.fdiv", clauses=CLAUSES)
-class FDiv(Binary):
-    """a / b, rounded once."""
-
-    dtypes = FLOATS
-
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The quotient."""
-        return arithmetic.divide(a, b)
-
-
-@operation("llvm.add", clauses=CLAUSES)
-class Add(IntegerBinary):
-    """a + b, wrapping."""
-
-    dtypes = INTEGERS
-    compute = np.add
-
-
-@operation("llvm.sub", clauses=CLAUSES)
-class Sub(IntegerBinary):
-    """a - b, wrapping."""
-
-    dtypes = INTEGERS
-    compute = np.subtract
-
-
-@operation("llvm.mul", clauses=CLAUSES)
-class Mul(IntegerBinary):
-    """a * b, wrapping."""
-
-    dtypes = INTEGERS
-    compute = np.multiply
+FAdd = _binary("fadd", "a + b, rounded once.", FLOATS, arithmetic.add)
+FSub = _binary("fsub", "a - b, rounded once.", FLOATS, arithmetic.subtract)
+FMul = _binary("fmul", "a * b, rounded once.", FLOATS, arithmetic.multiply)
+FDiv = _binary("fdiv", "a / b, rounded once.", FLOATS, arithmetic.divide)
+Add = _binary("add", "a + b, wrapping.", INTEGERS, np.add)
+Sub = _binary("sub", "a - b, wrapping.", INTEGERS, np.subtract)
+Mul = _binary("mul", "a * b, wrapping.", INTEGERS, np.multiply)
+And = _binary("and", "Bitwise and.", LOGICAL, np.bitwise_and)
+Or = _binary("or", "Bitwise or.", LOGICAL, np.bitwise_or)
+Xor = _binary("xor", "Bitwise exclusive or.", LOGICAL, np.bitwise_xor)
 
 
 @operation("llvm.sdiv", clauses=CLAUSES)
@@ -191,32 +154,8 @@ class SDiv(Binary):
         return super().emit(text, a, b)
 
 
-@operation("llvm.and", clauses=CLAUSES)
-class And(IntegerBinary):
-    """Bitwise and."""
-
-    dtypes = LOGICAL
-    compute = np.bitwise_and
-
-
-@operation("llvm.or", clauses=CLAUSES)
-class Or(IntegerBinary):
-    """Bitwise or."""
-
-    dtypes = LOGICAL
-    compute = np.bitwise_or
-
-
-@operation("llvm.xor", clauses=CLAUSES)
-class Xor(IntegerBinary):
-    """Bitwise exclusive or."""
-
-    dtypes = LOGICAL
-    compute = np.bitwise_xor
-
-
 @dataclass(frozen=True)
-class Extremum(Binary):
+class Extremum(Lanes):
     """Intrinsics named after the operation and the type."""
 
     def emit(self, text: Writer, a: str, b: str) -> str:
@@ -225,38 +164,15 @@ class Extremum(Binary):
         name = f"llvm.{self.mnemonic}.{SUFFIXES[self.a.dtype.name]}"
         return text.call(type_, name, f"{type_} {a}", f"{type_} {b}")
 
-    def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The larger or the smaller, by the reference arithmetic's order."""
-        compute = arithmetic.maximum if self.mnemonic in ("maximum", "smax") else arithmetic.minimum
-        return compute(a, b)
+
+def _extremum(name: str, meaning: str, dtypes: tuple[str, ...], compute: Callable[..., Array]) -> type[Extremum]:
+    return _declared(Extremum, f"intr.{name}", meaning, dtypes=dtypes, compute=staticmethod(compute))
 
 
-@operation("llvm.intr.maximum", clauses=CLAUSES)
-class Maximum(Extremum):
-    """The larger float; NaN wins, -0 is below +0."""
-
-    dtypes = FLOATS
-
-
-@operation("llvm.intr.minimum", clauses=CLAUSES)
-class Minimum(Extremum):
-    """The smaller float; NaN wins, -0 is below +0."""
-
-    dtypes = FLOATS
-
-
-@operation("llvm.intr.smax", clauses=CLAUSES)
-class SMax(Extremum):
-    """The larger integer."""
-
-    dtypes = INTEGERS
-
-
-@operation("llvm.intr.smin", clauses=CLAUSES)
-class SMin(Extremum):
-    """The smaller integer."""
-
-    dtypes = INTEGERS
+Maximum = _extremum("maximum", "The larger float; NaN wins, -0 is below +0.", FLOATS, arithmetic.maximum)
+Minimum = _extremum("minimum", "The smaller float; NaN wins, -0 is below +0.", FLOATS, arithmetic.minimum)
+SMax = _extremum("smax", "The larger integer.", INTEGERS, arithmetic.maximum)
+SMin = _extremum("smin", "The smaller integer.", INTEGERS, arithmetic.minimum)
 
 
 @dataclass(frozen=True)
@@ -265,51 +181,30 @@ class Unary(TargetOperation):
 
     x: Operand[Scalar]
 
+    compute: ClassVar[Callable[[Array], Array]]
+
     def infer(self) -> Scalar:
         """The operand's type."""
         require_dtype(self.x.dtype, FLOATS)
         return self.x
 
-
-@operation("llvm.fneg", clauses=CLAUSES)
-class FNeg(Unary):
-    """-x: the sign flipped."""
-
     def run(self, block: BlockState, x: Array) -> Array:
-        """The sign flipped."""
-        return arithmetic.negate(x)
+        """The result by the reference arithmetic."""
+        return type(self).compute(x)
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction."""
-        return text.value(f"fneg {text.type(self.x)} {x}")
-
-
-@dataclass(frozen=True)
-class Intrinsic(Unary):
-    """Intrinsics named after the operation and the type."""
-
-    def emit(self, text: Writer, x: str) -> str:
-        """A call of `llvm.sqrt.f32` and its like."""
+        """The instruction, or a call of the intrinsic of the type: `llvm.sqrt.f32` and its like."""
         type_ = text.type(self.x)
+        if self.name == f"llvm.{self.mnemonic}":
+            return text.value(f"{self.mnemonic} {type_} {x}")
         return text.call(type_, f"llvm.{self.mnemonic}.{SUFFIXES[self.x.dtype.name]}", f"{type_} {x}")
 
 
-@operation("llvm.intr.fabs", clauses=CLAUSES)
-class FAbs(Intrinsic):
-    """|x|: the sign cleared."""
-
-    def run(self, block: BlockState, x: Array) -> Array:
-        """The sign cleared."""
-        return arithmetic.absolute(x)
-
-
-@operation("llvm.intr.sqrt", clauses=CLAUSES)
-class Sqrt(Intrinsic):
-    """The square root, correctly rounded."""
-
-    def run(self, block: BlockState, x: Array) -> Array:
-        """The square root."""
-        return elementary.apply("sqrt", x)
+FNeg = _declared(Unary, "fneg", "-x: the sign flipped.", compute=staticmethod(arithmetic.negate))
+FAbs = _declared(Unary, "intr.fabs", "|x|: the sign cleared.", compute=staticmethod(arithmetic.absolute))
+Sqrt = _declared(
+    Unary, "intr.sqrt", "The square root, correctly rounded.", compute=staticmethod(partial(elementary.apply, "sqrt"))
+)
 
 
 # Comparisons, and the choice that follows one (LANG-08-01).
@@ -361,20 +256,20 @@ class Comparison(TargetOperation):
         return text.value(f"{self.mnemonic} {self.predicate} {text.type(self.a)} {a}, {b}")
 
 
-@operation("llvm.icmp", clauses=CLAUSES)
-class ICmp(Comparison):
-    """A comparison of integers."""
-
-    dtypes = LOGICAL
-    predicates = ("eq", "ne", "slt", "sgt", "sle", "sge")
-
-
-@operation("llvm.fcmp", clauses=CLAUSES)
-class FCmp(Comparison):
-    """A comparison of floats: ordered, except `une`, which is true for NaN."""
-
-    dtypes = FLOATS
-    predicates = ("oeq", "une", "olt", "ogt", "ole", "oge")
+ICmp = _declared(
+    Comparison,
+    "icmp",
+    "A comparison of integers.",
+    dtypes=LOGICAL,
+    predicates=("eq", "ne", "slt", "sgt", "sle", "sge"),
+)
+FCmp = _declared(
+    Comparison,
+    "fcmp",
+    "A comparison of floats: ordered, except `une`, which is true for NaN.",
+    dtypes=FLOATS,
+    predicates=("oeq", "une", "olt", "ogt", "ole", "oge"),
+)
 
 
 @operation("llvm.select", clauses=CLAUSES)
@@ -419,16 +314,23 @@ class Cast(Conversion):
 
     sources: ClassVar[tuple[str, ...]]
     targets: ClassVar[tuple[str, ...]]
+    growth: ClassVar[Literal["more", "fewer"] | None] = None
+    """The widths that it converts to, where it converts between some only."""
 
     def infer(self) -> Scalar:
         """A scalar of the stated dtype."""
         require_dtype(self.x.dtype, self.sources)
         require_dtype(self.to, self.targets, "result")
-        self.check(self.x.dtype.bits, self.to.bits)
+        before, after = self.x.dtype.bits, self.to.bits
+        grows, shrinks = self.growth != "fewer" and before < after, self.growth != "more" and before > after
+        require(
+            self.growth is None or grows or shrinks,
+            "types",
+            f"{before} bits become {after}",
+            f"{self.growth} bits",
+            "LANG-11-01",
+        )
         return Scalar(self.to)
-
-    def check(self, given: int, made: int) -> None:
-        """Refuse widths that the instruction does not convert between."""
 
     def run(self, block: BlockState, x: Array) -> Array:
         """The conversion by the reference arithmetic."""
@@ -439,25 +341,11 @@ class Cast(Conversion):
         return text.value(f"{self.mnemonic} {text.type(self.x)} {x} to {text.type(Scalar(self.to))}")
 
 
-def _require_growth(given: int, made: int, grows: bool) -> None:
-    require(
-        given < made if grows else given > made,
-        "types",
-        f"{given} bits become {made}",
-        f"{'more' if grows else 'fewer'} bits",
-        "LANG-11-01",
-    )
-
-
 @operation("llvm.fpext", clauses=CLAUSES)
 class FPExt(Cast):
     """The same number in a wider float."""
 
-    sources, targets = CONVERTIBLE_FLOATS, WIDE
-
-    def check(self, given: int, made: int) -> None:
-        """More bits."""
-        _require_growth(given, made, grows=True)
+    sources, targets, growth = CONVERTIBLE_FLOATS, WIDE, "more"
 
     def emit(self, text: Writer, x: str) -> str:
         """The instruction; on a host a bfloat becomes the upper half of a float, without arithmetic."""
@@ -474,11 +362,7 @@ class FPExt(Cast):
 class FPTrunc(Cast):
     """The nearest number of a narrower float."""
 
-    sources, targets = WIDE, CONVERTIBLE_FLOATS
-
-    def check(self, given: int, made: int) -> None:
-        """Fewer bits."""
-        _require_growth(given, made, grows=False)
+    sources, targets, growth = WIDE, CONVERTIBLE_FLOATS, "fewer"
 
     def emit(self, text: Writer, x: str) -> str:
         """The instruction; on a host, which would round 16-bit results twice, integer instructions."""
@@ -523,20 +407,6 @@ def _to_bf16(text: Writer, x: str) -> str:
     return text.value(f"bitcast i16 {short} to bfloat")
 
 
-@operation("llvm.sitofp", clauses=CLAUSES)
-class SIToFP(Cast):
-    """The nearest float to an integer."""
-
-    sources, targets = CONVERTIBLE_INTEGERS, WIDE
-
-
-@operation("llvm.uitofp", clauses=CLAUSES)
-class UIToFP(Cast):
-    """A bool as 1 or 0."""
-
-    sources, targets = ("bool",), WIDE
-
-
 @operation("llvm.intr.fptosi.sat", clauses=CLAUSES)
 class FPToSISat(Cast):
     """A float truncated toward zero; what is too large becomes the largest, NaN 0."""
@@ -550,33 +420,17 @@ class FPToSISat(Cast):
         return text.call(result, name, f"{text.type(self.x)} {x}")
 
 
-@operation("llvm.sext", clauses=CLAUSES)
-class SExt(Cast):
-    """The same integer in more bits."""
-
-    sources, targets = CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS
-
-    def check(self, given: int, made: int) -> None:
-        """More bits."""
-        _require_growth(given, made, grows=True)
+def _cast(
+    name: str, meaning: str, sources: tuple[str, ...], targets: tuple[str, ...], growth: str | None = None
+) -> type[Cast]:
+    return _declared(Cast, name, meaning, sources=sources, targets=targets, growth=growth)
 
 
-@operation("llvm.zext", clauses=CLAUSES)
-class ZExt(Cast):
-    """A bool as 1 or 0."""
-
-    sources, targets = ("bool",), CONVERTIBLE_INTEGERS
-
-
-@operation("llvm.trunc", clauses=CLAUSES)
-class Trunc(Cast):
-    """The low bits of an integer."""
-
-    sources, targets = CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS
-
-    def check(self, given: int, made: int) -> None:
-        """Fewer bits."""
-        _require_growth(given, made, grows=False)
+SIToFP = _cast("sitofp", "The nearest float to an integer.", CONVERTIBLE_INTEGERS, WIDE)
+UIToFP = _cast("uitofp", "A bool as 1 or 0.", ("bool",), WIDE)
+SExt = _cast("sext", "The same integer in more bits.", CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS, "more")
+ZExt = _cast("zext", "A bool as 1 or 0.", ("bool",), CONVERTIBLE_INTEGERS)
+Trunc = _cast("trunc", "The low bits of an integer.", CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS, "fewer")
 
 
 # Calls of the functions of the reference arithmetic: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 
 from ...graph.constant import Constant, ConstTensor, LayoutCast
-from ...graph.elementwise import Abs, Cast, Clamp, ElementwiseBinary, Identity, Negate, Select
-from ...graph.functions import FloatFunction
+from ...graph.elementwise import Cast, Elementwise, Identity
 from ...graph.movement import (
     Broadcast,
     Concat,
@@ -210,7 +209,7 @@ def _of_elements(operation: Operation, instruction: Instruction, at: Position, k
     return Reading(elements, lambda *operands: applied(operation, operands, kernel))
 
 
-for _kind in (ElementwiseBinary, Negate, FloatFunction, Select, Clamp, Abs, Cast, Constant):
+for _kind in (Elementwise, Constant):
     reading.register(_kind, _of_elements)
 
 

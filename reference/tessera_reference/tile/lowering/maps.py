@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+from ...graph.elementwise import Elementwise
 from ...graph.term import Term
 from ...ir.targets import Target
 from ...ir.types import Value
-from ...schedule.choices import is_elementwise
 from ...schedule.nests import Nest
 from ..operations import SIZES, CopyAsync, CopyCommit, CopyWait
 from ..verifier import MOST_BLOCKS
@@ -173,7 +173,7 @@ def stage_elements(
 
     `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
-    elementwise = [each for each in kernel.nest.operations if is_elementwise(each.operation)]
+    elementwise = [each for each in kernel.nest.operations if isinstance(each.operation, Elementwise)]
     taken = dict.fromkeys(value for each in elementwise for value in each.operands if value in kernel.nest.staged)
     for value in taken:
         extents = matrix_of(value)
