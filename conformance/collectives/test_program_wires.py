@@ -1,4 +1,6 @@
-"""The dtype that a collective of a program travels as: where it loses bits, and of what data (2.5 and 8)."""
+"""The dtype and scheme by which a collective of a program travels: where it loses bits, and of what data (2.5, 8)."""
+
+from fractions import Fraction
 
 import pytest
 
@@ -82,3 +84,53 @@ def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, ch
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows), level="fast"))
     for rank in answer["ranks"]:
         check.bits(rank["outputs"][0], tensor_of("fp32", [2.0] * 4))
+
+
+@feature("compression")
+@clause("COLL-02.5-02")
+@pytest.mark.parametrize("plan", [False, True], ids=["program", "plan"])
+@pytest.mark.parametrize(("collective", "far"), [("all_reduce", 147), ("reduce_scatter", 147), ("all_gather", 36)])
+def test_data_of_a_blockwise_program_are_scaled(impl, check, collective, far, plan):
+    """1000 is far beyond the 448 of fp8_e4m3; a block loses 1/28 of its largest, what is combined once more."""
+    held, size = "tensor<4xfp32>", {"all_reduce": 4, "reduce_scatter": 2, "all_gather": 8}[collective]
+    attributes = 'dtype="fp8", qscheme="blockwise"' + ("" if collective == "all_gather" else f", {SUM}")
+    gives = f"tensor<{size}xfp32>"
+    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh="dp=2")
+    call = impl.collectives.execute_plan if plan else impl.collectives.execute
+    answer = call(text=text, function="f", ranks=given([tensor_of("fp32", [1000.0] * 4)] * 2), level="fast")
+    exact = Fraction(1000 if collective == "all_gather" else 2000)
+    for rank in check.returns(answer)["ranks"]:
+        check.within(rank["outputs"][0], [exact] * size, [Fraction(far)] * size, f"{collective} in blocks")
+
+
+@feature("compression")
+@clause("COLL-02.5-02")
+def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
+    """A scheme that there is not, one without a dtype, and data that have no scales (AMB-COLL-37, -38, -62)."""
+    for attributes, dtype, legal in (
+        ('dtype="fp8", qscheme="blockwise"', "fp32", True),
+        ('dtype="fp8", qscheme="tensorwise"', "fp32", False),
+        ('qscheme="blockwise"', "fp32", False),
+        ('dtype="fp8", qscheme="blockwise"', "fp64", False),
+    ):
+        held = f"tensor<8x{dtype}>"
+        lines = [issue("%f", "%x", f"{SUM}, {attributes}", type=held), awaits("%y", "%f"), returns("%y", held)]
+        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
+        if legal:
+            check.accepts(answer)
+        else:
+            check.rejects(answer, category=("distributed", "types", "numerics"))
+
+
+@feature("compression")
+@clause("COLL-02.5-02")
+@pytest.mark.parametrize("plan", [False, True], ids=["program", "plan"])
+def test_a_nan_has_no_scale_in_a_program_either(impl, check, plan):
+    """Under fast, where it would travel in a block (AMB-COLL-63)."""
+    held = "tensor<4xfp32>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type=held), awaits("%y", "%f")]
+    text = program(*lines, returns("%y", held), takes=f"%x: {held}", gives=held, mesh="dp=2")
+    call = impl.collectives.execute_plan if plan else impl.collectives.execute
+    rows = [tensor_of("fp32", [1.0, float("nan"), 2.0, 3.0]), tensor_of("fp32", [1.0] * 4)]
+    check.status(call(text=text, function="f", ranks=given(rows), level="fast"), "TESS_ERR_INVALID_VALUE")

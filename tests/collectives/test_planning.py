@@ -253,11 +253,13 @@ def arrays(extent: int = 10) -> list[tuple[Array, ...]]:
     return [(Array(dtype("fp32"), np.full(extent, 2.0**rank, np.float32)),) for rank in range(6)]
 
 
-def ran(found: Module, options: Options | None = None, seed: int | None = None, extent: int = 10) -> Any:
+def ran(
+    found: Module, options: Options | None = None, seed: int | None = None, extent: int = 10, level: str = "strict"
+) -> Any:
     function = found.functions["f"]
     plan = plan_function(found, function, options or Options())
     groups = groups_of(plan, found, function, "g")
-    return plan, groups, *run_plan(found, function, plan, arrays(extent), groups, seed)
+    return plan, groups, *run_plan(found, function, plan, arrays(extent), groups, seed, level)
 
 
 def test_a_wait_takes_what_has_landed() -> None:
@@ -315,6 +317,15 @@ def test_what_a_plan_cannot_run_is_refused(body: str, said: str) -> None:
         ran(mesh_module(body))
     assert caught.value.status is Status.TESS_ERR_UNSUPPORTED
     assert said in str(caught.value)
+
+
+def test_a_chunk_of_blocks_with_scales_is_refused() -> None:
+    """Its blocks would be those of the whole tensor (AMB-COLL-63)."""
+    body = SUM.format(axis="dp").replace("chunk=16", 'dtype="fp8", qscheme="blockwise", chunk=16')
+    with pytest.raises(Failure, match="a chunk of blocks that have scales") as caught:
+        ran(mesh_module(body), level="fast")
+    assert caught.value.status is Status.TESS_ERR_UNSUPPORTED
+    ran(mesh_module(body.replace("chunk=16", "chunk=40")), level="fast")
 
 
 def test_two_thousand_chunks_run_in_five_seconds() -> None:

@@ -17,6 +17,7 @@ from ...ir.violators.changes import changed
 
 ORDER, ALGORITHM, JOINED = program_orders._order, program_orders._algorithm, program_orders.joined_order
 REDUCED, BY_ALGORITHM, DECLARED = program_orders.reduced, program_orders._by_algorithm, program_orders.orders
+READ_COMPRESSION = programs.read_compression
 
 
 def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
@@ -43,6 +44,11 @@ def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
 def sent_whole(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
     """Return the results of data that travel as they are, whatever dtype the program names."""
     return collective(contributions)
+
+
+def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Any:
+    """Return a wire without scales, whatever scheme the program names."""
+    return READ_COMPRESSION(function, dtype)
 
 
 def first_tree(name: str, ranks: int) -> Any:
@@ -109,6 +115,9 @@ VIOLATIONS: list[Violation] = [
     )),
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
         execution, "as_sent", sent_whole
+    )),
+    changed("COLL-02.5-02", "program_blocks_unscaled", "casts the blocks of a program to the wire without a scale", (
+        programs, "read_compression", unscaled
     )),
     changed("LANG-09-05", "canonical_programs", "combines canonically whatever algorithm is declared", (
         programs, "combine_at", lambda level: program_orders.canonically

@@ -239,6 +239,14 @@ def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: i
     return found if inside else replace(found, axis=f"{found.axis} {rank}")
 
 
+REQUIRE_WIRE = futures.require_wire
+
+
+def any_scheme(wire: Any, scheme: Any, x: Any) -> None:
+    """Take any scheme, without a wire and of any data too."""
+    REQUIRE_WIRE(wire, None, x)
+
+
 DATA = [
     combining("COLL-02.2-02", "scope_orders", "adds in another order within a node", GroupCollective, by_scope),
     combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", GroupCollective, sum_for_mean),
@@ -265,5 +273,6 @@ DATA = [
         "compares widths in bits",
         (programs, "loses", lambda wire, data: wire is not None and data.bits > (8 if "fp8" in wire else 16)),
     ),
+    changed("COLL-02.5-02", "any_scheme", "takes any scheme in a program", (futures, "require_wire", any_scheme)),
     changed("COLL-02.5-01", "wires_of_integers", "takes any data", (futures, "require_wire", nothing)),
 ]

@@ -32,7 +32,6 @@ from .schedules import require_known
 WIRES = {name: DTYPES[sent] for name, sent in futures.WIRES.items()}
 """The names of wires, those of the dialect, and the dtypes that travel."""
 
-SCHEMES = ("blockwise",)
 DEFAULT_BLOCK = 128
 """Elements of a block where none is asked for; the text names no number (AMB-COLL-26)."""
 
@@ -63,7 +62,7 @@ def read_compression(function: str, dtype: Any, qscheme: Any = None, block: Any 
         if block is not None:
             raise invalid(function, f"block {shown(block)} without a qscheme", "qscheme = blockwise, or no block")
         return Compression(WIRES[dtype])
-    require_known(function, "qscheme", qscheme, SCHEMES)
+    require_known(function, "qscheme", qscheme, futures.SCHEMES)
     if block is None:
         return Compression(WIRES[dtype], DEFAULT_BLOCK)
     if type(block) is not int or not 1 <= block <= MOST:

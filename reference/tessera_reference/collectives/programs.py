@@ -60,7 +60,7 @@ def as_sent(
     """Return the results of `collective` for data that travel as the operation's `dtype` (AMB-COLL-53, AMB-COLL-61)."""
     if not isinstance(operation, FutureCollective) or not loses(operation.dtype, operation.x.dtype):
         return collective(contributions)
-    compression = read_compression(operation.name, operation.dtype)
+    compression = read_compression(operation.name, operation.dtype, operation.qscheme)
     return over_wire(operation.short_name, contributions, compression, collective)
 
 
@@ -193,7 +193,8 @@ def _require_lossless(module: Module, function: Function) -> None:
     for each in reachable(module, function):
         operation = each.operation
         if isinstance(operation, FutureCollective) and loses(operation.dtype, operation.x.dtype):
-            given = f"{operation.name} of {operation.x.dtype} over dtype {operation.dtype} at {each.location}"
+            scheme = f" and qscheme {operation.qscheme}" if operation.qscheme else ""
+            given = f"{operation.name} of {operation.x.dtype} over dtype {operation.dtype}{scheme} at {each.location}"
             wires = [name for name in WIRES if not loses(name, operation.x.dtype)]
             expected = f"one of {', '.join(wires)}, no dtype, or level fast" if wires else "no dtype, or level fast"
             raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, expected)

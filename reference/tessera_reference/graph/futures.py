@@ -41,6 +41,7 @@ ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
 PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 """The dtypes on a wire by their names (AMB-COLL-07)."""
+SCHEMES = ("blockwise",)
 LARGEST_CHUNK = 2**63 - 1
 
 
@@ -76,9 +77,17 @@ def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> Non
     )
 
 
-def require_wire(wire: str | None, x: Numeric) -> None:
-    """Refuse what does not travel, and a wire for data that are no floats."""
+def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
+    """Refuse what does not travel, a wire for data that are no floats, and scales without a wire or fp32 data."""
     require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
+    require_known("qscheme", scheme, SCHEMES, "COLL-02.5-02")
+    require(
+        scheme is None or (wire is not None and x.dtype.name == "fp32"),
+        "distributed",
+        f"qscheme is {scheme!r}, dtype is {wire!r}, the data are {x.dtype}",
+        "no qscheme, or a dtype and data of fp32",
+        "COLL-02.5-02",
+    )
     require(
         wire is None or x.dtype.kind == "float",
         "distributed",
@@ -120,7 +129,7 @@ NOTHING = Shard()
 """No ranks: of an operation whose place is not known."""
 
 COMMON_CLAUSES = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
-_TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype")
+_TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype", "qscheme")
 """Fields on which the ranks of a group must agree, beside the chunk (AMB-COLL-52)."""
 
 
@@ -136,6 +145,7 @@ class FutureCollective(Collective):
     path: Attribute[str | None] = field(default=None, kw_only=True)
     scope: Attribute[str | None] = field(default=None, kw_only=True)
     dtype: Attribute[str | None] = field(default=None, kw_only=True)
+    qscheme: Attribute[str | None] = field(default=None, kw_only=True)
     priority: Attribute[Any] = field(default=None, kw_only=True)
     overlap: Attribute[Any] = field(default=None, kw_only=True)
     qos: Attribute[Any] = field(default=None, kw_only=True)
@@ -172,7 +182,7 @@ class FutureCollective(Collective):
         require_known("path", self.path, PATHS, "COLL-03.2-05")
         require_known("scope", self.scope, SCOPES, "COLL-02.2-01")
         require_chunk(self.chunk, self.chunk_bytes)
-        require_wire(self.dtype, self.x)
+        require_wire(self.dtype, self.qscheme, self.x)
         return Future(self.given())
 
     def where(self) -> str:

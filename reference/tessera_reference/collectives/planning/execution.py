@@ -25,7 +25,7 @@ from ...numerics.arithmetic import multiply
 from ...numerics.array import Array
 from ...numerics.formats import DType, dtype
 from ...numerics.rounding import cast
-from ..programs import as_sent, joined_order, ordered, reduced
+from ..programs import as_sent, combine_at, joined_order, ordered, reduced
 from .planner import NAME, Compute, Fold, Issue, Part, Plan, Unit, elements, unsupported
 
 # Which ranks meet for each collective of a plan (COLL-02.2-03; AMB-COLL-51).
@@ -94,8 +94,18 @@ class Exchange:
         return tuple(int(extent) for extent in given.shape)
 
     def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
-        """Return every rank's part of the elements from `first` on, of which `chunk` has those of every rank, flat."""
+        """Return every rank's part of the elements from `first` on, of which `chunk` has those of every rank, flat.
+
+        Raises `Failure` with TESS_ERR_UNSUPPORTED for a chunk of a tensor that travels in blocks with scales, whose
+        blocks are those of the whole tensor (AMB-COLL-63).
+        """
         count = chunk[0].values.size
+        if self._lossy and isinstance(self._operation, FutureCollective) and self._operation.qscheme:
+            if count != elements(self._plain.x):
+                raise unsupported("a chunk of blocks that have scales", "a collective of one chunk")
+            shape = tuple(int(extent) for extent in self._plain.x.shape)
+            results = combine_at("fast")(self._operation, [Array(x.dtype, x.values.reshape(shape)) for x in chunk])
+            return [(np.arange(x.values.size), Array(x.dtype, x.values.reshape(-1))) for x in results]
         reduces = isinstance(self._plain, Reducing)
 
         def rows_of(sent: Sequence[Array]) -> Sequence[Array]:

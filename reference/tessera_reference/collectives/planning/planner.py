@@ -290,9 +290,14 @@ def fuse(program: Program, tile: int | None) -> None:
 
 
 def _key(step: Issue, tile: int | None) -> Hashable:
-    """Return the key that issues must share to be fused; None for one that is large, not elementwise, or has folds."""
+    """Return the key that issues must share to be fused; None for one that is large, not elementwise, or has folds.
+
+    What travels in blocks stays alone, since a block is one of a single tensor (AMB-COLL-63).
+    """
     operation = step.operation
     if not isinstance(operation, ELEMENTWISE) or step.folds or not isinstance(operation, FutureCollective):
+        return None
+    if operation.qscheme:
         return None
     limit = chunk_elements(operation, tile)
     if limit is None or elements(operation.x) >= limit:
