@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import delivery, operations
 from tessera_reference.collectives.delivery import Move, Sent, deliver
-from tessera_reference.collectives.groups import BLOCK, add_over, is_addable, share_of, through_devices
-from tessera_reference.collectives.operations import OPERATIONS, OPERATORS, messages, order_of, orders, run
+from tessera_reference.collectives.groups import through_devices
+from tessera_reference.collectives.operations import OPERATIONS, messages, order_of, orders, run
 from tessera_reference.collectives.recurrence import Irregular, recurrence
 from tessera_reference.collectives.schedules import ALGORITHMS, algorithm, steps
 from tessera_reference.collectives.travel import Transfer, travel
@@ -22,6 +22,7 @@ from tessera_reference.graph.futures import holds
 from tessera_reference.mesh.topology import End, Topology, uniform
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array, code_dtype, decode, encode
+from tessera_reference.numerics.collectives import BLOCK, REDUCTIONS, add_over, is_addable, share_of
 from tessera_reference.numerics.errors import LeafCount
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.rounding import cast
@@ -377,7 +378,7 @@ def test_bits_by_pattern_are_those_of_the_trees(
 ) -> None:
     """Results and messages are the same whether the pattern of an algorithm or the tree of each share is evaluated."""
     ranks, of = nodes * per_node, dtype(kind)
-    if of.kind not in OPERATORS[op][0]:
+    if of.kind not in REDUCTIONS[op][0]:
         op = "sum"
     count = data.draw(st.integers(0, 40))
     bits = np.random.Generator(np.random.Philox(data.draw(st.integers(0, 99)))).bytes(ranks * count * of.storage_bytes)
@@ -430,7 +431,7 @@ def test_without_one_of_the_rules_bits_differ(monkeypatch: pytest.MonkeyPatch, n
 
 @given(
     operation=st.sampled_from(OPERATIONS),
-    op=st.sampled_from(sorted(OPERATORS)),
+    op=st.sampled_from(sorted(REDUCTIONS)),
     name=st.sampled_from(DELIVERED),
     kind=st.sampled_from(["fp32", "fp64", "bf16", "int16", "complex64"]),
     level=st.sampled_from([*LEVELS, "fast"]),
@@ -447,7 +448,7 @@ def test_every_operation_has_the_bits_that_it_has_without_a_seed(
     ranks = nodes * per_node
     combines = operation in ("all_reduce", "reduce_scatter")
     if (operation == "all_to_all" and name not in ("ring", "direct")) or (
-        combines and dtype(kind).kind not in OPERATORS[op][0]
+        combines and dtype(kind).kind not in REDUCTIONS[op][0]
     ):
         return
     count = size * ranks if operation in ("all_to_all", "all_gather") else size

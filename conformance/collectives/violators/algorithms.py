@@ -20,12 +20,7 @@ from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS, COMBINED = (
-    operations._afterwards,
-    operations._sent,
-    operations._groups,
-    operations._combined,
-)
+AFTERWARDS, SENT, GROUPS = operations._afterwards, operations._sent, operations._groups
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -139,9 +134,9 @@ def any_ring(
     return (Tree("fold"),) * ranks
 
 
-def folded(dtype: Any, flat: Sequence[Any], op: str, trees: Sequence[Tree]) -> Any:
+def folded(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Any:
     """Contributions of all ranks in a fold, instead of the canonical tree."""
-    return COMBINED(dtype, flat, op, [FOLD if tree == PAIRWISE else tree for tree in trees])
+    return AFTERWARDS(operation, brought, op, root, [FOLD if tree == PAIRWISE else tree for tree in trees])
 
 
 def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:
@@ -234,7 +229,7 @@ VIOLATIONS: list[Violation] = [
     )),
     changed("RT-06-04", "always_folds", "combines in the order of the ranks", (operations, "orders", any_ring)),
     changed("LANG-09-06", "strict_by_algorithm", "combines in the order of the ranks under strict", (
-        operations, "_combined", folded
+        operations, "_afterwards", folded
     )),
     changed("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order", (
         operations, "_groups", in_order

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import operations
-from tessera_reference.graph import collectives as graph
 from tessera_reference.graph.collectives import Reducing
-from tessera_reference.numerics import reductions
+from tessera_reference.numerics import collectives, reductions
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.collectives import Reduction
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import FOLD, Tree
 
@@ -131,15 +130,11 @@ def of_real_parts(x: Array, tree: Tree | None) -> Array:
     return Array(x.dtype, (found.values.real + 1j * of_sum(x, tree).values.imag).astype(x.dtype.carrier))
 
 
-def in_run(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> tuple[Any, str, Any]:
-    """Another operator of `collectives.run`."""
-    usual, _ = operations.OPERATORS[op]
-    return operations, "OPERATORS", {**operations.OPERATORS, op: (kinds or usual, reduce)}
-
-
-def in_programs(op: str, reduce: Reduce) -> tuple[Any, str, Any]:
-    """Another operator of programs."""
-    return graph, "FOLDS", {**graph.FOLDS, op: lambda x, axis: reduce(x, None)}
+def combining(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> tuple[Any, str, Any]:
+    """Another operator."""
+    usual = collectives.REDUCTIONS[op]
+    other = Reduction(kinds or usual.kinds, reduce)
+    return collectives, "REDUCTIONS", {**collectives.REDUCTIONS, op: other}
 
 
 WRONG: dict[str, tuple[str, Reduce]] = {
@@ -157,7 +152,7 @@ WRONG: dict[str, tuple[str, Reduce]] = {
 }
 
 INFER = Reducing.infer
-MEANS_OF_ANY = {**operations.OPERATORS, "mean": (("float", "complex", "int", "bool"), truncates)}
+ANY = ("float", "complex", "int", "bool")
 
 
 def infers_any(self: Any) -> Any:
@@ -167,14 +162,14 @@ def infers_any(self: Any) -> Any:
 
 VIOLATIONS: list[Violation] = [
     *(
-        changed("RT-13-01", f"{name}_over_ranks", str(reduce.__doc__), in_run(op, reduce))
+        changed("RT-13-01", f"{name}_over_ranks", str(reduce.__doc__), combining(op, reduce))
         for name, (op, reduce) in WRONG.items()
     ),
     *(
-        changed("COLL-02.1-05", f"{name}_in_programs", str(reduce.__doc__), in_programs(op, reduce))
+        changed("COLL-02.1-05", f"{name}_in_programs", str(reduce.__doc__), combining(op, reduce))
         for name, (op, reduce) in WRONG.items()
     ),
-    changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks", in_run("prod", in_a_fold)),
-    changed("RT-13-01", "mean_of_integers", "rounds means of integers", (operations, "OPERATORS", MEANS_OF_ANY)),
+    changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks", combining("prod", in_a_fold)),
+    changed("RT-13-01", "mean_of_integers", "rounds means of integers", combining("mean", truncates, ANY)),
     changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype", (Reducing, "infer", infers_any)),
 ]

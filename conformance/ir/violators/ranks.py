@@ -16,6 +16,7 @@ from tessera_reference.graph import collectives, execution
 from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
 from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.ir.module import Arrival
+from tessera_reference.numerics import collectives as meaning
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -60,12 +61,12 @@ def root_only(self: AllReduce, brought: Contributions, results: Results) -> Resu
 
 def largest_for_smallest(self: AllReduce, brought: Contributions, results: Results) -> Results:
     """The maximum where a minimum is asked for."""
-    return [collectives._reduced("max", brought)] * len(brought) if self.op == "min" else results
+    return [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results
 
 
 def without_last(self: AllReduce, brought: Contributions, results: Results) -> Results:
     """The result of a group of three or more without its last rank."""
-    return [collectives._reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results
+    return [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results
 
 
 def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Results:
@@ -77,7 +78,7 @@ def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Resu
 
 def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:
     """The last rank's part first."""
-    return [collectives._joined("all_gather", brought[::-1], self.dim)] * len(brought)
+    return meaning.all_gather(brought[::-1], self.dim)
 
 
 GIVEN = [
@@ -119,13 +120,13 @@ GIVEN = [
 
 def reducing(name: str, clause: str, description: str, combine: Callable[[Contributions], Array]) -> Violation:
     """Another sum over the ranks."""
-    usual = collectives._reduced
+    usual = meaning.reduced
 
-    def reduced(op: str, contributions: Contributions) -> Array:
+    def reduced(op: str, contributions: Contributions, order: Any = None) -> Array:
         with np.errstate(all="ignore"):
-            return combine(contributions) if op == "sum" else usual(op, contributions)
+            return combine(contributions) if op == "sum" else usual(op, contributions, order)
 
-    return changed(name, clause, description, collectives, "_reduced", reduced)
+    return changed(name, clause, description, meaning, "reduced", reduced)
 
 
 def stacked(contributions: Contributions) -> Array:
@@ -275,10 +276,10 @@ class ComparesCounts(ReferenceAdapter):
 
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
         """All in the shape of the first, where counts agree."""
-        shapes = {each["X"].shape for each in execution if "X" in each}
-        counts = {len(each["X"].data) for each in execution if "X" in each}
+        shapes = {each["X"].shape for each in ranks if "X" in each}
+        counts = {len(each["X"].data) for each in ranks if "X" in each}
         if len(shapes) > 1 and len(counts) == 1:
-            first = execution[0]["X"].shape
+            first = ranks[0]["X"].shape
             ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in execution]
         return super().language_execute_ranks(ranks=ranks, **request)
 

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
+from ..numerics.collectives import share_of
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Tree
-from .groups import share_of
 
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]

@@ -5,20 +5,14 @@ Runtime spec 4.6; collectives spec 4.4."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import count
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Literal, TypeAlias, get_args
 
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import Failure, Status
 from ..graph.futures import holds
-from ..numerics import reductions
 from ..numerics.array import Array
+from ..numerics.collectives import all_gather, alternative, broadcast, reduced, share_of
 from ..numerics.formats import DTYPES, DType, shown
-from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import PAIRWISE, Tree
 
 # All-reduce: every rank contributes a buffer, and every rank gets their combination, with the same bits.
@@ -59,24 +53,17 @@ def all_reduce(
         given = f"wire {wire} of {dtype} under a deterministic policy"
         allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, allowed)
-    require_operator(op, dtype)
-    shape = buffers[0].shape
-    # Flat, since numpy takes no more axes than it takes of a buffer.
-    stacked = Array(dtype, np.stack([buffer.values.reshape(-1) for buffer in buffers]))
+    require_operator(op, dtype, _NAME)
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
         tree.over(len(buffers))  # refuses a tree over another number of ranks
-    combined = reductions.sum(stacked, 0, tree=tree) if op == "sum" else reductions.extreme(op, stacked)
-    return Array(dtype, combined.values.reshape(shape))
+    return reduced(op, buffers, None if tree is None else [(tree, slice(None))])
 
 
-def require_operator(op: str, dtype: DType, function: str = _NAME) -> None:
+def require_operator(op: str, dtype: DType, function: str) -> None:
     """Raise `Failure` with TESS_ERR_UNSUPPORTED for an operator that a dtype does not have (AMB-RT-28, AMB-RT-57)."""
-    if op == "sum" and dtype.kind == "bool":
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, "sum of bool", "max (or) or min (and)")
-    if op != "sum" and dtype.kind == "complex":
-        allowed = "sum, since complex numbers have no order"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{op} of {dtype}", allowed)
+    if (instead := alternative(op, dtype)) is not None:
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{op} of {dtype}", instead)
 
 
 def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
@@ -114,106 +101,21 @@ def combine(
     descriptor: Descriptor | None = None,
 ) -> list[Array]:
     """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate. Raises `Failure`."""
+    ranks, count = len(buffers), buffers[0].values.size
+    shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if collective == "broadcast":
         assert root is not None, "a broadcast has a root"
-        return [buffers[root] for _ in buffers]
+        return broadcast(buffers, root)
     if collective == "all_gather":
-        whole = [_share(buffer, rank, len(buffers)) for rank, buffer in enumerate(buffers)]
-        gathered = Array(buffers[0].dtype, np.concatenate([each.values for each in whole]))
-        return [gathered for _ in buffers]
-    descriptors = None if descriptor is None else [descriptor] * len(buffers)
-    reduced = all_reduce(buffers, op, policy=policy, descriptors=descriptors)
+        return all_gather([Array(x.dtype, x.values[own]) for x, own in zip(buffers, shares, strict=True)])
+    descriptors = None if descriptor is None else [descriptor] * ranks
+    whole = all_reduce(buffers, op, policy=policy, descriptors=descriptors)
     if collective == "all_reduce":
-        return [reduced for _ in buffers]
-    return [_with_share(buffer, reduced, rank, len(buffers)) for rank, buffer in enumerate(buffers)]
-
-
-def share_of(count: int, rank: int, ranks: int) -> slice:
-    """The elements, of `count`, that the rank at a place in its group owns (AMB-RT-04)."""
-    return slice(rank * count // ranks, (rank + 1) * count // ranks)
-
-
-def _share(buffer: Array, rank: int, ranks: int) -> Array:
-    """The elements that a rank owns."""
-    return Array(buffer.dtype, buffer.values[share_of(buffer.values.size, rank, ranks)])
-
-
-def _with_share(buffer: Array, reduced: Array, rank: int, ranks: int) -> Array:
-    """A buffer in which the own share is that of the reduction; the rest stays as it was."""
-    own = share_of(buffer.values.size, rank, ranks)
-    values = buffer.values.copy()
-    values[own] = reduced.values[own]
-    return Array(buffer.dtype, values)
-
-
-# What ranks bring, added over a tree in the arithmetic of its type, without a copy of it all.
-#
-# Each addition is one of numpy on a block of elements, so that partial sums stay in the cache of the processor; the
-# bits are those of `reductions.sum`, whose nodes these are (reference arithmetic, "sums and all-reduce"; AMB-RT-26).
-
-
-Values = npt.NDArray[Any]
-
-BLOCK = 8192
-"""Elements that are added over the whole tree before the next ones."""
-
-
-class _Addition(NamedTuple):
-    """Two operands by number, and the one that takes their sum: rows come first, then the result, then partial sums."""
-
-    a: int
-    b: int
-    total: int
-
-
-def is_addable(dtype: DType) -> bool:
-    """True if numpy's + on the carriers of a dtype is a node of its sums."""
-    inner = dtype.accumulator
-    return (
-        dtype.kind in ("float", "int")
-        and inner.carrier == dtype.carrier
-        and NodeArithmetic.canonical(dtype).is_plain(dtype)
-    )
-
-
-def add_over(tree: Tree, rows: Sequence[Values], result: Values) -> None:
-    """Write the sum of two flat rows or more over a tree of nodes of two into `result`, of their length and type.
-
-    Raises `LeafCount` for a tree over another number of rows.
-    """
-    additions, partial = _additions(tree, len(rows))
-    scratch = [np.empty(min(BLOCK, result.size), result.dtype) for _ in range(partial)]
-    with np.errstate(all="ignore"):
-        for first in range(0, result.size, BLOCK):
-            block = slice(first, first + BLOCK)
-            places = [*(row[block] for row in rows), result[block]]
-            places += [each[: places[-1].size] for each in scratch]
-            for a, b, total in additions:
-                np.add(places[a], places[b], out=places[total])
-
-
-@lru_cache(maxsize=256)
-def _additions(tree: Tree, rows: int) -> tuple[tuple[_Addition, ...], int]:
-    """The additions of a tree from its leaves up, and how many partial sums they keep beside the result.
-
-    A sum takes the place of one of its operands that is itself a sum. The first place is in use from the first addition
-    on, so that it is the last one's too.
-    """
-    additions: list[_Addition] = []
-    free = set[int]()
-    fresh = count(rows)
-
-    def add(children: list[int]) -> int:
-        a, b = children
-        sums = sorted(each for each in children if each >= rows)
-        total = sums[0] if sums else min(free, default=None) or next(fresh)
-        free.difference_update([total])
-        free.update(sums[1:])
-        additions.append(_Addition(a, b, total))
-        return total
-
-    tree.over(rows).evaluate(lambda leaf: leaf, add, rows)
-    return tuple(additions), next(fresh) - rows - 1
+        return [whole] * ranks
+    outputs = [buffer.values.copy() for buffer in buffers]
+    for values, own in zip(outputs, shares, strict=True):
+        values[own] = whole.values[own]
+    return [Array(whole.dtype, values) for values in outputs]
 
 
 # Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).

@@ -5,7 +5,7 @@ The order of combination, the wire, results and messages."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from ..abi.status import Failure, Status, invalid
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
-from ..numerics import reductions
 from ..numerics.array import Array
-from ..numerics.formats import DType, shown
+from ..numerics.collectives import REDUCTIONS, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter, share_of
+from ..numerics.formats import shown
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Token, Tree
 from .compression import Compression, compress, read_compression, require_fp32
 from .delivery import Sent, delivered
-from .groups import add_over, is_addable, partial_values, require_stage_one, share_of, through_devices
+from .groups import partial_values, require_operator, require_stage_one, through_devices
 from .schedules import Algorithm, Maker, Step, algorithm, maker, powers, require_known, steps
 
 Values = npt.NDArray[Any]
@@ -220,17 +220,6 @@ def _rounded(operation: str, x: Array, compression: Compression) -> Array:
 
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
-Reduce = Callable[[Array, Tree], Array]
-
-OPERATORS: Mapping[str, tuple[tuple[str, ...], Reduce]] = {
-    "sum": (("float", "int", "complex"), lambda x, tree: reductions.sum(x, 0, tree=tree)),
-    "prod": (("float", "int", "complex"), lambda x, tree: reductions.prod(x, 0, tree=tree)),
-    "mean": (("float", "complex"), lambda x, tree: reductions.mean(x, 0, tree=tree)),
-    "max": (("float", "int", "bool"), lambda x, tree: reductions.extreme("max", x)),
-    "min": (("float", "int", "bool"), lambda x, tree: reductions.extreme("min", x)),
-}
-"""The kinds of dtypes that each operator takes (AMB-RT-28, AMB-RT-57, AMB-COLL-31), and what it does, ranks first."""
-
 
 @dataclass(frozen=True)
 class Result:
@@ -296,7 +285,7 @@ def run(
         travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
         if seed is not None:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
-            reduce = OPERATORS[op][1] if op else None
+            reduce = REDUCTIONS[op].reduce if op else None
             collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
         results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
         outputs.update(zip(group, results, strict=True))
@@ -319,21 +308,18 @@ def _afterwards(
     trees: Sequence[Tree],
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
-    ranks, dtype, shape = len(trees), brought[0].dtype, brought[0].shape
-    flat = [each.values.reshape(-1) for each in brought]
-    count = flat[0].size
+    ranks, shape = len(trees), brought[0].shape
+    flat = [Array(each.dtype, each.values.reshape(-1)) for each in brought]
     if operation == "broadcast":
-        return [brought[root]] * ranks
+        return broadcast(brought, root)
     if operation == "all_gather":
-        return [Array(dtype, np.concatenate(flat))] * ranks
+        return all_gather(flat)
     if operation == "all_to_all":
-        blocks = np.stack(flat).reshape(ranks, ranks, count // ranks)
-        return [Array(dtype, blocks[:, rank].reshape(shape)) for rank in range(ranks)]
+        return [Array(each.dtype, each.values.reshape(shape)) for each in all_to_all(flat)]
     assert op is not None, "required before"
-    reduced = _combined(dtype, flat, op, trees)
-    if operation == "reduce_scatter":
-        return [Array(dtype, reduced[share_of(count, rank, ranks)]) for rank in range(ranks)]
-    return [Array(dtype, reduced.reshape(shape))] * ranks
+    order = [(tree, share_of(flat[0].values.size, rank, ranks)) for rank, tree in enumerate(trees)]
+    order = [(trees[0], slice(None))] if all(tree == trees[0] for tree in trees) else order
+    return (reduce_scatter if operation == "reduce_scatter" else all_reduce)(brought, op, order, ranks)
 
 
 def _by_leaf(
@@ -348,22 +334,6 @@ def _by_leaf(
     flat, places = every.reshape(-1), np.arange(count)
     rows = [flat.take(rank_of(leaf, share) * count + places) for leaf in range(ranks)]
     return collective([Array(dtype, row.reshape(shape)) for row in rows])
-
-
-def _combined(dtype: DType, flat: Sequence[Values], op: str, trees: Sequence[Tree]) -> Values:
-    """Combine all contributions, each share over its tree; partial sums are more than one value of a rank."""
-    ranks, count = len(trees), flat[0].size
-    shares = [share_of(count, rank, ranks) for rank in range(ranks)]
-    if all(tree == trees[0] for tree in trees):
-        trees, shares = trees[:1], [slice(0, count)]
-    if op == "sum" and len(flat) > 1 and is_addable(dtype):
-        total = np.empty(count, dtype.carrier)
-        for share, tree in zip(shares, trees, strict=True):
-            add_over(tree, [each[share] for each in flat], total[share])
-        return total if dtype.accumulator == dtype else cast(Array(dtype.accumulator, total), dtype).values
-    stacked, (_, reduce) = np.stack(flat), OPERATORS[op]
-    reduced = [reduce(Array(dtype, stacked[:, share]), tree) for share, tree in zip(shares, trees, strict=True)]
-    return np.concatenate([each.values for each in reduced])
 
 
 def messages(
@@ -420,16 +390,14 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
     """An operator where values are combined, and none elsewhere; one that the dtypes have."""
     combines = operation in ("all_reduce", "reduce_scatter")
     if combines != (op is not None):
-        allowed = "no operator" if op is not None else f"one of {', '.join(OPERATORS)}"
+        allowed = "no operator" if op is not None else f"one of {', '.join(REDUCTIONS)}"
         given = "no operator" if op is None else f"operator {shown(op)}"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, allowed)
     if op is None:
         return
-    require_known(operation, "operator", op, tuple(OPERATORS))
-    kinds, _ = OPERATORS[op]
+    require_known(operation, "operator", op, tuple(REDUCTIONS))
     for buffer in buffers:
-        if buffer.dtype.kind not in kinds:
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"{op} of {buffer.dtype}", f"{' or '.join(kinds)}")
+        require_operator(op, buffer.dtype, operation)
 
 
 def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root: int | None) -> None:

@@ -20,11 +20,12 @@ from ..graph.interpreter import InputMismatch, reachable
 from ..ir.module import Function, Module
 from ..ir.types import Future, Numeric
 from ..numerics.array import Array
+from ..numerics.collectives import reduced as combined
+from ..numerics.collectives import share_of
 from ..numerics.formats import dtype
-from ..numerics.trees import PAIRWISE, Tree
+from ..numerics.trees import Tree
 from .compression import read_compression
-from .groups import share_of
-from .operations import OPERATORS, orders, over_wire
+from .operations import orders, over_wire
 from .selection import select
 
 # In which order the collectives of a program combine what ranks bring (LANG-09-05, -06; AMB-COLL-29, -96).
@@ -81,16 +82,11 @@ def joined_order(operation: Collective, types: Sequence[Numeric], ranks: int) ->
 
 def reduced(op: str, contributions: Sequence[Array], order: Order | None = None, first: int = 0) -> Array:
     """The combination of flat contributions, whose elements have the places from `first` on; None is canonical."""
-    data = contributions[0].dtype
-    stacked = np.stack([each.values for each in contributions])
-    count, (_, reduce) = stacked.shape[1], OPERATORS[op]
     if order is None:
-        return reduce(Array(data, stacked), PAIRWISE)
-    result = np.empty(count, data.carrier)
-    for tree, places in order.items():
-        here = places[(places >= first) & (places < first + count)] - first
-        result[here] = reduce(Array(data, stacked[:, here]), tree).values
-    return Array(data, result)
+        return combined(op, contributions)
+    last = first + contributions[0].values.size
+    inside = [(tree, places[(places >= first) & (places < last)] - first) for tree, places in order.items()]
+    return combined(op, contributions, inside)
 
 
 def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:

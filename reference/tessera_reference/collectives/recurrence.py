@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..mesh.topology import Topology
-from .groups import share_of
+from ..numerics.collectives import share_of
 from .links import FIXED, Direction, Way, way_between
 from .schedules import algorithm, steps
 

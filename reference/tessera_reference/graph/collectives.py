@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,9 +13,18 @@ from ..ir.diagnostics import Location, did_you_mean
 from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
 from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation, require
 from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor, Value
-from ..numerics import reductions
 from ..numerics.array import Array
-from ..numerics.errors import require_room
+from ..numerics.collectives import (
+    REDUCTIONS,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    alternative,
+    broadcast,
+    parts,
+    reduce_scatter,
+    reduced,
+)
 from ..numerics.formats import dtype
 from .term import Term, require_axis, require_numeric
 
@@ -165,7 +174,6 @@ class Reducing(Collective):
 
     def infer(self) -> Numeric:
         """`op` is one of those that there are and defined on the operand's dtype."""
-        kind = self.x.dtype.kind
         require(
             self.op in self.operators,
             "distributed",
@@ -174,20 +182,9 @@ class Reducing(Collective):
             "AMB-LANG-76",
             self._instead() or did_you_mean(self.op, self.operators),
         )
-        lacking = {"sum": ("bool",), "prod": ("bool",), "mean": ("bool", "int")}.get(self.op, ("complex",))
-        instead = {"bool": "max (or) or min (and)", "int": "sum, and a division"}
-        require(
-            kind not in lacking,
-            "types",
-            f"{self.op} is not defined on {self.x.dtype}",
-            instead.get(kind, "sum, since complex numbers have no order"),
-            "LANG-11-01",
-        )
+        instead = alternative(self.op, self.x.dtype)
+        require(instead is None, "types", f"{self.op} is not defined on {self.x.dtype}", instead or "", "LANG-11-01")
         return super().infer()
-
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """The combination over the canonical tree, dealt out (LANG-09-05, LANG-09-06)."""
-        return self.dealt(_reduced(self.op, contributions), len(contributions))
 
     @abstractmethod
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
@@ -195,7 +192,7 @@ class Reducing(Collective):
 
     def _instead(self) -> str:
         """The collectives that have the operator which this one lacks (AMB-COLL-95)."""
-        return f"tessera.collective.{self.short_name} has it" if self.op in FOLDS else ""
+        return f"tessera.collective.{self.short_name} has it" if self.op in REDUCTIONS else ""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
         """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
@@ -217,6 +214,10 @@ class AllReduce(Reducing):
     def given(self) -> Numeric:
         """The operand's type."""
         return self.x
+
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """The combination over the canonical tree (LANG-09-05, LANG-09-06)."""
+        return all_reduce(contributions, self.op)
 
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
         """One array for all."""
@@ -245,9 +246,13 @@ class ReduceScatter(Reducing):
         """One part."""
         return _part(self.x, self.dim, self.group)
 
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """The parts of the combination over the canonical tree (LANG-09-05, LANG-09-06)."""
+        return reduce_scatter(contributions, self.op, dim=self.dim)
+
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
         """The parts in order."""
-        return _parts(reduced, self.dim, ranks)
+        return parts(reduced, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The gradients of all parts; of a maximum or minimum, for the contributions equal to it, in equal shares."""
@@ -271,7 +276,7 @@ class AllGather(Collective):
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """One array for all."""
-        return (_joined(self.short_name, contributions, self.dim),) * len(contributions)
+        return all_gather(contributions, self.dim)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """Each rank's part of the sum of all gradients."""
@@ -296,8 +301,7 @@ class AllToAll(Collective):
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """Every rank's parts, dealt out (AMB-COLL-10)."""
-        dealt = [_parts(each, self.split, len(contributions)) for each in contributions]
-        return [_joined(self.short_name, parts, self.concat) for parts in zip(*dealt, strict=True)]
+        return all_to_all(contributions, self.split, self.concat)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The way back."""
@@ -317,7 +321,7 @@ class RootBroadcast(Collective):
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """One array for all."""
-        return (contributions[self.root],) * len(contributions)
+        return broadcast(contributions, self.root)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The root's operand went everywhere, the others' nowhere."""
@@ -340,29 +344,13 @@ class RootSum(Collective):
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """Zeros but at the root."""
-        total = _reduced("sum", contributions)
+        total = reduced("sum", contributions)
         zeros = Array(total.dtype, np.zeros(total.shape, total.dtype.carrier))
         return tuple(total if place == self.root else zeros for place in range(len(contributions)))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The root's gradient comes back to all."""
         return (build(RootBroadcast, at.dy, root=self.root, **self.along()),)
-
-
-FOLDS: Mapping[str, Callable[[Array, int], Array]] = {
-    "sum": reductions.sum,
-    "prod": reductions.prod,
-    "mean": reductions.mean,
-}
-
-
-def _reduced(op: str, contributions: Sequence[Array]) -> Array:
-    """All contributions in one, a sum over the canonical tree (LANG-09-05, LANG-09-06)."""
-    first = contributions[0]
-    # Flat, since numpy takes no more axes than it takes of an operand.
-    stack = Array(first.dtype, np.stack([each.values.reshape(-1) for each in contributions]))
-    combined = FOLDS[op](stack, 0) if op in FOLDS else reductions.extreme(op, stack)
-    return Array(first.dtype, combined.values.reshape(first.shape))
 
 
 def _require_root(root: int, collective: Collective) -> None:
@@ -400,19 +388,3 @@ def _with_extent(x: Tensor, dim: int, extent: Dim) -> Tensor:
     shape = list(x.shape)
     shape[dim] = extent
     return replace(x, shape=tuple(shape))
-
-
-def _parts(x: Array, dim: int, count: int) -> list[Array]:
-    """Equal parts along a dimension, in order."""
-    extent = x.shape[dim] // count
-    before = (slice(None),) * (dim % x.rank)
-    return [Array(x.dtype, x.values[(*before, slice(i * extent, (i + 1) * extent))]) for i in range(count)]
-
-
-def _joined(operation: str, parts: Sequence[Array], dim: int) -> Array:
-    """Arrays put together along a dimension. Raises `TooLarge`."""
-    first = parts[0]
-    extents = list(first.shape)
-    extents[dim] *= len(parts)
-    require_room(operation, extents, first.values.size)
-    return Array(first.dtype, np.concatenate([part.values for part in parts], axis=dim))

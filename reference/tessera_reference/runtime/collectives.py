@@ -12,12 +12,13 @@ from typing import Any
 from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp, Failure, Status
-from ..collectives.groups import combine, require_operator, share_of
+from ..collectives.groups import combine, require_operator
 from ..collectives.links import way_between
 from ..collectives.selection import choose, followed, require_followed
 from ..collectives.travel import collective_duration
 from ..mesh.memory import Region
 from ..numerics.array import Array
+from ..numerics.collectives import share_of
 from ..numerics.formats import DTYPES, DType, shown
 from .arguments import INT, SIZE, integer, invalid, one_of, required
 from .launches import CodeCache
