@@ -58,7 +58,7 @@ def differences(
     build(packages, program, flags, ("tcc", *COMPILERS) if flags[: len(QUICK)] == QUICK else COMPILERS)
     found = []
     for each in settings:
-        natives = results(program, **each)
+        natives = results(packages, program, **each)
         assert len(natives) == len(packages)
         for place, (package, native) in enumerate(zip(packages, natives, strict=True)):
             expected = executed(package, each)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -13,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
-from tessera_reference.wsp import policies
-from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NoCompiler, build, native_result, results
+from tessera_reference.wsp import deadlock, policies
+from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build, results, states
 from tessera_reference.wsp.builder import Channel, Program
-from tessera_reference.wsp.executor import run
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
 from tessera_reference.wsp.reading import load
@@ -69,7 +71,7 @@ def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing
     }
     answers = []
     for settings in ({}, *({each: value} for each, value in given.items())):
-        (native,) = results(path, **settings)
+        (native,) = results([package], path, **settings)
         assert native == executed(package, settings)
         answers.append(native["statistics"]["slots"]["answer"])
     assert answers == ["66", "156", str(1 + 256 + 60), "66"]
@@ -82,7 +84,7 @@ def test_each_knob_of_a_mitigation_is_one_of_the_native_program(tmp_path: Path) 
         build([package], tmp_path / name, QUICK)
         assert DEADLOCKS[name].cures
         for cure in DEADLOCKS[name].cures:
-            (native,) = results(tmp_path / name, resources=cure)
+            (native,) = results([package], tmp_path / name, resources=cure)
             assert native["outcome"] == "completed" and native == executed(package, {"resources": cure})
 
 
@@ -119,16 +121,16 @@ def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     package = tmp_path / "package.json"
     package.write_bytes(package_bytes(made("readers_and_writers")))
     text, path = tmp_path / "program.c", tmp_path / "program"
+    made_package = made("readers_and_writers")
     assert main(["wsp", "build", str(package), "-o", str(path), "--c", str(text)]) == 0
-    (native,) = results(path)
+    (native,) = results([made_package], path)
     assert "int main" in text.read_text(encoding="utf-8")
-    assert main(["wsp", "run", "--native", str(package), "--resource", "task_window=3"]) == 0
-    assert json.loads(capsys.readouterr().out) == executed(
-        made("readers_and_writers"), {"resources": {"task_window": 3}}
-    )
-    assert native == executed(made("readers_and_writers"), {})
-    assert main(["wsp", "run", "--native", str(package), "--symbol", "none=3"]) == 2
-    assert capsys.readouterr().err == "error: symbol none=3: the program has no such symbol\n"
+    for engine in ([], ["--engine", "native"], ["--engine", "executor"]):
+        assert main(["wsp", "run", *engine, str(package), "--resource", "task_window=3"]) == 0
+        assert json.loads(capsys.readouterr().out) == executed(made_package, {"resources": {"task_window": 3}})
+        assert main(["wsp", "run", *engine, str(package), "--symbol", "none=3"]) == 2
+        assert capsys.readouterr().err == "error: symbol none: the package has no symbols\n"
+    assert native == executed(made_package, {})
 
 
 def test_packages_of_other_targets_are_refused(tmp_path: Path) -> None:
@@ -161,11 +163,10 @@ def test_the_corpus_gives_equal_results_under_sanitizers(tmp_path: Path) -> None
 @pytest.mark.parametrize("steps", [30, 100])
 def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Both count the same steps: the search for mitigations ends at the same one."""
-    monkeypatch.setattr(run, "LEAST_STEPS", steps)
+    monkeypatch.setattr(deadlock, "LEAST_STEPS", steps)
     packages = [*map(package_of, map(program, range(FEW)))]
     packages += [load(each.program.compile().package) for each in DEADLOCKS.values()]
-    flags = (*QUICK, f"-DWSP_LEAST_STEPS={steps}")
-    assert differences(packages, tmp_path / "program", flags, ({}, TIGHT_SIZES)) == []
+    assert differences(packages, tmp_path / "program", QUICK, ({}, TIGHT_SIZES)) == []
 
 
 @pytest.mark.slow
@@ -208,10 +209,53 @@ def worker(parameters):
         package = load(program.compile().package)
         executed = Run(package).finish().result()
         assert executed["statistics"]["assignments"] == [(~(each + 1) % 2**64) % 3 for each in range(5)]
-        assert native_result(package) == executed
+        assert NativeRun(package).finish().result() == executed
     finally:
         policies.found.cache_clear()
         target.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["readers_and_writers", "every_operator"])
+def test_the_native_program_shows_each_instant(name: str) -> None:
+    """Statistics, current stalls and what waits are those of the executor, instant by instant."""
+    package = made(name)
+    native, executor = NativeRun(package, resources={"task_window": 1}), Run(package, resources={"task_window": 1})
+    goes_on = True
+    while goes_on:
+        goes_on = executor.step()
+        assert native.step() == goes_on
+        assert native.result() == executor.result()
+
+
+def test_compiling_takes_time_in_proportion_to_statements(tmp_path: Path) -> None:
+    """Ten thousand tasks, each a statement, compile in a part of the 20 s that they may take."""
+    program = Program("many")
+    kernel, tensor = program.kernel("k", cycles=1, x="tensor").add("x", "x", 1), program.tensor("x", "i32", 1)
+    with program.process("p"):
+        for _ in range(10_000):
+            program.task(kernel, tensor)
+    package = load(program.compile().package)
+    started = time.perf_counter()
+    build([package], tmp_path / "program", FLAGS)
+    assert time.perf_counter() - started < 20
+    assert states(tmp_path / "program")[0]["statistics"]["total_cycles"] == 10_000
+
+
+@pytest.mark.slow
+def test_the_suite_judges_the_native_program(tmp_path: Path) -> None:
+    """Every case on packages and networks that it claims passes; the simulated device is another implementation."""
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "conformance/runtime/wsp/test_seeds.py"]
+    command += ["conformance/runtime/wsp/test_predicates.py", "conformance/runtime/wsp/test_network_deadlocks.py"]
+    serve = f"rpc:{sys.executable} -m tessera_reference.cli wsp serve"
+    subprocess.run(
+        [sys.executable, *command, f"--impl={serve}", f"--report-dir={tmp_path}"],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    verdicts = {line["verdict"] for line in read(tmp_path / "report.jsonl").observations}
+    assert verdicts == {"pass"}
 
 
 def endless(progress: bool) -> Package:
@@ -237,7 +281,7 @@ def test_a_loop_without_end_ends_at_the_bound(tmp_path: Path, progress: bool) ->
     build([package], tmp_path / "program", QUICK)
     for most, scopes in product((1, 7, 150, 20_000, 400_001), ({}, {"scope.s": 1})):
         executed = Run(package, resources=scopes, max_steps=most).finish().result()
-        assert results(tmp_path / "program", resources=scopes, max_steps=most) == [executed]
+        assert results([package], tmp_path / "program", resources=scopes, max_steps=most) == [executed]
         if most > 1000:
             assert executed["outcome"] == ("error" if progress else "deadlock")
             assert progress or executed["deadlock"]["spinning"] == "s"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tessera_reference.wsp.a2a3sim.device_run import DeviceRun
 from tessera_reference.wsp.builder import Program, TaskWindow
 from tessera_reference.wsp.compiler import compile_program
+from tessera_reference.wsp.deadlock import report
 from tessera_reference.wsp.errors import DeviceNeeded, UnsupportedDirective
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
@@ -102,12 +103,13 @@ def test_a_seed_changes_nothing(package: Package, bounds: dict[str, int], seed: 
 @given(packages())
 def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
     run = Run(package).finish()
-    if run.deadlock is not None:
-        waiting = {each["process"] for each in run.deadlock["waiting"] if "task" not in each}
+    if run.outcome == "deadlock":
+        deadlock = report(package, run.state())
+        waiting = {each["process"] for each in deadlock["waiting"] if "task" not in each}
         assert waiting == {each.name for each in run.machine.processes if not each.done}
-        tasks = {each["task"] for each in run.deadlock["waiting"] if "task" in each}
+        tasks = {each["task"] for each in deadlock["waiting"] if "task" in each}
         assert tasks == set(run.machine.tasks)
-        assert run.deadlock["waiting"]
+        assert deadlock["waiting"]
 
 
 SIMULATOR, HOST_GRAPH = "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph"

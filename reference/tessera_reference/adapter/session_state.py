@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..compilation.compiler import Compiler
     from ..host_io.endpoint import Endpoint
     from ..runtime import Runtime
+    from ..wsp.artifact.build import NativeRun
     from ..wsp.executor.run import Run
 
 FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
@@ -42,7 +43,7 @@ class SessionState:
         return Endpoint()
 
     @cached_property
-    def _runs(self) -> dict[int, Run]:
+    def _runs(self) -> dict[int, Run | NativeRun]:
         """The runs of packages by their numbers."""
         return {}
 

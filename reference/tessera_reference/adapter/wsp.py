@@ -7,16 +7,18 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
+from tessera_conformance.adapter import NotSupported, Refusal
 
+from .. import __version__
 from ..numerics.errors import InvalidArgument
+from ..wsp.artifact.build import NativeRun
 from ..wsp.compiler import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
 from ..wsp.executor.run import Run
 from ..wsp.networks import execute
 from ..wsp.package import Package, package_bytes
 from ..wsp.reading import load
-from ..wsp.runs import prepared
+from ..wsp.runs import RUNS, prepared
 from ..wsp.targets import NAMES, Target, target
 from .requests import checked
 from .session_state import SessionState
@@ -24,6 +26,9 @@ from .session_state import SessionState
 
 class WspMethods(SessionState):
     """Packages, and the runs of a session."""
+
+    native = False
+    """True if packages for cpu_sim are executed by their native programs."""
 
     @cached_property
     def _load(self) -> Callable[[bytes], Package]:
@@ -34,7 +39,7 @@ class WspMethods(SessionState):
     def wsp_execute(self, *, program: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outcome of a program of processes, channels and kernels by name."""
         with _refusals():
-            return execute(program)
+            return execute(program, NativeRun if self.native else Run)
 
     @checked
     def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:
@@ -118,17 +123,40 @@ class WspMethods(SessionState):
         """The architecture model of a target."""
         return dict(_target("architecture", target).architecture)
 
-    def _prepared(self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None) -> Run:
+    def _prepared(
+        self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None
+    ) -> Run | NativeRun:
         given = {name: _number(method, name, each) for name, each in _by_name(method, "symbols", symbols)}
         data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
         sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
         with _refusals():
-            return prepared(self._load(_bytes(package)), given, data, sizes, seed)
+            loaded = self._load(_bytes(package))
+            if self.native and loaded.target in RUNS and loaded.target != "cpu_sim":
+                raise NotSupported("backend-a2a3sim")
+            return prepared(loaded, given, data, sizes, seed, native=self.native)
 
-    def _run(self, method: str, number: int) -> Run:
+    def _run(self, method: str, number: int) -> Run | NativeRun:
         if number not in self._runs:
             raise _refused(method, "run", number, "a run that wsp.start gave")
         return self._runs[number]
+
+
+class NativeWsp(WspMethods):
+    """The document's native programs as an implementation; the packages are the reference's."""
+
+    native = True
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims: packages, and what native programs of cpu_sim show."""
+        from . import FEATURES
+
+        features = [name for name in FEATURES if name.startswith("wsp-")]
+        return {
+            "protocol": {"minimum": 1, "maximum": 1},
+            "implementation": {"name": "tessera-reference-native", "version": __version__},
+            "documents": ["wsp"],
+            "capabilities": dict.fromkeys([*features, "arch-model", "backend-aie", "backend-cpu-sim"], "enforced"),
+        }
 
 
 def _target(method: str, name: str) -> Target:

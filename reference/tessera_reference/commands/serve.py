@@ -16,8 +16,13 @@ def register(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Answer until standard input ends."""
-    from tessera_conformance.server import serve  # only this command needs the harness
+    from ..adapter import make  # only this command needs the harness
 
-    from ..adapter import make
+    return answer(make())
 
-    return serve(make())
+
+def answer(adapter: Any) -> int:
+    """Answer for an adapter until standard input ends."""
+    from tessera_conformance.server import serve
+
+    return serve(adapter)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..wsp.artifact.build import build, native_result
+from ..wsp.artifact.build import NoCompiler, build, c_program, compiler
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.executor.run import MOST_STEPS
@@ -17,6 +17,7 @@ from ..wsp.package import Package
 from ..wsp.reading import load
 from ..wsp.runs import prepared
 from .program import BadInput, read_bytes
+from .serve import answer
 
 PLACE_IN_HELP = 8
 DEADLOCK = 1
@@ -44,11 +45,14 @@ def register(subparsers: Any) -> None:
         each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
         bound = f"end the run after N steps of statements (default: {MOST_STEPS})"
         each.add_argument("--max-steps", type=int, default=MOST_STEPS, metavar="N", help=bound)
-    running.add_argument("--native", action="store_true", help="build a native program, and run that")
+        engine = "what runs a package for cpu_sim (default: native where there is a C compiler)"
+        each.add_argument("--engine", choices=("native", "executor"), help=engine)
     summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
     building = _command(commands, "build", build_native, summary, "a package")
     building.add_argument("--output", "-o", metavar="PROGRAM", required=True, help="where to write the program")
     building.add_argument("--c", metavar="FILE", help="where to keep its C text")
+    summary = "answer the WSP methods of the conformance protocol, with native programs for packages for cpu_sim"
+    commands.add_parser("serve", help=summary, description=summary).set_defaults(run=serve_native, source_text="")
 
 
 def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
@@ -93,7 +97,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
-    result = _result(_package(options), options, options.native)
+    result = _result(_package(options), options)
     print(json.dumps(result, indent=2))
     return _exit_code(result)
 
@@ -101,12 +105,22 @@ def run(options: argparse.Namespace) -> int:
 def build_native(options: argparse.Namespace) -> int:
     """Write the program, and its C text where that is asked for."""
     try:
-        text = build([_package(options)], Path(options.output))
+        package = _package(options)
+        build([package], Path(options.output))
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
     if options.c is not None:
-        _write(options.c, text.encode())
+        _write(options.c, c_program([package]).encode())
     return 0
+
+
+def serve_native(options: argparse.Namespace) -> int:
+    """Answer until standard input ends."""
+    from ..adapter.wsp import NativeWsp  # only this command needs the harness
+
+    if compiler() is None:
+        raise BadInput(str(NoCompiler()))
+    return answer(NativeWsp())
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -131,16 +145,15 @@ def explain(options: argparse.Namespace) -> int:
     return _exit_code(result)
 
 
-def _result(package: Package, options: argparse.Namespace, native: bool = False) -> Mapping[str, Any]:
+def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
     given = (
         {name: _whole(name, value) for name, value in _pairs(options.symbol)},
         {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
         {name: _whole(name, value) for name, value in _pairs(options.resource)},
     )
     try:
-        if native:
-            return native_result(package, *given, max_steps=options.max_steps)
-        return prepared(package, *given, max_steps=options.max_steps).finish().result()
+        native = options.engine == "native" or (options.engine is None and compiler() is not None)
+        return prepared(package, *given, max_steps=options.max_steps, native=native).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 

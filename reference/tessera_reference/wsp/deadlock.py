@@ -1,4 +1,7 @@
-"""Deadlocks: the report, the mitigations that are tried, and texts and drawings for people (sections 3.3, 3.4.3)."""
+"""Deadlocks: the report, the mitigations that are tried, and texts and drawings for people (sections 3.3, 3.4.3).
+
+An engine, the executor or the native program, tells the state in which a run ended; everything here follows from it.
+"""
 
 from __future__ import annotations
 
@@ -8,174 +11,167 @@ from html import escape
 from typing import Any
 
 from .errors import first_cycle
-from .executor.machine import (
-    CHANNEL_EMPTY_WAIT,
-    CHANNEL_FULL_WAIT,
-    RESOURCE_OF,
-    TASK,
-    TASK_WAIT,
-    Machine,
-    ProcessState,
-    ScopeState,
-    TaskState,
-)
-from .package import capacity_of, consumed_channels, no_scopes_of
+from .executor.machine import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
+from .package import Package, capacity_of, consumed_channels, no_scopes_of, produced_channels
+
+Result = Mapping[str, Any]
+Execute = Callable[[Mapping[str, int], int], Result]
+"""Executes the package again with other settings, for some steps; returns the state in which it ended or was left."""
+
+
+def explained(package: Package, state: Result, execute: Execute) -> dict[str, Any]:
+    """Return the result of a run (`schemas/wsp_result.schema.json`): its state, and the report of a deadlock."""
+    result = {name: each for name, each in state.items() if name not in ("waiting", "steps", "observed")}
+    if state["outcome"] == "deadlock":
+        deadlock = report(package, state)
+        result["deadlock"] = deadlock | {"mitigations": mitigations(package, deadlock, state, execute)}
+    return result
+
 
 # The report of a deadlock (sections 3.3 and 3.4.3): nothing is due, and a process or task is not done.
 
 
-def report(machine: Machine) -> dict[str, Any]:
-    """As `schemas/wsp_report.schema.json` has it, without mitigations."""
-    resources = machine.resources
-    fullest = max(worker.places for worker in machine.workers)
-    used = {**resources.used, "ready_queue": fullest}
-    found = {
-        name: {"size": size, "used": used[name], "high_water": resources.high_water[name]}
-        for name, size in resources.sizes.items()
+def report(package: Package, state: Result) -> dict[str, Any]:
+    """Return the report (`schemas/wsp_report.schema.json`) without mitigations."""
+    waiting, statistics = state["waiting"], state["statistics"]
+    resources = {
+        name: {"size": size, "used": statistics["used"][name], "high_water": statistics["high_water"][name]}
+        for name, size in zip(RESOURCE_OF.values(), waiting["sizes"], strict=True)
     }
-    scopes = list(_scopes(machine))
-    spinning = {} if machine.spinning is None else {"spinning": machine.spinning}
-    return spinning | {
-        "time": machine.agenda.now,
-        "window": found["task_ring"],
-        "resources": found,
-        "channels": list(_channels(machine)),
-        "waiting": list(_waiting(machine)),
-        "cycle": first_cycle(_wait_graph(machine)),
-        "scopes": scopes,
-        "held_by_scopes": _wants_what_scopes_hold(machine),
+    spinning = waiting["spinning"]
+    scopes = [(each.name, at["scopes"]) for each, at in zip(package.processes, waiting["processes"], strict=True)]
+    return ({} if spinning < 0 else {"spinning": package.processes[spinning].name}) | {
+        "time": waiting["time"],
+        "window": resources["task_ring"],
+        "resources": resources,
+        "channels": list(_channels(package, waiting)),
+        "waiting": list(_waiting(package, waiting)),
+        "cycle": first_cycle(_wait_graph(package, waiting)),
+        "scopes": [
+            {"process": name, "depth": len(held), "held": sum(slots for slots, *_ in held)}
+            for name, held in scopes
+            if held
+        ],
+        "held_by_scopes": _wants_what_scopes_hold(waiting),
     }
 
 
-def _waiting(machine: Machine) -> Iterator[dict[str, Any]]:
+def _waiting(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
     """Every process that waits, then every task that does, with the reason."""
-    for process in machine.processes:
-        if process.waiting is not None:
-            reason, _, subject, statement = process.waiting
-            yield {"process": process.name, "reason": reason, "for": subject, "statement": statement}
-    empty = _awaited_channels(machine)
-    for task in machine.tasks.values():
-        stated = {"task": task.number, "process": task.process.name, "statement": task.site.statement}
-        if task.waiting is not None:
-            yield {**stated, "reason": task.waiting.reason, "for": task.waiting.subject}
-        elif task.number in empty:
-            name = machine.package.channels[empty[task.number][0]].name
-            yield {**stated, "reason": CHANNEL_EMPTY_WAIT, "for": name}
-        else:
-            yield {**stated, "reason": TASK_WAIT, "for": "tasks"}
+    for process, at in zip(package.processes, waiting["processes"], strict=True):
+        if at["waiting"] is not None:
+            yield {"process": process.name, **at["waiting"]}
+    empty = _awaited_channels(waiting)
+    for task in waiting["tasks"]:
+        reason, subject = TASK_WAIT, "tasks"
+        if task["full"] is not None:
+            reason, subject = CHANNEL_FULL_WAIT, task["full"]
+        elif task["task"] in empty:
+            reason, subject = CHANNEL_EMPTY_WAIT, package.channels[empty[task["task"]][0]].name
+        stated = {"task": task["task"], "process": package.processes[task["process"]].name}
+        yield {**stated, "statement": task["statement"], "reason": reason, "for": subject}
 
 
-def _awaited_channels(machine: Machine) -> Mapping[int, Sequence[int]]:
+def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[int]]:
     """The channels of which tasks in flight wait for tokens, by task number."""
     found: dict[int, list[int]] = {}
-    for channel in machine.channels:
-        for _, kind, number in channel.takers:
-            if kind == TASK:
-                found.setdefault(number, []).append(channel.index)
+    for place, channel in enumerate(waiting["channels"]):
+        for number in channel["tasks"]:
+            found.setdefault(number, []).append(place)
     return found
 
 
-def _channels(machine: Machine) -> Iterator[dict[str, Any]]:
+def _channels(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
     """The channels at which somebody waits."""
-    for channel in machine.channels:
-        if channel.takers or channel.senders:
+    for channel, at in zip(package.channels, waiting["channels"], strict=True):
+        if at["takers"] or at["senders"]:
             yield {
-                "name": machine.package.channels[channel.index].name,
-                "state": "full" if channel.senders else "empty",
-                "capacity": channel.capacity,
-                "tokens": len(channel.tokens),
-                "closed": channel.producers == 0,
+                "name": channel.name,
+                "state": "full" if at["senders"] else "empty",
+                "capacity": at["capacity"],
+                "tokens": at["tokens"],
+                "closed": at["producers"] == 0,
             }
 
 
-def _scopes(machine: Machine) -> Iterator[dict[str, Any]]:
-    for process in machine.processes:
-        if process.scopes:
-            held = sum(scope.slots for scope in process.scopes)
-            yield {"process": process.name, "depth": len(process.scopes), "held": held}
-
-
-def _wants_what_scopes_hold(machine: Machine) -> bool:
+def _wants_what_scopes_hold(waiting: Result) -> bool:
     """True if a process waits for a resource of which some scope holds a part."""
-    reasons = {each.waiting.reason for each in machine.processes if each.waiting is not None}
+    reasons = {each["waiting"]["reason"] for each in waiting["processes"] if each["waiting"] is not None}
     wanted = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
-    scopes = [scope for process in machine.processes for scope in process.scopes]
-    return any(_held_by_scope(scope, resource) for scope in scopes for resource in wanted)
+    return any(_held_by_scopes(each, resource) for each in waiting["processes"] for resource in wanted)
 
 
-def _wait_graph(machine: Machine) -> dict[str, list[str]]:
+def _held_by_scopes(process: Result, resource: str) -> bool:
+    place = {"task_ring": 0, "tensormap_pool": 1, "heap_arena": 2}.get(resource)
+    return place is not None and any(scope[place] for scope in process["scopes"])
+
+
+def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
     graph: dict[str, list[str]] = {}
-    names = [f"channel {each.name}" for each in machine.package.channels]
-    tasks = list(machine.tasks.values())
-    bodies = [each.body for each in machine.package.processes]
-    for process in machine.processes:
-        if process.waiting is not None:
-            kind = "channel" if process.waiting.reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT) else "resource"
-            awaits_tasks = process.waiting.reason == TASK_WAIT
-            graph[_of(process)] = [] if awaits_tasks else [f"{kind} {process.waiting.subject}"]
-    for channel in machine.channels:
-        if channel.senders:
-            ends = [_of(each) for each in _alive(machine) if channel.index in consumed_channels(bodies[each.index])]
+    processes = [f"process {each.name}" for each in package.processes]
+    channels = [f"channel {each.name}" for each in package.channels]
+    tasks = waiting["tasks"]
+    alive = [place for place, each in enumerate(waiting["processes"]) if not each["done"]]
+    for name, at in zip(processes, waiting["processes"], strict=True):
+        if at["waiting"] is not None:
+            reason, subject = at["waiting"]["reason"], at["waiting"]["for"]
+            kind = "channel" if reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT) else "resource"
+            graph[name] = [] if reason == TASK_WAIT else [f"{kind} {subject}"]
+    consumes = [consumed_channels(package.processes[place].body) for place in alive]
+    produces = [produced_channels(package.processes[place].body) for place in alive]
+    for place, channel in enumerate(waiting["channels"]):
+        if channel["senders"]:
+            ends = [processes[each] for each, taken in zip(alive, consumes, strict=True) if place in taken]
         else:
-            index = channel.index
-            ends = [_of(each) for each in _alive(machine) if index in each.produces and index not in each.closed]
-            ends += [_of_task(each) for each in tasks if channel.index in each.site.signals]
-        graph[names[channel.index]] = ends
-    graph |= {f"scope of {each.name}": [_of(each)] for each in machine.processes if each.scopes}
-    graph |= {f"resource {name}": list(_holders(machine, name)) for name in machine.resources.sizes}
-    empty = _awaited_channels(machine)
+            ends = [
+                processes[each]
+                for each, sent in zip(alive, produces, strict=True)
+                if place in sent and place not in waiting["processes"][each]["closed"]
+            ]
+            ends += [_of_task(each) for each in tasks if place in each["signals"]]
+        graph[channels[place]] = ends
+    scopes = {
+        f"scope of {each.name}": (f"process {each.name}", at)
+        for each, at in zip(package.processes, waiting["processes"], strict=True)
+        if at["scopes"]
+    }
+    graph |= {scope: [process] for scope, (process, _) in scopes.items()}
+    for resource in RESOURCE_OF.values():
+        holders = [scope for scope, (_, at) in scopes.items() if _held_by_scopes(at, resource)]
+        graph[f"resource {resource}"] = holders + [_of_task(each) for each in _holders(waiting, resource)]
+    empty = _awaited_channels(waiting)
     for task in tasks:
-        graph[_of_task(task)] = list(_task_waits_for(task, names, empty))
+        current = waiting["workers"][task["worker"]]
+        graph[_of_task(task)] = [
+            *([] if task["full"] is None else [f"channel {task['full']}"]),
+            *(channels[each] for each in empty.get(task["task"], ())),
+            *([] if current in (-1, task["task"]) else [f"task {current}"]),
+        ]
     for task in tasks:
-        for each in task.dependents:
-            graph[_of_task(each)].append(_of_task(task))
-        for watcher in task.watchers:
-            graph[_of(watcher)].append(_of_task(task))
+        for number in task["dependents"]:
+            graph[f"task {number}"].append(_of_task(task))
+        for place in task["watchers"]:
+            graph[processes[place]].append(_of_task(task))
     return graph
 
 
-def _holders(machine: Machine, resource: str) -> Iterator[str]:
-    """The scopes and tasks that hold some of a resource."""
-    for process in machine.processes:
-        if any(_held_by_scope(scope, resource) for scope in process.scopes):
-            yield f"scope of {process.name}"
-    size = machine.resources.sizes["ready_queue"]
-    for task in machine.tasks.values():
-        held = {
-            "task_ring": 1,
-            "tensormap_pool": len(task.site.writes),
-            "deplist_pool": task.nodes,
-            "heap_arena": task.site.heap,
-            "ready_queue": task.started < 0 and task.worker.places >= size,
-        }
+def _of_task(task: Result) -> str:
+    return f"task {task['task']}"
+
+
+def _holders(waiting: Result, resource: str) -> Iterator[Result]:
+    """The tasks that hold some of a resource; a place in a ready queue counts where the queue is full."""
+    *_, size = waiting["sizes"]
+    places = [0] * len(waiting["workers"])
+    for task in waiting["tasks"]:
+        places[task["worker"]] += not task["started"]
+    for task in waiting["tasks"]:
+        slot, entries, nodes, heap = task["holds"]
+        queued = not task["started"] and places[task["worker"]] >= size
+        held = dict(zip(RESOURCE_OF.values(), (slot, entries, nodes, heap, queued), strict=True))
         if held[resource]:
-            yield _of_task(task)
-
-
-def _held_by_scope(scope: ScopeState, resource: str) -> int:
-    return {"task_ring": scope.slots, "tensormap_pool": scope.entries, "heap_arena": scope.heap}.get(resource, 0)
-
-
-def _task_waits_for(task: TaskState, names: Sequence[str], empty: Mapping[int, Sequence[int]]) -> Iterator[str]:
-    if task.waiting is not None:
-        yield f"channel {task.waiting.subject}"
-    yield from (names[each] for each in empty.get(task.number, ()))
-    current = task.worker.task
-    if current is not None and current is not task:
-        yield _of_task(current)
-
-
-def _alive(machine: Machine) -> list[ProcessState]:
-    return [each for each in machine.processes if not each.done]
-
-
-def _of(process: ProcessState) -> str:
-    return f"process {process.name}"
-
-
-def _of_task(task: TaskState) -> str:
-    return f"task {task.number}"
+            yield task
 
 
 # Mitigations of a deadlock (sections 3.3 and 3.4.3), each tried: the package was executed again with it, and went on.
@@ -189,6 +185,8 @@ Knobs = Mapping[str, int]
 AMPLE = (1 << 32) - 1
 """A size that nothing in reach exhausts."""
 MOST_KNOBS = 16
+LEAST_STEPS = 200_000
+"""The steps that a search may take in all, beside 8 for each token, kernel and task of the run."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,6 @@ class Trial:
     outcome: str
     demand: Knobs
     deadlock: Mapping[str, Any] | None = None
-    error: str = ""
 
     @property
     def helps(self) -> bool:
@@ -207,17 +204,28 @@ class Trial:
         return self.outcome in ("completed", "further")
 
 
-def mitigations(report: Mapping[str, Any], execute: Callable[[Knobs], Trial]) -> list[dict[str, Any]]:
+def mitigations(package: Package, report: Result, state: Result, execute: Execute) -> list[dict[str, Any]]:
     """Return the settings that avoid a deadlock, found by executions with them."""
-    search = _Search(report, execute)
+    search = _Search(package, report, state, execute)
     settings = list(search.single_knobs()) or search.knobs_together()
     return [*settings, *search.scopes()] or [{"knob": "restructure", "why": search.why_restructure()}]
 
 
+def _progress(state: Result) -> int:
+    """Return the tasks issued, the kernels that ran, and the tokens sent and taken."""
+    statistics = state["statistics"]
+    tokens: int = sum(each["sent"] + each["taken"] for each in statistics["channels"].values())
+    kernels: int = sum(each["runs"] for each in statistics["kernels"].values())
+    return len(statistics["assignments"]) + kernels + tokens
+
+
 class _Search:
-    def __init__(self, report: Mapping[str, Any], execute: Callable[[Knobs], Trial]) -> None:
+    def __init__(self, package: Package, report: Result, state: Result, execute: Execute) -> None:
+        self.package = package
         self.report = report
         self.execute = execute
+        self.past = _progress(state)
+        self.left = LEAST_STEPS + 8 * self.past
         self.errors: list[str] = []
         self.spent = False
 
@@ -294,24 +302,35 @@ class _Search:
         return helps, best.outcome == "completed", best
 
     def _tried(self, knobs: Knobs) -> Trial:
-        trial = self.execute(knobs)
-        if trial.outcome == "error":
-            self.errors.append(trial.error)
-        self.spent |= trial.outcome == "unknown"
-        return trial
+        """Execute the package with these settings, for a quarter of the steps that are left."""
+        state = self.execute(knobs, self.left // 4)
+        self.left -= state["steps"]
+        outcome, statistics = state["outcome"], state["statistics"]
+        if outcome == "running":
+            outcome = "further" if _progress(state) > self.past else "unknown"
+        elif outcome == "error":
+            self.errors.append(state["error"]["code"])
+        self.spent |= outcome == "unknown"
+        demand = {_knob_of(name): each for name, each in statistics["high_water"].items()}
+        senders = [each["senders"] for each in state["waiting"]["channels"]] if "waiting" in state else None
+        for place, (name, channel) in enumerate(statistics["channels"].items()):
+            demand[capacity_of(name)] = min(channel["sent"] + (senders[place] if senders else 0), AMPLE)
+        return Trial(outcome, demand, report(self.package, state) if outcome == "deadlock" else None)
 
 
 def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     """The sizes of the knobs whose shortage somebody waits for."""
     reasons = {each["reason"] for each in report["waiting"]}
     found = {
-        "task_window" if name == "task_ring" else name: report["resources"][name]["size"]
-        for reason, name in RESOURCE_OF.items()
-        if reason in reasons
+        _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
     }
     full = {each["for"] for each in report["waiting"] if each["reason"] == CHANNEL_FULL_WAIT}
     found |= {capacity_of(each["name"]): each["capacity"] for each in report["channels"] if each["name"] in full}
     return found
+
+
+def _knob_of(resource: str) -> str:
+    return "task_window" if resource == "task_ring" else resource
 
 
 def _subject(knob: str) -> str:

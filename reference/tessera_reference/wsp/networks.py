@@ -7,15 +7,16 @@ off the run: arrivals and kernels by process, tasks in order of issue, the makes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .artifact.build import NativeRun
 from .compiler import compile_program
 from .errors import ProgramRefused
-from .executor.machine import Observed
 from .executor.run import Run
 from .json_form import members, name, objects
+from .package import Package
 from .targets import target
 
 TASK = ("key", "reads", "writes", "waits", "signals")
@@ -23,8 +24,11 @@ TASK = ("key", "reads", "writes", "waits", "signals")
 TENSOR = {"dtype": "u64", "count": 1}
 
 
-def execute(network: Any) -> dict[str, Any]:
-    """Return the outcome of a network. Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy."""
+def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) -> dict[str, Any]:
+    """Return the outcome of a network by an engine.
+
+    Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy.
+    """
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
     reading = _Reading()
     cycles = {each["name"]: each["cycles"] for each in objects(stated["kernels"], "/kernels")}
@@ -47,9 +51,9 @@ def execute(network: Any) -> dict[str, Any]:
         },
         on_target,
     )
-    run = Run(package)
-    run.machine.observed = Observed()
-    return _ending(run.finish(), [kernel for kernel, *_ in reading.kernels])
+    run = engine(package)
+    events = run.observe()
+    return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in reading.kernels])
 
 
 def _schedule(network: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,32 +134,32 @@ def _instruction(op: str, destination: str, *operands: Mapping[str, Any]) -> dic
     return {"op": op, "destination": destination, "operands": list(operands)}
 
 
-def _ending(run: Run, kernels: Sequence[str]) -> dict[str, Any]:
-    """The outcome of a run that has ended, and what was observed in it."""
-    machine, observed = run.machine, run.machine.observed
-    assert observed is not None
-    result = run.result()
-    names = [each.name for each in machine.processes]
-    channels = [each.name for each in machine.package.channels]
-    arrivals: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
-    for process, channel, token in observed.arrivals:
-        arrivals[names[process]].append({"channel": channels[channel], "token": token})
-    reports: dict[str, list[dict[str, Any]]] = {each: [] for each in names}
-    for process, kernel, cycles in observed.kernels:
-        reports[names[process]].append({"kernel": kernels[kernel], "cycles": cycles})
-    ending = {
-        "outcome": run.outcome,
-        "total_cycles": result["statistics"]["total_cycles"],
-        "arrivals": arrivals,
-        "kernels": reports,
-        "tasks": [
-            {"kernel": kernels[kernel], "worker": worker, "cycles": cycles}
-            for (kernel, cycles), worker in zip(observed.tasks, machine.assignments, strict=True)
-        ],
-    }
-    if run.error is not None:
-        ending["error"] = f"{run.error.code}: {run.error.process}: {run.error.problem}"
-    if run.deadlock is not None:
+def _ending(
+    package: Package, result: Mapping[str, Any], events: Sequence[Sequence[Any]], kernels: Sequence[str]
+) -> dict[str, Any]:
+    """The outcome of a run that has ended, and the record of its events."""
+    arrivals: dict[str, list[dict[str, Any]]] = {each.name: [] for each in package.processes}
+    reports: dict[str, list[dict[str, Any]]] = {each.name: [] for each in package.processes}
+    tasks = []
+    for kind, *facts in events:
+        if kind == "arrival":
+            process, channel, token = facts
+            arrivals[package.processes[process].name].append(
+                {"channel": package.channels[channel].name, "token": token}
+            )
+        elif kind == "kernel":
+            process, kernel, cycles = facts
+            reports[package.processes[process].name].append({"kernel": kernels[kernel], "cycles": cycles})
+        else:
+            kernel, worker, cycles = facts
+            tasks.append({"kernel": kernels[kernel], "worker": worker, "cycles": cycles})
+    cycles = result["statistics"]["total_cycles"]
+    ending = {"outcome": result["outcome"], "total_cycles": cycles, "arrivals": arrivals, "kernels": reports}
+    ending["tasks"] = tasks
+    if "error" in result:
+        error = result["error"]
+        ending["error"] = f"{error['code']}: {error['process']}: {error['message']}"
+    if "deadlock" in result:
         ending["deadlock"] = _short(result["deadlock"])
     return ending
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .a2a3sim.device_run import DeviceRun
+from .artifact.build import NativeRun
 from .errors import DeviceNeeded
 from .executor.run import MOST_STEPS, Run
 from .package import Package
@@ -23,8 +24,14 @@ def prepared(
     resources: Mapping[str, int] | None = None,
     seed: int | None = None,
     max_steps: int = MOST_STEPS,
-) -> Run:
-    """A run that has not begun. Raises `DeviceNeeded` for a target that is not simulated, and `ArgumentRefused`."""
+    native: bool = False,
+) -> Run | NativeRun:
+    """A run that has not begun, of a package for cpu_sim by its native program where that is asked for.
+
+    Raises `DeviceNeeded` for a target that is not simulated, `ArgumentRefused`, `NoCompiler` and `BuildFailed`.
+    """
     if package.target not in RUNS:
         raise DeviceNeeded(package.target)
+    if native and package.target == "cpu_sim":
+        return NativeRun(package, symbols, tensors, resources, seed, max_steps)
     return RUNS[package.target](package, symbols, tensors, resources, seed, max_steps=max_steps)

@@ -9,10 +9,12 @@ from typing import Any
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp.executor.machine import ChannelState, Machine
-from tessera_reference.wsp.executor.processes import DONE, Step, Steps
+from tessera_reference.wsp.executor.processes import Processes
+
+from ..violators.changes import ends_the_process, until_it_ends
 
 NETWORKS = ("runtime/wsp/*",)
-CLOSES, SEND, TAKE, ISSUE = ChannelState.producer_closes, Steps.send, Steps.take, Machine.issue
+CLOSES, SEND, ISSUE = ChannelState.producer_closes, Processes.send, Machine.issue
 
 
 class Networks(ReferenceAdapter):
@@ -30,36 +32,14 @@ def closed_by_the_first(self: Any) -> None:
         CLOSES(self)
 
 
-def dropped(self: Any, here: int, channel: int, value: Any) -> Step:
+def dropped(self: Any, process: Any, channel: int, value: Any) -> bool:
     """A send after a close sends nothing."""
-    send = SEND(self, here, channel, value)
-    return lambda process: here + 1 if channel in process.closed else send(process)
-
-
-def left_open(self: Any) -> Step:
-    """The end of a process closes nothing."""
-
-    def step(process: Any) -> int:
-        process.done = True
-        return DONE
-
-    return step
-
-
-def ends_the_process(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
-    """A consumer that has no more tokens ends with its whole process."""
-    take = TAKE(self, here, channel, into, at_end)
-
-    def step(process: Any) -> int:
-        place = take(process)
-        return len(process.code) - 1 if at_end is not None and place == at_end else place
-
-    return step
+    return channel in process.closed or SEND(self, process, channel, value)
 
 
 def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any) -> Any:
     """A policy has the number of the task among those of its kernel."""
-    place, before = self._place, sum(kernel == site.kernel for kernel, _ in self.observed.tasks)
+    place, before = self._place, sum(each[:2] == ["task", site.kernel] for each in self.observed)
     self._place = lambda number, key: place(before, key)
     try:
         return ISSUE(self, process, site, key, scalars)
@@ -72,16 +52,16 @@ READINGS = [
         ChannelState, "producer_closes", closed_by_the_first
     ), name="first_close_wins"),
     altered("AMB-WSP-03", "drops a token that is sent after the close", NETWORKS, Networks, (
-        Steps, "send", dropped
+        Processes, "send", dropped
     ), name="dropped_after_close"),
     altered("AMB-WSP-05", "counts the tasks of each kernel", NETWORKS, Networks, (
         Machine, "issue", counted_by_kernel
     ), name="counters_of_kernels"),
     altered("AMB-WSP-24", "closes a channel where a process says so, not at its end", NETWORKS, Networks, (
-        Steps, "end", left_open
+        Processes, "end", lambda self, process: None
     ), name="explicit_close"),
     altered("AMB-WSP-54", "ends the process of a consumer with its channel", NETWORKS, Networks, (
-        Steps, "take", ends_the_process
+        Processes, "body", ends_the_process), (Processes, "whole", until_it_ends
     ), name="consumer_is_the_process"),
 ]  # fmt: skip
 

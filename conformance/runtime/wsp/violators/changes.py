@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.statements import Consume
+
+BODY = Processes.body
 
 
 def changed(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
     """A violation that replaces attributes of modules or classes."""
     return replaced(clause, description, ReferenceAdapter, *substitutions, name=name)
+
+
+class Ended(Exception):
+    """A process ends before its last statement."""
+
+
+def ends_the_process(self: Any, process: Any, statements: Any, outer: Any) -> Any:
+    """A consumer that has no more tokens ends with its whole process."""
+    for each in statements:
+        yield from BODY(self, process, (each,), outer)
+        if isinstance(each, Consume):
+            raise Ended
+
+
+def until_it_ends(self: Any, process: Any, body: Any) -> Any:
+    """A process that may end before its last statement."""
+    with suppress(Ended):
+        yield from self.body(process, body, (None, "body"))
+    self.end(process)
+    process.done = True
 
 
 class RunsLatest(ReferenceAdapter):

@@ -8,14 +8,19 @@ from typing import Any
 from tessera_conformance.strength import violates
 from tessera_reference.wsp import compiler
 from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Party
-from tessera_reference.wsp.executor.processes import Code, Steps
+from tessera_reference.wsp.executor.processes import Processes
 from tessera_reference.wsp.json_form import BodyReader
 from tessera_reference.wsp.statements import Constant
 
 from .changes import RunsLatest, changed
 
 SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
-STEP_OF_SEND, BODY, EXPRESSION, READ_CHANNEL = Steps.send, Code._body, BodyReader.expression, compiler.read_channel
+SEND_OF_PROCESS, BODY, EXPRESSION, READ_CHANNEL = (
+    Processes.send,
+    Processes.body,
+    BodyReader.expression,
+    compiler.read_channel,
+)
 
 
 def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
@@ -34,14 +39,14 @@ def by_default(**values: int) -> tuple[Any, str, Any]:
     return compiler, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
 
 
-def into_the_first(self: Any, here: int, channel: int, value: Any) -> Any:
+def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:
     """Every token goes into the first channel."""
-    return STEP_OF_SEND(self, here, 0, value)
+    return SEND_OF_PROCESS(self, process, 0, value)
 
 
-def backwards(self: Any, body: Any, path: str) -> None:
+def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
     """The last statement comes first."""
-    BODY(self, tuple(reversed(body)), path)
+    return BODY(self, process, tuple(reversed(statements)), outer)
 
 
 def newest_first(self: Any) -> int | None:
@@ -86,8 +91,8 @@ class ChannelsOfTheLatest(RunsLatest):
 
 
 CHANNELS = [
-    changed("WSP-02.1-01", "one_edge", "sends every token into the first channel", (Steps, "send", into_the_first)),
-    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards", (Code, "_body", backwards)),
+    changed("WSP-02.1-01", "one_edge", "sends every token into the first channel", (Processes, "send", into_the_first)),
+    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards", (Processes, "body", backwards)),
     changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", (
         ChannelState, "send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF)
     )),

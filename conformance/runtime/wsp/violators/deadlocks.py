@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor.machine import CHANNEL_EMPTY_WAIT, Machine, TaskState
-from tessera_reference.wsp.executor.processes import BLOCKED, Step, Steps
+from tessera_reference.wsp.executor.machine import CHANNEL_EMPTY_WAIT, Machine, ScopeState, TaskState
+from tessera_reference.wsp.executor.processes import Processes
 from tessera_reference.wsp.executor.run import Run
+from tessera_reference.wsp.statements import Scope, Wait
 
 from ....ir.violators.changes import changed
 from .answers import RESULTS, Answer, answered, emptied, with_report, without
 
 usual_run_step = Run._step
-usual_end_scope = Steps.end_scope
-usual_begin_scope = Steps.begin_scope
+usual_body = Processes.body
+usual_end_scope = Processes.end_scope
+usual_begin_scope = Processes.begin_scope
 
 
 # Detection
@@ -270,69 +272,45 @@ def hold_slots_only(self: Machine, task: TaskState) -> None:
     self.freed()
 
 
-def barrier_at_end(self: Steps, here: int) -> Step:
+def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -> Any:
     """The end of a scope waits for the tasks of its process."""
-    step, waits = usual_end_scope(self, here), self.wait(here)
-
-    def end(process: Any) -> int:
-        if process.in_flight:
-            waits(process)
-            process.pc = here
-            return BLOCKED
-        return step(process)
-
-    return end
+    scopes = [Scope((*each.body, Wait())) if isinstance(each, Scope) else each for each in statements]
+    return usual_body(self, process, tuple(scopes), outer)
 
 
-def outermost(self: Steps, here: int) -> Step:
+def outermost(self: Processes, process: Any) -> None:
     """An inner scope gives what it holds to the one around it."""
-    step = usual_end_scope(self, here)
-
-    def end(process: Any) -> int:
-        if len(process.scopes) > 1:
-            inner, outer = process.scopes.pop(), process.scopes[-1]
-            for task in self.machine.tasks.values():
-                task.scope = outer if task.scope is inner else task.scope
-            outer.slots, outer.entries, outer.heap = (
-                outer.slots + inner.slots,
-                outer.entries + inner.entries,
-                outer.heap + inner.heap,
-            )
-            return here + 1
-        return step(process)
-
-    return end
+    if len(process.scopes) < 2:
+        usual_end_scope(self, process)
+        return
+    inner, outer = process.scopes.pop(), process.scopes[-1]
+    for task in self.machine.tasks.values():
+        task.scope = outer if task.scope is inner else task.scope
+    outer.slots, outer.entries, outer.heap = (
+        outer.slots + inner.slots,
+        outer.entries + inner.entries,
+        outer.heap + inner.heap,
+    )
 
 
-def one_at_a_time(self: Steps, here: int) -> Step:
+def one_at_a_time(self: Processes, process: Any) -> ScopeState:
     """A scope in a scope is none: its end frees what the outer one holds."""
-    step = usual_begin_scope(self, here)
-
-    def begin(process: Any) -> int:
-        if process.scopes:
-            process.scopes.append(process.scopes[-1])
-            return here + 1
-        return step(process)
-
-    return begin
+    return process.scopes[-1] if process.scopes else usual_begin_scope(self, process)
 
 
-def held_for_good(self: Steps, here: int) -> Step:
+def held_for_good(self: Processes, process: Any) -> None:
     """The end of a scope frees nothing."""
-
-    def end(process: Any) -> int:
-        process.scopes.pop().open = False
-        return here + 1
-
-    return end
+    process.scopes.pop().open = False
 
 
 SCOPES: list[Violation] = [
     changed("WSP-03.4.3-02", "freed_at_completion", "scopes hold nothing", (Machine, "_free", free_at_completion)),
     changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing", (Machine, "_free", free_at_completion)),
     changed("WSP-03.4.3-02", "slots_only", "scopes hold slots only", (Machine, "_free", hold_slots_only)),
-    changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Steps, "end_scope", barrier_at_end)),
-    changed("WSP-03.4.3-02", "outermost", "inner scopes hold until the outer ends", (Steps, "end_scope", outermost)),
-    changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Steps, "begin_scope", one_at_a_time)),
-    changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Steps, "end_scope", held_for_good)),
+    changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Processes, "body", barrier_at_end)),
+    changed(
+        "WSP-03.4.3-02", "outermost", "inner scopes hold until the outer ends", (Processes, "end_scope", outermost)
+    ),
+    changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Processes, "begin_scope", one_at_a_time)),
+    changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Processes, "end_scope", held_for_good)),
 ]

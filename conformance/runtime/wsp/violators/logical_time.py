@@ -8,7 +8,7 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.wsp.executor import run
 from tessera_reference.wsp.executor.machine import Agenda, Machine
-from tessera_reference.wsp.executor.processes import Steps
+from tessera_reference.wsp.executor.processes import Processes
 from tessera_reference.wsp.kernels import Kernel
 
 from .changes import changed
@@ -19,7 +19,7 @@ STATISTICS, AFTER, START, COUNT, ELAPSE = (
     Agenda.after,
     Agenda.__init__,
     Machine.count_kernel,
-    Steps.elapse,
+    Processes.elapse,
 )
 
 
@@ -72,7 +72,7 @@ TIME = [
     changed("WSP-02.4-05", "late_at_times", "has another makespan under one seed of 64", (
         Agenda, "__init__", late_at_times), (Agenda, "after", after_late)),
     changed("WSP-02.4-02", "kernels_take_no_time", "adds no cycles to the time of a process", (
-        Steps, "elapse", lambda self, here, cycles: ELAPSE(self, here, 0)
+        Processes, "elapse", lambda self, process, cycles: ELAPSE(self, process, 0)
     )),
     changed("WSP-02.4-02", "without_elements", "adds the fixed cycles of a kernel alone", (
         Kernel, "cycles", lambda self, counts: self.fixed

@@ -9,7 +9,7 @@ from tessera_conformance.strength import Violation, violates
 from tessera_reference.wsp import statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.executor import processes, run
-from tessera_reference.wsp.executor.processes import Step, Steps
+from tessera_reference.wsp.executor.processes import Processes
 from tessera_reference.wsp.json_form import BodyReader
 from tessera_reference.wsp.statements import BINARY, U64, Constant, SlotValue
 
@@ -17,7 +17,7 @@ from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
 
 COMPILED, AS_U64, SYMBOLS, OPERATION = statements.compiled, processes._as_u64, run._symbols, statements._operation
-AWAIT, BRANCH, TASK = Steps.await_tensors, Steps.branch, Steps.task
+AWAIT, DECIDE, KEY, LOAD = Processes.await_tensors, Processes.decide, Processes.key, Processes.load
 PREVIOUS: dict[str, int] = {}
 
 
@@ -83,9 +83,9 @@ def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
     return SYMBOLS(package, kept | dict(given))
 
 
-def at_once(self: Any, here: int, reads: Any, writes: Any, operands: Any) -> Step:
+def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
     """What reads a tensor waits for no task."""
-    return AWAIT(self, here, (), writes, operands)
+    return AWAIT(self, process, (), writes)
 
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
@@ -134,57 +134,37 @@ def narrow(value: Any, place: str) -> int:
     return found
 
 
-def keeps_the_slot(self: Any, here: int, slot: int, tensor: int) -> Step:
+def first_element(self: Any, slot: int, tensor: int, element: int) -> None:
     """The first element, whatever is asked."""
-    load = LOAD(self, here, slot, tensor)
-
-    def step(process: Any) -> int:
-        if process.pending[0] < self.machine.package.tensors[tensor].count:
-            process.pending = [0]
-        return load(process)
-
-    return step
-
-
-LOAD = Steps.load
+    LOAD(self, slot, tensor, 0 if element < self.machine.package.tensors[tensor].count else element)
 
 
 def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
     """A cond that takes its branch by another rule."""
-
-    def branch(self: Any, here: int, when: Any, otherwise: int) -> Step:
-        evaluate = self.value(when)
-        return lambda process: here + 1 if taken(evaluate()) else otherwise
-
-    return changed("WSP-04.2-03", name, description, (Steps, "branch", branch))
+    return changed("WSP-04.2-03", name, description, (Processes, "decide", lambda self, when: taken(self.value(when))))
 
 
-def decided_once(self: Any, here: int, when: Any, otherwise: int) -> Step:
+def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
+    """The value that an evaluation at this place had when it was made first in this run."""
+    seen: dict[int, Any] = self.__dict__.setdefault("seen", {})
+    if id(place) not in seen:
+        seen[id(place)] = evaluate()
+    return seen[id(place)]
+
+
+def decided_once(self: Any, when: Any) -> bool:
     """A cond that keeps its first decision."""
-    branch, seen = BRANCH(self, here, when, otherwise), []
-
-    def step(process: Any) -> int:
-        seen or seen.append(branch(process))
-        return seen[0]
-
-    return step
+    return bool(at_first_here(self, when, lambda: DECIDE(self, when)))
 
 
-def without_slots(self: Any, here: int, site: Any, key: Any) -> Step:
+def without_slots(self: Any, task: Any) -> int:
     """A key that reads a slot is 0."""
-    return TASK(self, here, site, key if isinstance(key, Constant) else None)
+    return KEY(self, task) if isinstance(task.key, Constant) else 0
 
 
-def first_key(self: Any, here: int, site: Any, key: Any) -> Step:
+def first_key(self: Any, task: Any) -> int:
     """A key is evaluated for the first task of a statement."""
-    evaluate = None if key is None else self.value(key)
-    seen: list[int] = []
-
-    def value(expression: Any) -> Callable[[], int]:
-        return lambda: (seen or seen.append(evaluate()) or seen)[0] if evaluate else 0
-
-    changed_self = type("Once", (), {"machine": self.machine, "value": staticmethod(value)})()
-    return TASK(changed_self, here, site, key)
+    return int(at_first_here(self, task, lambda: KEY(self, task)))
 
 
 @violates("WSP-01.1-01", "runs what was compiled last under the name of a package")
@@ -227,7 +207,7 @@ PREDICATES = [
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
     changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", *compiling(at_first)),
     changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete", (
-        Steps, "await_tensors", at_once
+        Processes, "await_tensors", at_once
     )),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
     loading("truncated", "cuts fractions off", truncated),
@@ -238,13 +218,13 @@ PREDICATES = [
     loading("through_doubles", "rounds integers to doubles",
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
     loading("low_half", "keeps 32 bits", lambda value, place: AS_U64(value, place) & 0xFFFFFFFF),
-    changed("WSP-04.2-02", "first_element", "loads the first element", (Steps, "load", keeps_the_slot)),
+    changed("WSP-04.2-02", "first_element", "loads the first element", (Processes, "load", first_element)),
     cond("only_one", "takes 1 alone for true", lambda value: value == 1),
     cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
     cond("always", "takes the first branch always", lambda value: True),
-    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Steps, "branch", decided_once)),
+    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Processes, "decide", decided_once)),
     changed("WSP-04.2-04", "recompile_for_symbols", "ignores symbols until compiled anew", (run, "_symbols", defaults)),
     changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (BodyReader, "expression", tensors_too)),
-    changed("WSP-04.2-07", "keys_without_slots", "places by constant keys alone", (Steps, "task", without_slots)),
-    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Steps, "task", first_key)),
+    changed("WSP-04.2-07", "keys_without_slots", "places by constant keys alone", (Processes, "key", without_slots)),
+    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Processes, "key", first_key)),
 ]  # fmt: skip

@@ -6,12 +6,13 @@ from heapq import heappop
 from typing import Any
 
 from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Machine, Party
-from tessera_reference.wsp.executor.processes import DONE, Step, Steps
+from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.statements import Close
 
-from .changes import changed
+from .changes import changed, ends_the_process, until_it_ends
 
 CLOSES, TAKE, CLOSE = ChannelState.producer_closes, ChannelState.take, Machine.close
-STEP_OF_SEND, STEP_OF_TAKE = Steps.send, Steps.take
+SEND, BODY = Processes.send, Processes.body
 
 
 def by_the_first(self: Any) -> None:
@@ -21,15 +22,10 @@ def by_the_first(self: Any) -> None:
         CLOSES(self)
 
 
-def open_to_all(self: Any, here: int, channel: int, value: Any) -> Step:
+def open_to_all(self: Any, process: Any, channel: int, value: Any) -> bool:
     """A send that forgets what the process has closed."""
-    send = STEP_OF_SEND(self, here, channel, value)
-
-    def step(process: Any) -> int:
-        process.closed.discard(channel)
-        return send(process)
-
-    return step
+    process.closed.discard(channel)
+    return SEND(self, process, channel, value)
 
 
 def all_of_them(self: Any, process: Any, channel: int) -> None:
@@ -38,14 +34,13 @@ def all_of_them(self: Any, process: Any, channel: int) -> None:
         CLOSE(self, process, each)
 
 
-def ends_silently(self: Any) -> Step:
+def ends_silently(self: Any, process: Any) -> None:
     """The end of a process closes nothing."""
 
-    def step(process: Any) -> int:
-        process.done = True
-        return DONE
 
-    return step
+def without_closes(self: Any, process: Any, statements: Any, outer: Any) -> Any:
+    """Statements that close a channel are left out."""
+    return BODY(self, process, tuple(each for each in statements if not isinstance(each, Close)), outer)
 
 
 def before_signals(self: Any, process: Any, channel: int) -> None:
@@ -79,33 +74,17 @@ def one_is_told(self: Any) -> None:
         self._deliver(heappop(self.takers)[1:], CLOSED)
 
 
-def ends_the_process(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
-    """A consumer that has no more tokens ends with its whole process."""
-    take = STEP_OF_TAKE(self, here, channel, into, at_end)
-
-    def step(process: Any) -> int:
-        place = take(process)
-        return len(process.code) - 1 if at_end is not None and place == at_end else place
-
-    return step
-
-
-def nothing_received(self: Any, here: int, channel: int, into: int, at_end: int | None) -> Step:
-    """A receive from a closed channel goes on."""
-    return STEP_OF_TAKE(self, here, channel, into, here + 1 if at_end is None else at_end)
-
-
 TERMINATION = [
     changed("WSP-02.3-02", "by_the_first", "closes a channel with its first producer", (
         ChannelState, "producer_closes", by_the_first
     )),
-    changed("WSP-02.3-02", "send_after_close", "accepts a send after a close", (Steps, "send", open_to_all)),
+    changed("WSP-02.3-02", "send_after_close", "accepts a send after a close", (Processes, "send", open_to_all)),
     changed("WSP-02.3-02", "all_of_them", "closes all channels of a process with one", (Machine, "close", all_of_them)),
     changed("WSP-02.3-02", "end_is_no_close", "leaves channels open when their producer ends", (
-        Steps, "end", ends_silently
+        Processes, "end", ends_silently
     )),
     changed("WSP-02.3-02", "close_at_the_end", "closes a channel when its producer ends, not before", (
-        Steps, "close", lambda self, here, channel: lambda process: here + 1
+        Processes, "body", without_closes
     )),
     changed("WSP-02.3-02", "before_signals", "closes a channel before the tasks that signal it", (
         Machine, "close", before_signals
@@ -123,9 +102,8 @@ TERMINATION = [
         ChannelState, "producer_closes", closed_at_once
     )),
     changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
-        Steps, "take", ends_the_process
-    )),
+        Processes, "body", ends_the_process), (Processes, "whole", until_it_ends)),
     changed("WSP-02.3-03", "receives_nothing", "goes on after a receive from a closed channel", (
-        Steps, "take", nothing_received
+        Processes, "refuse_end", lambda self, channel: None
     )),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
@@ -84,7 +84,6 @@ class CallSite:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     heap: int
-    statement: str
     waits: tuple[int, ...] = ()
     signals: tuple[int, ...] = ()
 
@@ -99,25 +98,35 @@ class ScopeState:
     heap: int = 0
 
 
+Place: TypeAlias = tuple[Any, int | str]
+"""The place of a statement: that of the body around it, and its number or the name of the body."""
+
+
+def path_of(place: Place | None) -> str:
+    """Return the path of a place, such as `body/3/then/0`."""
+    if place is None:
+        return ""
+    outer, part = place
+    return str(part) if outer is None else f"{path_of(outer)}/{part}"
+
+
 @dataclass(slots=True, eq=False)
 class ProcessState:
-    """A process; `pc` is its place in `code`, whose functions return the next place, BLOCKED or DONE."""
+    """A process: its execution, the place of its statement, and the time at which it last did something."""
 
     index: int
     name: str
     produces: tuple[int, ...]
-    code: Sequence[Callable[[ProcessState], int]] = ()
-    statements: Sequence[str] = ()
-    pc: int = 0
+    without_scopes: bool = False
+    execution: Iterator[None] = field(default_factory=lambda: iter(()))
+    place: Place | None = None
     time: int = 0
     done: bool = False
     queued: bool = False
     waiting: Waiting | None = None
     delivered: int | None = None
-    pending: Any = None
     awaited: int = 0
     in_flight: int = 0
-    loops: list[list[int]] = field(default_factory=list)
     scopes: list[ScopeState] = field(default_factory=list)
     signalling: dict[int, int] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
@@ -129,6 +138,7 @@ class TaskState:
 
     number: int
     site: CallSite
+    place: Place
     scalars: Sequence[int]
     process: ProcessState
     worker: WorkerState
@@ -440,21 +450,6 @@ class TensorMap:
                 self.writer[tensor] = None
 
 
-# The record of a run that an observer asks for: tokens that arrived, kernels that ran.
-
-
-@dataclass
-class Observed:
-    """In the order in which it happened: arrivals and kernels of processes, by index; tasks by number."""
-
-    arrivals: list[tuple[int, int, int]] = field(default_factory=list)
-    """Process, channel and token."""
-    kernels: list[tuple[int, int, int]] = field(default_factory=list)
-    """Process, kernel and cycles."""
-    tasks: list[tuple[int, int]] = field(default_factory=list)
-    """Kernel and cycles of each task, in the order of issue."""
-
-
 # The machine of a run: issues tasks, starts and completes them, and wakes whoever waits.
 
 
@@ -485,7 +480,8 @@ class Machine:
         self.kernel_runs = [0] * len(package.kernels)
         self.kernel_cycles = [0] * len(package.kernels)
         self.processes = [
-            ProcessState(index, each.name, produced_channels(each.body)) for index, each in enumerate(package.processes)
+            ProcessState(index, each.name, produced_channels(each.body), each.without_scopes)
+            for index, each in enumerate(package.processes)
         ]
         self.channels = [
             ChannelState(
@@ -504,9 +500,8 @@ class Machine:
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
-        self.observed: Observed | None = None
-        self.steps = 0
-        self.spinning: str | None = None
+        self.observed: list[list[Any]] | None = None
+        self.spinning: int | None = None
         self._stalled: dict[int, ProcessState] = {}
         self._startable: dict[int, WorkerState] = {}
 
@@ -514,7 +509,7 @@ class Machine:
 
     def wait(self, process: ProcessState, reason: str, subject: str) -> None:
         """The process waits at its statement, until `wake`."""
-        process.waiting = Waiting(reason, self.agenda.now, subject, process.statements[process.pc])
+        process.waiting = Waiting(reason, self.agenda.now, subject, path_of(process.place))
         self.stalls.begin(reason)
 
     def wake(self, process: ProcessState) -> None:
@@ -542,12 +537,6 @@ class Machine:
                 self.agenda.make_runnable(process)
             self._stalled.clear()
 
-    def await_tasks(self, process: ProcessState, tasks: Sequence[TaskState]) -> None:
-        """The process goes on when these tasks are complete."""
-        process.awaited = len(tasks)
-        for each in tasks:
-            each.watchers.append(process)
-
     def close(self, process: ProcessState, channel: int) -> None:
         """The process closes a channel, once its tasks that signal it are complete (AMB-WSP-41)."""
         if channel not in process.closed:
@@ -568,10 +557,11 @@ class Machine:
             return reason
         self.resources.take(site, nodes, worker)
         scope = process.scopes[-1] if process.scopes else None
-        task = TaskState(number, site, scalars, process, worker, scope, nodes, missing=nodes + len(site.waits) + 1)
+        missing = nodes + len(site.waits) + 1
+        assert process.place is not None
+        task = TaskState(number, site, process.place, scalars, process, worker, scope, nodes, missing)
         self.assignments.append(worker.index)
-        if self.observed is not None:
-            self.observed.tasks.append((site.kernel, site.cycles))
+        self.observe("task", site.kernel, worker.index, site.cycles)
         self.tasks[number] = task
         self.tensor_map.add(site, task)
         for each in dependencies.values():
@@ -614,6 +604,16 @@ class Machine:
         else:
             self.agenda.make_runnable(self.processes[number])
 
+    def observe(self, *event: Any) -> None:
+        """Record an arrival, a kernel or a task, where somebody asked for the record."""
+        if self.observed is not None:
+            self.observed.append([*event])
+
+    def progress(self) -> int:
+        """Return the progress of the run: the tasks issued, the kernels that ran, the tokens sent and taken."""
+        tokens = sum(each.sent + each.taken for each in self.channels)
+        return len(self.assignments) + sum(self.kernel_runs) + tokens
+
     def count_kernel(self, site: CallSite) -> None:
         """A kernel has run."""
         self.kernel_runs[site.kernel] += 1
@@ -640,7 +640,7 @@ class Machine:
             channel = self.channels[signals[task.sent]]
             if not channel.send((TASK, task.number), task.number):
                 name = self.package.channels[channel.index].name
-                task.waiting = Waiting(CHANNEL_FULL_WAIT, self.agenda.now, name, task.site.statement)
+                task.waiting = Waiting(CHANNEL_FULL_WAIT, self.agenda.now, name, path_of(task.place))
                 self.stalls.begin(CHANNEL_FULL_WAIT)
                 return
             task.sent += 1
@@ -710,4 +710,4 @@ class Machine:
 
 def _no_token(task: TaskState) -> RunError:
     problem = f"task {task.number} waits for a token of a channel that is closed and empty"
-    return RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, task.site.statement)
+    return RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, path_of(task.place))

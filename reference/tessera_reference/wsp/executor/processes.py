@@ -1,17 +1,19 @@
-"""The body of a process as steps, which return the place of the next, BLOCKED or DONE (sections 2, 3, 4)."""
+"""Processes as generators, which execute statements and yield where they wait (sections 2, 3 and 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import RunError
 from ..kernels import bound
+from ..package import Package
 from ..statements import (
     Body,
     Close,
     Cond,
     Consume,
+    Evaluate,
     Expression,
     Load,
     Receive,
@@ -19,7 +21,6 @@ from ..statements import (
     RunKernel,
     Scope,
     Send,
-    Statement,
     Task,
     TensorArgument,
     Wait,
@@ -35,259 +36,246 @@ from .machine import (
     TASK_WAIT,
     CallSite,
     Machine,
+    Place,
     ProcessState,
     ScopeState,
+    TaskState,
 )
 
-# The steps that statements become: functions of a process that return the place of the next, BLOCKED or DONE.
-#
-# A step that has blocked is executed again when the process goes on, unless it has moved `pc` past itself.
+Waits: TypeAlias = Generator[None, None, None]
+"""A process that goes on; it yields where it waits, and is resumed when its reason to wait may be gone."""
+SPINS_IN_A_RUN = 200
 
 
-BLOCKED, DONE = -1, -2
-Step: TypeAlias = Callable[[ProcessState], int]
+class Spinning(Exception):
+    """A process takes steps without end and without progress."""
 
 
-class Steps:
-    """Makes steps for a machine; `here` is the place of a step, after which the next one stands."""
+class Left(Exception):
+    """An execution has taken the steps after which its caller leaves it."""
 
-    def __init__(self, machine: Machine) -> None:
+
+class StepCount:
+    """The steps of a run: statements, and turns of loops. `most` end it; after `enough` of them it is left."""
+
+    def __init__(self, machine: Machine, most: int, enough: int | None) -> None:
         self.machine = machine
+        self.most = most
+        self.enough = most + 1 if enough is None else enough
+        self.taken = 0
+        self.begin_turn()
 
-    def value(self, expression: Expression) -> Callable[[], int]:
-        """The value of an expression, when it is called."""
-        return compiled(expression, self.machine.symbols, self.machine.slots)
+    def begin_turn(self) -> None:
+        """A process goes on at an instant."""
+        self._progress = -1
+        self._turn_ends = self.taken + max(1, self.most // SPINS_IN_A_RUN)
+        self._next_check = min(self._turn_ends, self.most, self.enough)
 
-    def send(self, here: int, channel: int, value: Expression) -> Step:
-        """Send a token; the process goes on when it is sent."""
-        machine, state, evaluate = self.machine, self.machine.channels[channel], self.value(value)
-        name = machine.package.channels[channel].name
+    def add(self) -> None:
+        """Count a step. Raise `RunError` at the bound, `Spinning` after two 200ths of it without progress."""
+        if self.taken == self._next_check:
+            self._check()
+        self.taken += 1
 
-        def step(process: ProcessState) -> int:
-            if channel in process.closed:
-                raise RunError("SEND_AFTER_CLOSE", f"{process.name} has closed {name}")
-            if state.send((PROCESS, process.index), evaluate()):
-                return here + 1
-            machine.wait(process, CHANNEL_FULL_WAIT, name)
-            process.pc = here + 1
-            return BLOCKED
+    def _check(self) -> None:
+        if self.taken == self.most:
+            raise RunError("STEP_LIMIT", f"the run has taken {self.most} steps")
+        if self.taken == self._turn_ends:
+            progress = self.machine.progress()
+            if progress == self._progress:
+                raise Spinning
+            self._progress, self._turn_ends = progress, self.taken + max(1, self.most // SPINS_IN_A_RUN)
+        if self.taken == self.enough:
+            raise Left
+        self._next_check = min(self._turn_ends, self.most, self.enough)
 
-        return step
 
-    def take(self, here: int, channel: int, into: int, at_end: int | None) -> Step:
-        """Take a token into a slot; go on at `at_end` where the channel is closed and empty, an error without one."""
-        machine, state, slots = self.machine, self.machine.channels[channel], self.machine.slots
-        name = machine.package.channels[channel].name
+class Processes:
+    """Executes the processes of a machine."""
 
-        def step(process: ProcessState) -> int:
+    def __init__(self, machine: Machine, forms: CallForms, steps: StepCount) -> None:
+        self.machine = machine
+        self.steps = steps
+        self._sites = Sites(machine, forms, self.evaluator)
+        self._evaluators: dict[int, Evaluate] = {}
+
+    def whole(self, process: ProcessState, body: Body) -> Waits:
+        """A process from its first statement to its end, which closes the channels that it produces."""
+        yield from self.body(process, body, (None, "body"))
+        process.place = (None, "end")
+        self.end(process)
+        process.done = True
+
+    def body(self, process: ProcessState, statements: Body, outer: Place) -> Waits:
+        """Execute the statements of a body, in their order."""
+        machine, slots = self.machine, self.machine.slots
+        for number, statement in enumerate(statements):
+            process.place = here = (outer, number)
+            self.steps.add()
+            match statement:
+                case Task():
+                    yield from self.task(process, statement)
+                case Send(channel, value):
+                    if not self.send(process, channel, value):
+                        yield
+                case Receive(channel, into):
+                    if not (yield from self.take(process, channel, into)):
+                        self.refuse_end(channel)
+                case Consume(channel, into, body):
+                    while (yield from self.take(process, channel, into)):
+                        yield from self.body(process, body, (here, "body"))
+                        process.place = here
+                        self.steps.add()
+                case Close(channel):
+                    machine.close(process, channel)
+                case Scope(body):
+                    if not process.without_scopes:
+                        process.scopes.append(self.begin_scope(process))
+                    yield from self.body(process, body, (here, "body"))
+                    if not process.without_scopes:
+                        self.end_scope(process)
+                case Cond(when, then, otherwise):
+                    if self.decide(when):
+                        yield from self.body(process, then, (here, "then"))
+                    else:
+                        yield from self.body(process, otherwise, (here, "otherwise"))
+                case Repeat(count, body, index):
+                    for turn in range(self.value(count)):
+                        process.place = here
+                        self.steps.add()
+                        if index is not None:
+                            slots[index] = turn
+                        yield from self.body(process, body, (here, "body"))
+                case Load(slot, tensor, element):
+                    place = self.value(element)
+                    yield from self.await_tensors(process, (tensor,), ())
+                    self.load(slot, tensor, place)
+                case Wait():
+                    if process.in_flight:
+                        own = [task for task in machine.tasks.values() if task.process is process]
+                        yield from self.await_tasks(process, own)
+                case RunKernel():
+                    yield from self.run(process, self._sites.site(statement))
+
+    def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
+        """Return True if the token is sent; else the process goes on when it is."""
+        machine, name = self.machine, self.machine.package.channels[channel].name
+        if channel in process.closed:
+            raise RunError("SEND_AFTER_CLOSE", f"{process.name} has closed {name}")
+        if machine.channels[channel].send((PROCESS, process.index), self.value(value)):
+            return True
+        machine.wait(process, CHANNEL_FULL_WAIT, name)
+        return False
+
+    def take(self, process: ProcessState, channel: int, into: int) -> Generator[None, None, bool]:
+        """Take a token into a slot. Return False where the channel is closed and empty."""
+        machine = self.machine
+        token = machine.channels[channel].take((PROCESS, process.index))
+        if token is None:
+            machine.wait(process, CHANNEL_EMPTY_WAIT, machine.package.channels[channel].name)
+            yield
             token = process.delivered
-            if token is None:
-                token = state.take((PROCESS, process.index))
-                if token is None:
-                    machine.wait(process, CHANNEL_EMPTY_WAIT, name)
-                    return BLOCKED
-            process.delivered = None
-            if token != CLOSED:
-                slots[into] = token
-                if machine.observed is not None:
-                    machine.observed.arrivals.append((process.index, channel, token))
-                return here + 1
-            if at_end is None:
-                raise RunError("RECEIVE_AFTER_CLOSE", f"{name} is closed and empty")
-            return at_end
+        if token == CLOSED:
+            return False
+        assert token is not None
+        machine.slots[into] = token
+        machine.observe("arrival", process.index, channel, token)
+        return True
 
-        return step
+    def refuse_end(self, channel: int) -> None:
+        """Raise `RunError` for a receive from a channel that is closed and empty."""
+        raise RunError("RECEIVE_AFTER_CLOSE", f"{self.machine.package.channels[channel].name} is closed and empty")
 
-    def close(self, here: int, channel: int) -> Step:
-        """The last act on a channel."""
-
-        def step(process: ProcessState) -> int:
-            self.machine.close(process, channel)
-            return here + 1
-
-        return step
-
-    def task(self, here: int, site: CallSite, key: Expression | None) -> Step:
+    def task(self, process: ProcessState, task: Task) -> Waits:
         """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
-        machine, scalars = self.machine, site.scalars
-        evaluate = None if key is None else self.value(key)
-
-        def step(process: ProcessState) -> int:
-            pending = process.pending
-            if pending is None:
-                if process.closed and not process.closed.isdisjoint(site.signals):
-                    raise RunError("SEND_AFTER_CLOSE", f"a task of {process.name} signals a channel that it has closed")
-                pending = (0 if evaluate is None else evaluate(), [each() for each in scalars])
-            reason = machine.issue(process, site, *pending)
-            if reason is None:
-                process.pending = None
-                if process.waiting is not None:
-                    machine.end_wait(process)
-                return here + 1
-            process.pending = pending
+        machine, site = self.machine, self._sites.site(task)
+        if process.closed and not process.closed.isdisjoint(site.signals):
+            raise RunError("SEND_AFTER_CLOSE", f"a task of {process.name} signals a channel that it has closed")
+        key, scalars = self.key(task), [evaluate() for evaluate in site.scalars]
+        while (reason := machine.issue(process, site, key, scalars)) is not None:
             machine.stall(process, reason, RESOURCE_OF[reason])
-            return BLOCKED
+            yield
+        machine.end_wait(process)
+        process.time = machine.agenda.now
 
-        return step
+    def key(self, task: Task) -> int:
+        """Return the key by which policies place a task."""
+        return 0 if task.key is None else self.value(task.key)
 
-    def await_tensors(self, here: int, reads: Sequence[int], writes: Sequence[int], operands: Sequence[Any]) -> Step:
-        """Evaluate operands, then wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
-        machine = self.machine
+    def run(self, process: ProcessState, site: CallSite) -> Waits:
+        """Execute a kernel in the time of the process; it changes its tensors at its end."""
+        scalars = [evaluate() for evaluate in site.scalars]
+        yield from self.await_tensors(process, site.reads, site.writes)
+        yield from self.elapse(process, site.cycles)
+        site.effect(scalars)
+        self.machine.count_kernel(site)
+        self.machine.observe("kernel", process.index, site.kernel, site.cycles)
 
-        def step(process: ProcessState) -> int:
-            process.pending = [each() for each in operands]
-            tasks = list(machine.tensor_map.dependencies(reads, writes).values())
-            if not tasks:
-                return here + 1
-            machine.await_tasks(process, tasks)
-            machine.wait(process, TASK_WAIT, "tasks")
-            process.pc = here + 1
-            return BLOCKED
-
-        return step
-
-    def elapse(self, here: int, cycles: int) -> Step:
+    def elapse(self, process: ProcessState, cycles: int) -> Waits:
         """Let the cycles of a kernel pass."""
-        agenda = self.machine.agenda
+        if cycles:
+            self.machine.agenda.after(cycles, PROCESS_GOES_ON, process.index)
+            yield
 
-        def step(process: ProcessState) -> int:
-            if not cycles:
-                return here + 1
-            agenda.after(cycles, PROCESS_GOES_ON, process.index)
-            process.pc = here + 1
-            return BLOCKED
+    def await_tensors(self, process: ProcessState, reads: Sequence[int], writes: Sequence[int]) -> Waits:
+        """Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
+        yield from self.await_tasks(process, self.machine.tensor_map.dependencies(reads, writes).values())
 
-        return step
+    def await_tasks(self, process: ProcessState, tasks: Iterable[TaskState]) -> Waits:
+        """Wait until these tasks are complete."""
+        for task in tasks:
+            task.watchers.append(process)
+            process.awaited += 1
+        if process.awaited:
+            self.machine.wait(process, TASK_WAIT, "tasks")
+            yield
 
-    def run(self, here: int, site: CallSite) -> Step:
-        """Apply a kernel to its tensors, at its end."""
-        machine = self.machine
+    def load(self, slot: int, tensor: int, element: int) -> None:
+        """Bring an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
+        stated = self.machine.package.tensors[tensor]
+        if element >= stated.count:
+            raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")
+        value = self.machine.tensors[tensor][element].item()
+        self.machine.slots[slot] = _as_u64(value, f"{stated.name}[{element}]")
 
-        def step(process: ProcessState) -> int:
-            site.effect(process.pending)
-            process.pending = None
-            machine.count_kernel(site)
-            if machine.observed is not None:
-                machine.observed.kernels.append((process.index, site.kernel, site.cycles))
-            return here + 1
+    def decide(self, when: Expression) -> bool:
+        """Return True if a `cond` takes its first body."""
+        return self.value(when) != 0
 
-        return step
+    def begin_scope(self, process: ProcessState) -> ScopeState:
+        """Return a scope that holds the outputs of tasks from here."""
+        return ScopeState()
 
-    def load(self, here: int, slot: int, tensor: int) -> Step:
-        """An element as u64 (AMB-WSP-13)."""
-        machine, stated = self.machine, self.machine.package.tensors[tensor]
+    def end_scope(self, process: ProcessState) -> None:
+        """Free what complete tasks of the scope hold; no barrier (AMB-WSP-56)."""
+        scope = process.scopes.pop()
+        scope.open = False
+        if scope.slots:
+            self.machine.resources.free(scope.slots, scope.entries, scope.heap)
+            self.machine.freed()
 
-        def step(process: ProcessState) -> int:
-            (element,) = process.pending
-            process.pending = None
-            if element >= stated.count:
-                raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")
-            machine.slots[slot] = _as_u64(machine.tensors[tensor][element].item(), f"{stated.name}[{element}]")
-            return here + 1
+    def end(self, process: ProcessState) -> None:
+        """Close the channels that a process produces."""
+        for channel in process.produces:
+            self.machine.close(process, channel)
 
-        return step
+    def value(self, expression: Expression) -> int:
+        """Return the value of an expression now."""
+        return self.evaluator(expression)()
 
-    def wait(self, here: int) -> Step:
-        """Until the tasks that the process issued are complete."""
-        machine = self.machine
-
-        def step(process: ProcessState) -> int:
-            own = [each for each in machine.tasks.values() if each.process is process] if process.in_flight else []
-            if not own:
-                return here + 1
-            machine.await_tasks(process, own)
-            machine.wait(process, TASK_WAIT, "tasks")
-            process.pc = here + 1
-            return BLOCKED
-
-        return step
-
-    def branch(self, here: int, when: Expression, otherwise: int) -> Step:
-        """Go on here where the value is not 0, else there."""
-        evaluate = self.value(when)
-
-        def step(process: ProcessState) -> int:
-            return here + 1 if evaluate() else otherwise
-
-        return step
-
-    def jump(self, to: int) -> Step:
-        """Go on there."""
-
-        def step(process: ProcessState) -> int:
-            return to
-
-        return step
-
-    def begin_repeat(self, here: int, count: Expression) -> Step:
-        """Evaluate the count."""
-        evaluate = self.value(count)
-
-        def step(process: ProcessState) -> int:
-            process.loops.append([0, evaluate()])
-            return here + 1
-
-        return step
-
-    def next_round(self, here: int, index: int | None, at_end: int) -> Step:
-        """One more round, or the end."""
-        slots = self.machine.slots
-
-        def step(process: ProcessState) -> int:
-            loop = process.loops[-1]
-            done, count = loop
-            if done == count:
-                process.loops.pop()
-                return at_end
-            loop[0] = done + 1
-            if index is not None:
-                slots[index] = done
-            return here + 1
-
-        return step
-
-    def begin_scope(self, here: int) -> Step:
-        """Outputs are held from here."""
-
-        def step(process: ProcessState) -> int:
-            process.scopes.append(ScopeState())
-            return here + 1
-
-        return step
-
-    def end_scope(self, here: int) -> Step:
-        """Free the resources of complete tasks of the scope; no barrier (AMB-WSP-56)."""
-        machine = self.machine
-
-        def step(process: ProcessState) -> int:
-            scope = process.scopes.pop()
-            scope.open = False
-            if scope.slots:
-                machine.resources.free(scope.slots, scope.entries, scope.heap)
-                machine.freed()
-            return here + 1
-
-        return step
-
-    def end(self) -> Step:
-        """The process ends, and closes what it produces."""
-
-        def step(process: ProcessState) -> int:
-            for channel in process.produces:
-                self.machine.close(process, channel)
-            process.done = True
-            return DONE
-
-        return step
+    def evaluator(self, expression: Expression) -> Evaluate:
+        """Return the function that evaluates an expression of the package, which is made once."""
+        evaluate = self._evaluators.get(id(expression))
+        if evaluate is None:
+            evaluate = compiled(expression, self.machine.symbols, self.machine.slots)
+            self._evaluators[id(expression)] = evaluate
+        return evaluate
 
 
 def _as_u64(value: bool | int | float, place: str) -> int:
     if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
         raise RunError("SLOT_VALUE", f"{place} is {value!r}, expected a whole number from 0 below 2^64")
     return int(value) & ((1 << 64) - 1)
-
-
-# From the body of a process to its steps (`steps.py`), one list without nesting.
 
 
 class CallForm(NamedTuple):
@@ -301,127 +289,59 @@ class CallForm(NamedTuple):
     writes: tuple[int, ...]
     heap: int
 
-
-CallForms: TypeAlias = dict[int, CallForm]
-"""The forms of the calls of a package, by the identity of the statement, which the form holds.
-
-They belong to one run and to the trials that it makes of its package: a search for mitigations executes a package a
-dozen times, and making the code anew was half of its time.
-"""
-
-
-class Code:
-    """The steps of a process, and the path of the statement of each; `scopes`: whether scopes begin and end."""
-
-    def __init__(self, machine: Machine, body: Body, forms: CallForms, scopes: bool = True) -> None:
-        self.machine = machine
-        self.forms = forms
-        self.scopes = scopes
-        self.make = Steps(machine)
-        self.steps: list[Step] = []
-        self.statements: list[str] = []
-        self._effects: dict[tuple[Any, ...], Any] = {}
-        self._body(body, "body")
-        self._add("end", self.make.end())
-
-    @property
-    def here(self) -> int:
-        """The place of the next step."""
-        return len(self.steps)
-
-    def _add(self, path: str, step: Step) -> int:
-        self.steps.append(step)
-        self.statements.append(path)
-        return len(self.steps) - 1
-
-    def _body(self, body: Body, path: str) -> None:
-        for place, each in enumerate(body):
-            self._statement(each, f"{path}/{place}")
-
-    def _statement(self, statement: Statement, path: str) -> None:
-        make, here = self.make, self.here
-        match statement:
-            case Send(channel, value):
-                self._add(path, make.send(here, channel, value))
-            case Receive(channel, into):
-                self._add(path, make.take(here, channel, into, None))
-            case Consume(channel, into, body):
-                self._loop(path, body, lambda at_end: make.take(here, channel, into, at_end))
-            case Close(channel):
-                self._add(path, make.close(here, channel))
-            case Scope(body) if self.scopes:
-                self._add(path, make.begin_scope(here))
-                self._body(body, f"{path}/body")
-                self._add(path, make.end_scope(self.here))
-            case Scope(body):
-                self._body(body, f"{path}/body")
-            case Cond():
-                self._cond(statement, path)
-            case Repeat(count, body, index):
-                self._add(path, make.begin_repeat(here, count))
-                self._loop(path, body, lambda at_end: make.next_round(here + 1, index, at_end))
-            case Load(slot, tensor, element):
-                self._add(path, make.await_tensors(here, (tensor,), (), (make.value(element),)))
-                self._add(path, make.load(self.here, slot, tensor))
-            case Wait():
-                self._add(path, make.wait(here))
-            case RunKernel():
-                site = self._site(statement, path)
-                self._add(path, make.await_tensors(here, site.reads, site.writes, site.scalars))
-                self._add(path, make.elapse(self.here, site.cycles))
-                self._add(path, make.run(self.here, site))
-            case Task():
-                self._add(path, make.task(here, self._site(statement, path), statement.key))
-
-    def _loop(self, path: str, body: Body, head: Any) -> None:
-        """A step that is made when its end is known, the body, and the way back."""
-        place = self._add(path, self.make.jump(0))
-        self._body(body, f"{path}/body")
-        self._add(path, self.make.jump(place))
-        self.steps[place] = head(self.here)
-
-    def _cond(self, cond: Cond, path: str) -> None:
-        branch = self._add(path, self.make.jump(0))
-        self._body(cond.then, f"{path}/then")
-        skip = self._add(path, self.make.jump(0))
-        self.steps[branch] = self.make.branch(branch, cond.when, self.here)
-        self._body(cond.otherwise, f"{path}/otherwise")
-        self.steps[skip] = self.make.jump(self.here)
-
-    def _form(self, call: RunKernel | Task) -> CallForm:
-        package = self.machine.package
+    @classmethod
+    def of(cls, package: Package, call: RunKernel | Task) -> CallForm:
+        """Return the form of a call of a package."""
         kernel = package.kernels[call.kernel]
-        given = dict(zip(kernel.parameters, call.arguments, strict=True))
-        tensors = {name: each.tensor for name, each in given.items() if isinstance(each, TensorArgument)}
+        arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
+        tensors = {name: each.tensor for name, each in arguments.items() if isinstance(each, TensorArgument)}
         writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
-        return CallForm(
+        return cls(
             call,
             tensors,
-            [each for each in given.values() if not isinstance(each, TensorArgument)],
+            [each for each in arguments.values() if not isinstance(each, TensorArgument)],
             kernel.cycles([package.tensors[each].count for each in tensors.values()]),
             tuple(dict.fromkeys(each for each in tensors.values() if each not in writes)),
             writes,
             sum(package.tensors[each].nbytes for each in writes),
         )
 
-    def _site(self, call: RunKernel | Task, path: str) -> CallSite:
-        form = self.forms.get(id(call))
+
+CallForms: TypeAlias = dict[int, CallForm]
+"""The forms of the calls of a package, by the identity of the statement, which the form holds.
+
+A run shares them with the trials of its package: a search for mitigations executes a package a dozen times.
+"""
+
+
+class Sites:
+    """The calls of kernels in a run, each made when it is first executed."""
+
+    def __init__(self, machine: Machine, forms: CallForms, evaluator: Callable[[Expression], Evaluate]) -> None:
+        self._machine = machine
+        self._forms = forms
+        self._evaluator = evaluator
+        self._made: dict[int, CallSite] = {}
+        self._effects: dict[tuple[int, ...], Any] = {}
+
+    def site(self, call: RunKernel | Task) -> CallSite:
+        """Return the call of a statement."""
+        site = self._made.get(id(call))
+        if site is None:
+            site = self._made[id(call)] = self._new(call)
+        return site
+
+    def _new(self, call: RunKernel | Task) -> CallSite:
+        package = self._machine.package
+        form = self._forms.get(id(call))
         if form is None:
-            form = self.forms[id(call)] = self._form(call)
+            form = self._forms[id(call)] = CallForm.of(package, call)
         effect = call.kernel, *form.tensors.values()
         if effect not in self._effects:
-            memory = {name: self.machine.tensors[each] for name, each in form.tensors.items()}
-            self._effects[effect] = bound(self.machine.package.kernels[call.kernel], memory)
+            memory = {name: self._machine.tensors[each] for name, each in form.tensors.items()}
+            self._effects[effect] = bound(package.kernels[call.kernel], memory)
         waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
+        scalars = tuple(map(self._evaluator, form.scalars))
         return CallSite(
-            call.kernel,
-            form.cycles,
-            self._effects[effect],
-            tuple([self.make.value(each) for each in form.scalars]),
-            form.reads,
-            form.writes,
-            form.heap,
-            path,
-            waits,
-            signals,
+            call.kernel, form.cycles, self._effects[effect], scalars, form.reads, form.writes, form.heap, waits, signals
         )

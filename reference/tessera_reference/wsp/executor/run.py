@@ -1,21 +1,17 @@
-"""A run of a package (sections 1.2, 3.3, 3.4).
-
-Instant by instant or to its end, with statistics and trials of mitigations."""
+"""A run of a package, instant by instant or to its end, with its statistics (sections 1.2, 3.3, 3.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..deadlock import AMPLE, Knobs, Trial, mitigations, report
+from ..deadlock import explained
 from ..errors import ArgumentRefused, RunError
-from ..package import Package, applied, capacity_of
-from .machine import REASONS, TASK_WAIT, Agenda, Machine, ProcessState, Waiting
-from .processes import CallForms, Code
+from ..package import Package, applied
+from .machine import REASONS, TASK, TASK_WAIT, Agenda, Machine, ProcessState, Waiting, path_of
+from .processes import CallForms, Left, Processes, Spinning, StepCount
 
 # The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
 
@@ -66,79 +62,71 @@ def _stall(waiting: Waiting) -> dict[str, Any]:
     return {"reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
 
 
-# Another execution of a package that ended in a deadlock, with other settings and within a bound of steps.
+# The state of a run that waits, from which `deadlock.py` makes a report; the native program prints the same.
 
 
-LEAST_STEPS = 200_000
-"""The steps of statements that a search may take in all, beside what the deadlocked run itself suggests."""
+def waiting_state(machine: Machine) -> dict[str, Any]:
+    """Return the processes, channels, tasks in flight and workers of a run, by their numbers; -1 is none."""
+    return {
+        "time": machine.agenda.now,
+        "spinning": -1 if machine.spinning is None else machine.spinning,
+        "sizes": list(machine.resources.sizes.values()),
+        "processes": [
+            {
+                "done": each.done,
+                "waiting": None if each.waiting is None else _wait(each.waiting),
+                "closed": sorted(each.closed),
+                "scopes": [[scope.slots, scope.entries, scope.heap] for scope in each.scopes],
+            }
+            for each in machine.processes
+        ],
+        "channels": [
+            {
+                "capacity": each.capacity,
+                "tokens": len(each.tokens),
+                "senders": len(each.senders),
+                "producers": each.producers,
+                "takers": len(each.takers),
+                "tasks": sorted(number for _, kind, number in each.takers if kind == TASK),
+            }
+            for each in machine.channels
+        ],
+        "tasks": [
+            {
+                "task": each.number,
+                "process": each.process.index,
+                "statement": path_of(each.place),
+                "worker": each.worker.index,
+                "started": each.started >= 0,
+                "full": None if each.waiting is None else each.waiting.subject,
+                "holds": [1, len(each.site.writes), each.nodes, each.site.heap],
+                "signals": list(each.site.signals),
+                "dependents": sorted(other.number for other in each.dependents),
+                "watchers": sorted(other.index for other in each.watchers),
+            }
+            for each in machine.tasks.values()
+        ],
+        "workers": [-1 if each.task is None else each.task.number for each in machine.workers],
+    }
 
 
-class StepsSpent(Exception):
-    """The bound of a search is reached."""
-
-
-class Steps:
-    """The steps that a search has left, of which each execution may take a quarter."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        self._end = 0
-
-    def count(self, machine: Machine) -> None:
-        """Count the steps of the processes of another execution, which has not begun."""
-        self._end = self.left - self.left // 4
-        for process in machine.processes:
-            process.code = [self._counted(step) for step in process.code]
-
-    def _counted(self, step: Callable[[ProcessState], int]) -> Callable[[ProcessState], int]:
-        def counted(process: ProcessState) -> int:
-            if self.left <= self._end:
-                raise StepsSpent
-            self.left -= 1
-            return step(process)
-
-        return counted
-
-
-def progress(machine: Machine) -> int:
-    """Return the progress of a run: the tasks that it issued, the kernels that ran, and the tokens sent and taken."""
-    tokens = sum(each.sent + each.taken for each in machine.channels)
-    return len(machine.assignments) + sum(machine.kernel_runs) + tokens
-
-
-def outcome_of(machine: Machine, outcome: str, error: RunError | None, past: int) -> Trial:
-    """Return the trial of an execution; `past` is the progress at the deadlock."""
-    high_water = machine.resources.high_water
-    demand = {"task_window" if name == "task_ring" else name: each for name, each in high_water.items()}
-    for each, channel in zip(machine.package.channels, machine.channels, strict=True):
-        demand[capacity_of(each.name)] = min(channel.sent + len(channel.senders), AMPLE)
-    if outcome == "running":
-        outcome = "further" if progress(machine) > past else "unknown"
-    return Trial(outcome, demand, error="" if error is None else error.code)
+def _wait(waiting: Waiting) -> dict[str, Any]:
+    return {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement}
 
 
 # A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
 
 MOST_STEPS = 100_000_000
 """The steps of statements that a run may take, where its caller names no other bound (AMB-WSP-80)."""
-SPINS_IN_A_RUN = 200
-
-
-class Spinning(Exception):
-    """A process takes steps without end and without progress."""
-
-    def __init__(self, process: ProcessState) -> None:
-        super().__init__(process.name)
-        self.process = process
 
 
 class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
-    `symbols`, `tensors` (bytes) and `resources` (sizes, as `knobs.py` names them) are by name; what is left out is as
-    the package has it; `forms` are those of another run of the package. After `max_steps` a run ends with STEP_LIMIT;
-    a process that takes a 200th of them twice in a row without progress spins, which is a deadlock (section 3.3).
-    Raises `ArgumentRefused` for what does not fit the package.
+    `symbols`, `tensors` (bytes) and `resources` (sizes, as `package.py` names them) are by name; what is left out is
+    as the package has it; `forms` are those of another run of the package. After `max_steps` a run ends with
+    STEP_LIMIT, and after `enough` its caller leaves it; a process that takes a 200th of `max_steps` twice in a row
+    without progress spins, which is a deadlock (section 3.3). Raises `ArgumentRefused` for what does not fit.
     """
 
     def __init__(
@@ -151,22 +139,22 @@ class Run:
         agenda: Agenda | None = None,
         forms: CallForms | None = None,
         max_steps: int = MOST_STEPS,
+        enough: int | None = None,
     ) -> None:
-        if max_steps < 1:
-            raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
+        package = checked(package, symbols or {}, tensors or {}, resources or {}, max_steps)
+        self._given = symbols, tensors
         self._max_steps = max_steps
-        package = applied(package, resources or {})
-        self._symbols = _symbols(package, symbols or {})
-        self._tensors = _tensors(package, tensors or {})
         sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
-        self.machine = Machine(package, self._symbols, self._tensors, sizes, agenda or Agenda(seed))
+        values = _symbols(package, symbols or {})
+        self.machine = Machine(package, values, _tensors(package, tensors or {}), sizes, agenda or Agenda(seed))
         self.outcome = "running"
         self.error: RunError | None = None
-        self.deadlock: dict[str, Any] | None = None
+        self._result: dict[str, Any] | None = None
         self._forms: CallForms = {} if forms is None else forms
+        self._steps = StepCount(self.machine, max_steps, enough)
+        processes = Processes(self.machine, self._forms, self._steps)
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
-            code = Code(self.machine, stated.body, self._forms, not stated.without_scopes)
-            process.code, process.statements = code.steps, code.statements
+            process.execution = processes.whole(process, stated.body)
             self.machine.agenda.make_runnable(process)
 
     def step(self) -> bool:
@@ -178,46 +166,55 @@ class Run:
         return self.outcome == "running"
 
     def finish(self) -> Run:
-        """Run to the end."""
+        """Run to the end, or until it is left."""
         with np.errstate(all="ignore"):
-            while self.outcome == "running":
-                self._step()
+            try:
+                while self.outcome == "running":
+                    self._step()
+            except Left:
+                pass
         return self
 
-    def result(self) -> dict[str, Any]:
-        """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
-        found: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(self.machine)}
+    def observe(self) -> list[list[Any]]:
+        """Return the list to which arrivals, kernels and tasks are added as they happen."""
+        self.machine.observed = []
+        return self.machine.observed
+
+    def state(self) -> dict[str, Any]:
+        """Return outcome, statistics and steps; an error; what waits where the run has not ended or is a deadlock."""
+        machine = self.machine
+        found: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine), "steps": self._steps.taken}
         if self.error is not None:
             found["error"] = {
                 "code": self.error.code,
                 "process": self.error.process,
                 "statement": self.error.statement,
-                "time": self.machine.agenda.now,
+                "time": machine.agenda.now,
                 "message": self.error.problem,
             }
-        if self.deadlock is not None:
-            if "mitigations" not in self.deadlock:
-                self.deadlock["mitigations"] = self._mitigations()
-            found["deadlock"] = self.deadlock
+        if self.outcome in ("running", "deadlock"):
+            found["waiting"] = waiting_state(machine)
         return found
 
-    def _mitigations(self) -> list[dict[str, Any]]:
-        """Return the mitigations of the deadlock, by executions of the same package (AMB-WSP-72)."""
-        assert self.deadlock is not None
-        past = progress(self.machine)
-        steps = Steps(LEAST_STEPS + 8 * past)
-        return mitigations(self.deadlock, lambda knobs: self._trial(knobs, steps, past))
+    def result(self) -> dict[str, Any]:
+        """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
+        if self._result is not None:
+            return self._result
+        found = explained(self.machine.package, self.state(), self._trial)
+        self._result = None if self.outcome == "running" else found
+        return found
 
-    def _trial(self, knobs: Knobs, steps: Steps, past: int) -> Trial:
-        package = self.machine.package
-        symbols = {each.name: value for each, value in zip(package.symbols, self._symbols, strict=True)}
-        tensors = {each.name: data for each, data in zip(package.tensors, self._tensors, strict=True)}
-        trial = Run(package, symbols, tensors, knobs, forms=self._forms, max_steps=self._max_steps)
-        steps.count(trial.machine)
-        with suppress(StepsSpent):
-            trial.finish()
-        found = outcome_of(trial.machine, trial.outcome, trial.error, past)
-        return replace(found, deadlock=trial.deadlock)
+    def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
+        """Return the state of another execution with other settings, which is left after some steps."""
+        trial = Run(
+            self.machine.package,
+            *self._given,
+            knobs,
+            forms=self._forms,
+            max_steps=self._max_steps,
+            enough=enough,
+        )
+        return trial.finish().state()
 
     def _step(self) -> None:
         agenda = self.machine.agenda
@@ -233,17 +230,13 @@ class Run:
             action()
         except RunError as error:
             self.outcome, self.error = "error", error
-        except Spinning as spinning:
-            self.machine.spinning = spinning.process.name
-            self.outcome, self.deadlock = "deadlock", report(self.machine)
+        except Spinning:
+            self.outcome = "deadlock"
 
     def _end(self) -> None:
         """Nothing is due any more."""
-        machine = self.machine
-        if machine.tasks or not all(process.done for process in machine.processes):
-            self.outcome, self.deadlock = "deadlock", report(machine)
-        else:
-            self.outcome = "completed"
+        done = not self.machine.tasks and all(process.done for process in self.machine.processes)
+        self.outcome = "completed" if done else "deadlock"
 
     def _instant(self) -> None:
         while True:
@@ -265,49 +258,38 @@ class Run:
             self._go_on(self.machine.processes[index])
 
     def _go_on(self, process: ProcessState) -> None:
-        """Execute steps until the process blocks; its time is when it last did something."""
+        """Execute statements until the process waits; its time is when it last did something."""
         process.queued = False
-        machine, code, moved, place = self.machine, process.code, process.waiting is None, process.pc
-        steps = left = self._steps_left()
-        mark = -1
-        try:
-            while True:
-                if not left:
-                    machine.steps += steps
-                    steps = 0
-                    mark = self._mark_progress(process, mark)
-                    steps = left = self._steps_left()
-                left -= 1
-                place = code[place](process)
-                if place < 0:
-                    break
-                process.pc = place
-                moved = True
-        except Spinning:
+        machine = self.machine
+        if process.waiting is None:
             process.time = machine.agenda.now
+        self._steps.begin_turn()
+        try:
+            next(process.execution, None)
+        except Spinning:
+            process.time, machine.spinning = machine.agenda.now, process.index
             raise
         except RunError as error:
             process.time = machine.agenda.now
             if not error.process:
-                error.process, error.statement = process.name, process.statements[process.pc]
+                error.process, error.statement = process.name, path_of(process.place)
             raise
-        finally:
-            machine.steps += steps - left
-        if moved:
-            process.time = machine.agenda.now
 
-    def _steps_left(self) -> int:
-        """Return how many steps a process may take before it is looked at."""
-        return min(max(1, self._max_steps // SPINS_IN_A_RUN), self._max_steps - self.machine.steps)
 
-    def _mark_progress(self, process: ProcessState, mark: int) -> int:
-        """Return the progress of the run. Raise `RunError` at the bound, `Spinning` where it is still `mark`."""
-        if self.machine.steps >= self._max_steps:
-            raise RunError("STEP_LIMIT", f"the run has taken {self._max_steps} steps")
-        reached = progress(self.machine)
-        if reached == mark:
-            raise Spinning(process)
-        return reached
+def checked(
+    package: Package,
+    symbols: Mapping[str, int],
+    tensors: Mapping[str, bytes],
+    resources: Mapping[str, int],
+    max_steps: int,
+) -> Package:
+    """Return the package with the settings of a run. Raise `ArgumentRefused` for what does not fit it."""
+    if max_steps < 1:
+        raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
+    package = applied(package, resources)
+    _symbols(package, symbols)
+    _tensors(package, tensors)
+    return package
 
 
 def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:

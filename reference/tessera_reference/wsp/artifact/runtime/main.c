@@ -2,16 +2,22 @@
  *
  * Exit codes: 0 completed; 1 an error or a deadlock of the run; 2 arguments that do not fit; 70 out of memory.
  */
-#include "runtime.h"
+#include "program.h"
 
 static void refuse(const char *what, const char *name, const char *problem) {
     fprintf(stderr, "error: %s %s: %s\n", what, name, problem);
     exit(2);
 }
 
-static bool is_named(const char *argument, const char *name) {
-    size_t length = strlen(name);
-    return strncmp(argument, name, length) == 0 && argument[length] == '=';
+/* Whether an argument is `prefix name suffix = ...`. */
+static bool is_named(const char *argument, const char *prefix, const char *name, const char *suffix) {
+    const char *pieces[] = {prefix, name, suffix};
+    for (int each = 0; each < 3; each++) {
+        size_t length = strlen(pieces[each]);
+        if (strncmp(argument, pieces[each], length) != 0) return false;
+        argument += length;
+    }
+    return *argument == '=';
 }
 
 static u64 number(const char *what, const char *argument) {
@@ -30,7 +36,7 @@ static u64 number(const char *what, const char *argument) {
 static void set_symbol(const ProgramInfo *info, Inputs *inputs, const char *argument) {
     for (uint32_t each = 0; each < info->symbol_count; each++) {
         const SymbolInfo *symbol = &info->symbols[each];
-        if (!is_named(argument, symbol->name)) continue;
+        if (!is_named(argument, "", symbol->name, "")) continue;
         inputs->symbols[each] = number("symbol", argument);
         if (symbol->width < 64 && inputs->symbols[each] >> symbol->width != 0)
             refuse("symbol", argument, "does not fit its width");
@@ -45,31 +51,20 @@ static u64 size(const char *argument, u64 least) {
     return value;
 }
 
-/* Whether an argument sets the knob that is named by a prefix, a name and a suffix. */
-static bool is_knob(const char *argument, const char *prefix, const char *name, const char *suffix) {
-    const char *pieces[] = {prefix, name, suffix};
-    for (int each = 0; each < 3; each++) {
-        size_t length = strlen(pieces[each]);
-        if (strncmp(argument, pieces[each], length) != 0) return false;
-        argument += length;
-    }
-    return *argument == '=';
-}
-
 /* A knob: the size of a resource, the capacity of a channel, or a process without its scopes. */
 static void set_knob(const ProgramInfo *info, Inputs *inputs, const char *argument) {
     for (int each = 0; each < RESOURCES; each++)
-        if (is_named(argument, each == TASK_RING ? "task_window" : wsp_resource_names[each])) {
+        if (is_named(argument, "", each == TASK_RING ? "task_window" : wsp_resource_names[each], "")) {
             inputs->sizes[each] = size(argument, 1);
             return;
         }
     for (uint32_t each = 0; each < info->channel_count; each++)
-        if (is_knob(argument, "channel.", info->channels[each].name, ".capacity")) {
+        if (is_named(argument, "channel.", info->channels[each].name, ".capacity")) {
             inputs->capacities[each] = size(argument, 0);
             return;
         }
     for (uint32_t each = 0; each < info->process_count; each++)
-        if (is_knob(argument, "scope.", info->processes[each].name, "")) {
+        if (is_named(argument, "scope.", info->processes[each].name, "")) {
             inputs->without_scopes[each] = size(argument, 1) > 0;
             return;
         }
@@ -80,7 +75,7 @@ static void set_knob(const ProgramInfo *info, Inputs *inputs, const char *argume
 static void set_tensor(const ProgramInfo *info, Inputs *inputs, const char *argument) {
     for (uint32_t each = 0; each < info->tensor_count; each++) {
         const TensorInfo *tensor = &info->tensors[each];
-        if (!is_named(argument, tensor->name)) continue;
+        if (!is_named(argument, "", tensor->name, "")) continue;
         uint8_t *data = malloc((size_t)tensor->bytes + 1);
         FILE *file = fopen(strchr(argument, '=') + 1, "rb");
         if (data == NULL || file == NULL) refuse("tensor", argument, "its file cannot be read");
@@ -96,34 +91,46 @@ static void set_tensor(const ProgramInfo *info, Inputs *inputs, const char *argu
     refuse("tensor", argument, "the program has no such tensor");
 }
 
-static u64 steps(const char *digits) {
-    u64 value = digits == NULL ? 0 : strtoull(digits, NULL, 10);
-    if (value == 0 || digits[strspn(digits, "0123456789")] != 0 || strlen(digits) > 19)
-        refuse("argument", "--max-steps", "expected a whole number from 1 after it");
-    return value;
+/* An option of the run itself; false where it is another one. `value` is NULL where nothing follows. */
+static bool set_bound(Inputs *inputs, const char *option, const char *value) {
+    u64 *bound = strcmp(option, "--max-steps") == 0  ? &inputs->max_steps
+                 : strcmp(option, "--enough") == 0   ? &inputs->enough
+                 : strcmp(option, "--instants") == 0 ? &inputs->instants
+                                                     : NULL;
+    if (bound == NULL) return false;
+    bool digits = value != NULL && value[0] != 0 && value[strspn(value, "0123456789")] == 0 && strlen(value) <= 19;
+    *bound = digits ? strtoull(value, NULL, 10) : 0;
+    if (!digits || (bound == &inputs->max_steps && *bound == 0))
+        refuse("argument", option, "expected a whole number from 1 after it");
+    return true;
 }
 
 static void read_arguments(const ProgramInfo *info, Inputs *inputs, int count, char **given) {
     for (int each = 1; each < count; each += 2) {
-        if (strcmp(given[each], "--max-steps") == 0) {
-            inputs->max_steps = steps(each + 1 < count ? given[each + 1] : NULL);
+        const char *value = each + 1 < count ? given[each + 1] : NULL;
+        if (strcmp(given[each], "--observe") == 0) {
+            inputs->observe = true;
+            each--;
             continue;
         }
-        if (each + 1 == count || (each + 1 < count && strchr(given[each + 1], '=') == NULL))
+        if (set_bound(inputs, given[each], value)) continue;
+        if (value == NULL || strchr(value, '=') == NULL)
             refuse("argument", given[each], "expected NAME=VALUE after it");
         if (strcmp(given[each], "--symbol") == 0)
-            set_symbol(info, inputs, given[each + 1]);
+            set_symbol(info, inputs, value);
         else if (strcmp(given[each], "--resource") == 0)
-            set_knob(info, inputs, given[each + 1]);
+            set_knob(info, inputs, value);
         else if (strcmp(given[each], "--tensor") == 0)
-            set_tensor(info, inputs, given[each + 1]);
+            set_tensor(info, inputs, value);
         else
-            refuse("argument", given[each], "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE or --max-steps N");
+            refuse("argument", given[each],
+                   "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE, --max-steps N, "
+                   "--instants N, --enough N or --observe");
     }
 }
 
 static bool run(const ProgramInfo *info, int count, char **given) {
-    Inputs inputs = {.max_steps = 100000000};
+    Inputs inputs = {.max_steps = 100000000, .enough = UINT64_MAX, .instants = UINT64_MAX};
     inputs.symbols = calloc(info->symbol_count + (size_t)1, sizeof(u64));
     inputs.sizes = calloc(RESOURCES, sizeof(u64));
     inputs.capacities = calloc(info->channel_count + (size_t)1, sizeof(u64));
@@ -134,8 +141,7 @@ static bool run(const ProgramInfo *info, int count, char **given) {
         refuse("program", info->name, "no memory for its inputs");
     for (uint32_t each = 0; each < info->symbol_count; each++) inputs.symbols[each] = info->symbols[each].value;
     for (int each = 0; each < RESOURCES; each++) inputs.sizes[each] = info->sizes[each];
-    for (uint32_t each = 0; each < info->channel_count; each++)
-        inputs.capacities[each] = info->channels[each].capacity;
+    for (uint32_t each = 0; each < info->channel_count; each++) inputs.capacities[each] = info->channels[each].capacity;
     read_arguments(info, &inputs, count, given);
     bool completed = wsp_run(info, &inputs);
     for (uint32_t each = 0; each < info->tensor_count; each++) free(inputs.tensors[each]);
@@ -147,8 +153,12 @@ static bool run(const ProgramInfo *info, int count, char **given) {
     return completed;
 }
 
+/* All programs in turn, or the one whose number is given by `--only N` before all other arguments. */
 int main(int count, char **given) {
-    bool completed = true;
-    for (size_t each = 0; each < wsp_program_count; each++) completed &= run(wsp_programs[each], count, given);
+    bool completed = true, chosen = count > 2 && strcmp(given[1], "--only") == 0;
+    size_t first = chosen ? strtoul(given[2], NULL, 10) : 0, end = chosen ? first + 1 : wsp_program_count;
+    if (end > wsp_program_count) refuse("argument", "--only", "there is no such program");
+    for (size_t each = first; each < end; each++)
+        completed &= run(wsp_programs[each], chosen ? count - 2 : count, chosen ? given + 2 : given);
     return completed ? 0 : 1;
 }

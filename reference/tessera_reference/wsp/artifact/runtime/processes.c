@@ -1,0 +1,461 @@
+/* What processes do: values of expressions, kernels, and the steps of statements. */
+#include "program.h"
+
+/* Values of expressions, and elements of tensors as u64. */
+
+/* The value of an expression now; of `select` only the chosen operand is evaluated. */
+static u64 wsp_value(Machine *m, uint32_t expression) {
+    const Expression *e = &m->info->expressions[expression];
+    switch (e->op) {
+    case CONSTANT: return e->value;
+    case SYMBOL: return m->symbols[e->value];
+    case SLOT: return m->slots[e->value];
+    case INPUT_TASK: return m->task_input;
+    case INPUT_KEY: return m->key_input;
+    }
+    u64 a = wsp_value(m, e->operands[0]);
+    if (e->op == SELECT) return wsp_value(m, e->operands[a != 0 ? 1 : 2]);
+    if (e->op == NOT) return ~a;
+    u64 b = wsp_value(m, e->operands[1]);
+    if ((e->op == DIV || e->op == MOD) && b == 0)
+        wsp_fail(m, "DIVISION_BY_ZERO", NULL, NULL, "%" PRIu64 " is divided by zero", a);
+    switch (e->op) {
+    case ADD: return a + b;
+    case SUB: return a - b;
+    case MUL: return a * b;
+    case DIV: return a / b;
+    case MOD: return a % b;
+    case AND: return a & b;
+    case OR: return a | b;
+    case XOR: return a ^ b;
+    case SHL: return a << (b & 63);
+    case SHR: return a >> (b & 63);
+    case EQ: return a == b;
+    case NE: return a != b;
+    case LT: return a < b;
+    case LE: return a <= b;
+    case GT: return a > b;
+    case GE: return a >= b;
+    case MIN: return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+/* The worker on which the dispatch policy places a task. */
+static u64 wsp_worker(Machine *m, u64 task, u64 key) {
+    m->task_input = task;
+    m->key_input = key;
+    u64 worker = wsp_value(m, m->info->worker);
+    if (worker >= m->info->workers)
+        wsp_fail(m, "WORKER_OUT_OF_RANGE", NULL, NULL,
+                 "the policy places task %" PRIu64 " on worker %" PRIu64 " of %" PRIu32, task, worker, m->info->workers);
+    return worker;
+}
+
+static u64 bits_of(const uint8_t *data, u64 element, unsigned width) {
+    u64 found = 0;
+    for (unsigned each = 0; each < width; each++) found |= (u64)data[element * width + each] << 8 * each;
+    return found;
+}
+
+/* Shortest digits that read back as the value, as Python writes a float. */
+static void shortest(char *text, size_t room, double value) {
+    char digits[40];
+    int precision = 0;
+    if (isnan(value) || isinf(value)) {
+        snprintf(text, room, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        return;
+    }
+    do snprintf(digits, sizeof digits, "%.*e", precision, value);
+    while (strtod(digits, NULL) != value && ++precision < 17);
+    int exponent = atoi(strchr(digits, 'e') + 1);
+    if (exponent < -4 || exponent >= 16) {
+        *strchr(digits, 'e') = 0;
+        snprintf(text, room, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+        return;
+    }
+    int decimals = precision > exponent ? precision - exponent : 1;
+    snprintf(text, room, "%.*f", decimals, value);
+}
+
+static u64 whole_float(Machine *m, const TensorInfo *info, u64 element, double value) {
+    if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
+        char text[64];
+        shortest(text, sizeof text, value);
+        wsp_fail(m, "SLOT_VALUE", NULL, NULL, "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
+                 info->name, element, text);
+    }
+    return (u64)value;
+}
+
+/* An element as u64: integers extend in two's complement, floats must be whole. */
+static u64 wsp_element(Machine *m, const TensorInfo *info, const uint8_t *data, u64 element) {
+    unsigned width = (unsigned)(info->bytes / info->count);
+    u64 bits = bits_of(data, element, width), sign = UINT64_C(1) << (8 * width - 1);
+    if (info->dtype <= I64) return (bits ^ sign) - sign;
+    if (info->dtype == FP32) {
+        float value;
+        memcpy(&value, data + element * width, sizeof value);
+        return whole_float(m, info, element, value);
+    }
+    if (info->dtype == FP64) {
+        double value;
+        memcpy(&value, data + element * width, sizeof value);
+        return whole_float(m, info, element, value);
+    }
+    return bits;
+}
+
+/* The instructions of a kernel call, over tensors whose dtype and count are known.
+ *
+ * Integers are computed without signs, which wrap as two's complement does; only orders look at the sign bit. Floats are
+ * computed as double and rounded once: sums and products of two fp32 are the same so.
+ */
+
+typedef struct { const TensorInfo *info; uint8_t *data; unsigned width; } Elements;
+
+/* An operand: elements of a tensor, or one value as bits and as a number. */
+typedef struct { bool is_tensor; Elements tensor; u64 bits; double number; } Source;
+
+static Elements elements(Machine *m, const Site *site, u64 place) {
+    uint32_t tensor = m->info->numbers[site->tensors.first + place];
+    const TensorInfo *info = &m->info->tensors[tensor];
+    return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
+}
+
+static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->info->dtype == FP64; }
+
+static u64 bits_at(const Elements *e, u64 place) {
+    const uint8_t *at = e->data + place * e->width;
+    u64 bits = 0;
+    for (unsigned each = 0; each < e->width; each++) bits |= (u64)at[each] << 8 * each;
+    return bits;
+}
+
+static void set_bits(const Elements *e, u64 place, u64 bits) {
+    uint8_t *at = e->data + place * e->width;
+    for (unsigned each = 0; each < e->width; each++) at[each] = (uint8_t)(bits >> 8 * each);
+}
+
+static double number_of(const Elements *e, u64 bits) {
+    if (e->info->dtype == FP32) {
+        uint32_t narrow = (uint32_t)bits;
+        float value;
+        memcpy(&value, &narrow, sizeof value);
+        return value;
+    }
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The bits of a number, rounded to the dtype; every NaN is the quiet one. */
+static u64 bits_of_number(const Elements *e, double number) {
+    if (e->info->dtype == FP32) {
+        float value = (float)number;
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        return isnan(value) ? UINT32_C(0x7FC00000) : bits;
+    }
+    u64 bits;
+    memcpy(&bits, &number, sizeof bits);
+    return isnan(number) ? UINT64_C(0x7FF8000000000000) : bits;
+}
+
+/* A u64 as an element: integers wrap, floats round to nearest even, bool is whether it is not 0. */
+static u64 element_bits(const Elements *e, u64 value) {
+    if (e->info->dtype == BOOL) return value != 0;
+    if (e->info->dtype == FP32) return bits_of_number(e, (float)value);
+    return e->info->dtype == FP64 ? bits_of_number(e, (double)value) : value;
+}
+
+static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Elements *like) {
+    Source found = {.is_tensor = operand->kind == OF_TENSOR};
+    if (found.is_tensor) {
+        found.tensor = elements(m, site, operand->value);
+        return found;
+    }
+    u64 value = operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value;
+    found.bits = element_bits(like, value);
+    if (is_float(like)) found.number = number_of(like, found.bits);
+    return found;
+}
+
+static u64 bits_from(const Source *s, u64 place) { return s->is_tensor ? bits_at(&s->tensor, place) : s->bits; }
+
+static double number_from(const Source *s, u64 place) {
+    return s->is_tensor ? number_of(&s->tensor, bits_at(&s->tensor, place)) : s->number;
+}
+
+static double float_result(int op, double a, double b) {
+    switch (op) {
+    case KERNEL_ADD: return a + b;
+    case KERNEL_SUB: return a - b;
+    case KERNEL_MUL: return a * b;
+    }
+    if (isnan(a) || isnan(b)) return NAN;
+    bool below = a < b || (a == b && signbit(a));
+    return below == (op == KERNEL_MIN) ? a : b;
+}
+
+static u64 integer_result(const Elements *d, int op, u64 a, u64 b) {
+    switch (op) {
+    case KERNEL_ADD: return a + b;
+    case KERNEL_SUB: return a - b;
+    case KERNEL_MUL: return a * b;
+    }
+    u64 mask = d->width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * d->width) - 1;
+    u64 sign = d->info->dtype <= I64 ? UINT64_C(1) << (8 * d->width - 1) : 0;
+    bool below = ((a & mask) ^ sign) < ((b & mask) ^ sign);
+    return below == (op == KERNEL_MIN) ? a : b;
+}
+
+/* In element order. */
+static u64 sum(const Elements *d, const Elements *terms) {
+    u64 total = bits_at(terms, 0);
+    for (u64 each = 1; each < terms->info->count; each++)
+        total = !is_float(d) ? total + bits_at(terms, each)
+                             : bits_of_number(d, number_of(d, total) + number_of(d, bits_at(terms, each)));
+    return is_float(d) ? bits_of_number(d, number_of(d, total)) : total;
+}
+
+static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
+    Elements d = elements(m, site, instruction->destination);
+    int op = instruction->op;
+    Source a = source(m, site, scalars, &instruction->operands[0], &d);
+    if (op == SUM) {
+        set_bits(&d, 0, sum(&d, &a.tensor));
+        return;
+    }
+    Source b = {0};
+    if (op >= KERNEL_ADD) b = source(m, site, scalars, &instruction->operands[1], &d);
+    for (u64 each = 0; each < d.info->count; each++) {
+        u64 bits;
+        if (op == FILL || op == COPY)
+            bits = bits_from(&a, each);
+        else if (op == IOTA)
+            bits = is_float(&d) ? bits_of_number(&d, number_of(&d, element_bits(&d, each)) + a.number) : each + a.bits;
+        else if (is_float(&d))
+            bits = bits_of_number(&d, float_result(op, number_from(&a, each), number_from(&b, each)));
+        else
+            bits = integer_result(&d, op, bits_from(&a, each), bits_from(&b, each));
+        set_bits(&d, each, bits);
+    }
+}
+
+/* What a kernel does to its tensors. */
+static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
+    List instructions = m->info->kernels[site->kernel].instructions;
+    for (uint32_t each = 0; each < instructions.count; each++)
+        apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
+}
+
+/* The steps of a process. One that has blocked is executed again, unless it has moved `pc` past itself. */
+
+static List list_of(const Step *step) { return (List){step->b, 1}; }
+
+/* The process has a token or its end, or waits. */
+static int take(Machine *m, Process *p, uint32_t channel, uint32_t slot) {
+    Channel *c = &m->channels[channel];
+    if (p->delivered == NOTHING) {
+        wsp_count_step(m);
+        p->delivered = wsp_channel_take(m, c, (Party){PROCESS_PARTY, p->index, p}, &p->token);
+        if (p->delivered == NOTHING) {
+            wsp_wait(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
+            return NOTHING;
+        }
+    }
+    int found = p->delivered;
+    p->delivered = NOTHING;
+    if (found == TOKEN) {
+        m->slots[slot] = p->token;
+        wsp_observe(m, "arrival", p->index, channel, p->token);
+    }
+    return found;
+}
+
+static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
+    Channel *c = &m->channels[channel];
+    if (p->closed[channel])
+        wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "%s has closed %s", p->info->name, c->info->name);
+    if (wsp_channel_send(m, c, (Party){PROCESS_PARTY, p->index, p}, wsp_value(m, value))) return true;
+    wsp_wait(m, p, CHANNEL_FULL_WAIT, c->info->name);
+    return false;
+}
+
+static void evaluate(Machine *m, Process *p, List scalars) {
+    for (uint32_t each = 0; each < scalars.count; each++)
+        p->operands[1 + each] = wsp_value(m, m->info->numbers[scalars.first + each]);
+}
+
+/* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
+static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
+    if (!p->pending) {
+        wsp_count_step(m);
+        for (uint32_t each = 0; each < site->signals.count; each++)
+            if (p->closed[m->info->numbers[site->signals.first + each]])
+                wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "a task of %s signals a channel that it has closed",
+                         p->info->name);
+        p->operands[0] = key == NONE ? 0 : wsp_value(m, key);
+        evaluate(m, p, site->scalars);
+    }
+    int reason = wsp_issue(m, p, site);
+    p->pending = reason != NOT_WAITING;
+    if (p->pending) {
+        wsp_stall(m, p, reason);
+        return false;
+    }
+    wsp_end_wait(m, p);
+    p->time = m->now;
+    return true;
+}
+
+/* Whether the process need not wait for these tasks. */
+static bool await(Machine *m, Process *p, size_t tasks) {
+    p->awaited = tasks;
+    if (tasks > 0) wsp_wait(m, p, TASK_WAIT, "tasks");
+    return tasks == 0;
+}
+
+static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
+    wsp_find_dependencies(m, reads, writes);
+    for (size_t each = 0; each < m->found_count; each++) wsp_add_node(m, &m->found[each]->watchers, p);
+    return await(m, p, m->found_count);
+}
+
+static bool await_own(Machine *m, Process *p) {
+    size_t own = 0;
+    for (Task *task = p->in_flight > 0 ? m->first_task : NULL; task != NULL; task = task->after)
+        if (task->process == p) {
+            wsp_add_node(m, &task->watchers, p);
+            own++;
+        }
+    return await(m, p, own);
+}
+
+static bool elapse(Machine *m, Process *p, u64 cycles) {
+    if (cycles > 0) wsp_after(m, cycles, PROCESS_GOES_ON, p->index, p);
+    return cycles == 0;
+}
+
+static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
+    const TensorInfo *info = &m->info->tensors[tensor];
+    u64 element = p->operands[1];
+    if (element >= info->count)
+        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", NULL, NULL, "%s has %" PRIu64 " elements, and no %" PRIu64, info->name,
+                 info->count, element);
+    m->slots[slot] = wsp_element(m, info, m->tensors[tensor], element);
+}
+
+static void begin_scope(Machine *m, Process *p) {
+    if (p->without_scopes) return;
+    Scope *scope = m->free_scopes;
+    if (scope != NULL)
+        m->free_scopes = scope->outer;
+    else
+        scope = wsp_allocate(m, 1, sizeof(Scope));
+    *scope = (Scope){.outer = p->scope, .open = true};
+    p->scope = scope;
+}
+
+/* What complete tasks of the scope held is free; no barrier. */
+static void end_scope(Machine *m, Process *p) {
+    if (p->without_scopes) return;
+    Scope *scope = p->scope;
+    p->scope = scope->outer;
+    scope->open = false;
+    if (scope->slots > 0) {
+        wsp_free(m, scope->slots, scope->entries, scope->heap);
+        wsp_freed(m);
+    }
+    if (scope->tasks == 0) {
+        scope->outer = m->free_scopes;
+        m->free_scopes = scope;
+    }
+}
+
+/* The process ends, and closes what it produces. */
+static void end_process(Machine *m, Process *p) {
+    List produces = p->info->produces;
+    for (uint32_t each = 0; each < produces.count; each++)
+        wsp_close_channel(m, p, m->info->numbers[produces.first + each]);
+    p->done = true;
+}
+
+/* Execute a step, which moves `pc`; whether the process goes on. */
+static bool execute(Machine *m, Process *p) {
+    const Step *step = &m->info->steps[p->pc];
+    const Site *site = step->kind >= RUN ? &m->info->sites[step->a] : NULL;
+    int found;
+    switch (step->kind) {
+    case RECEIVE:
+        found = take(m, p, step->a, step->b);
+        if (found == CLOSED)
+            wsp_fail(m, "RECEIVE_AFTER_CLOSE", NULL, NULL, "%s is closed and empty", m->channels[step->a].info->name);
+        if (found == TOKEN) p->pc++;
+        return found == TOKEN;
+    case CONSUME:
+        found = take(m, p, step->a, step->b);
+        if (found != NOTHING) p->pc = found == TOKEN ? p->pc + 1 : step->c;
+        return found != NOTHING;
+    case TASK:
+        if (!task(m, p, site, step->b)) return false;
+        p->pc++;
+        return true;
+    case END: end_process(m, p); return false;
+    case JUMP: p->pc = step->a; return true;
+    case TURN:
+        if (p->rounds[step->b] == p->counts[step->b]) {
+            p->pc = step->a;
+            return true;
+        }
+        wsp_count_step(m);
+        if (step->c != NONE) m->slots[step->c] = p->rounds[step->b];
+        p->rounds[step->b]++;
+        p->pc++;
+        return true;
+    case ELAPSE: p->pc++; return elapse(m, p, site->cycles);
+    case APPLY:
+        wsp_apply(m, site, p->operands + 1);
+        wsp_count_kernel(m, site);
+        wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
+        p->pc++;
+        return true;
+    case LOADED:
+        load(m, p, step->a, step->b);
+        p->pc++;
+        return true;
+    case END_SCOPE:
+        end_scope(m, p);
+        p->pc++;
+        return true;
+    }
+    wsp_count_step(m);
+    bool goes_on = true;
+    uint32_t next = p->pc + 1;
+    switch (step->kind) {
+    case SEND: goes_on = send(m, p, step->a, step->b); break;
+    case CLOSE: wsp_close_channel(m, p, step->a); break;
+    case BEGIN_SCOPE: begin_scope(m, p); break;
+    case BRANCH: next = wsp_value(m, step->a) != 0 ? next : step->b; break;
+    case REPEAT:
+        p->counts[step->b] = wsp_value(m, step->a);
+        p->rounds[step->b] = 0;
+        break;
+    case LOAD:
+        p->operands[1] = wsp_value(m, step->c);
+        goes_on = await_tensors(m, p, list_of(step), (List){0, 0});
+        break;
+    case WAIT: goes_on = await_own(m, p); break;
+    case RUN:
+        evaluate(m, p, site->scalars);
+        goes_on = await_tensors(m, p, site->reads, site->writes);
+        break;
+    }
+    p->pc = next;
+    return goes_on;
+}
+
+static void wsp_go_on(Machine *m, Process *p) {
+    while (execute(m, p));
+}

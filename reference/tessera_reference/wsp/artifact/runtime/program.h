@@ -1,0 +1,81 @@
+/* The native run of a WSP package on cpu_sim: one event loop over integer time, as docs/wsp.md has it.
+ *
+ * A program is a `ProgramInfo`, tables that are written from a package; everything else is here, in C99 without
+ * dependencies. An error of the program ends its run by `wsp_fail`.
+ */
+#ifndef WSP_PROGRAM_H
+#define WSP_PROGRAM_H
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t u64;
+
+enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
+
+/* What a generated program says of itself: tables of numbers. A list is a part of `numbers`. */
+
+typedef struct { uint32_t first, count; } List;
+typedef struct { const char *name; u64 capacity, latency; } ChannelInfo;
+typedef enum { I8, I16, I32, I64, U8, U16, U32, U64, FP32, FP64, BOOL } Dtype;
+typedef struct { const char *name; Dtype dtype; u64 count, bytes; const uint8_t *initial; } TensorInfo;
+typedef struct { const char *name; unsigned width; u64 value; } SymbolInfo;
+
+/* An expression; operands are expressions by their places. */
+enum {
+    CONSTANT, SYMBOL, SLOT, INPUT_TASK, INPUT_KEY, ADD, SUB, MUL, DIV, MOD, AND, OR, XOR, SHL, SHR, EQ, NE, LT, LE, GT, GE,
+    MIN, MAX, NOT, SELECT
+};
+typedef struct { int op; u64 value; uint32_t operands[3]; } Expression;
+
+/* An instruction of a kernel; operands are tensors by the place of their parameter, scalars by theirs, or constants. */
+enum { FILL, IOTA, COPY, KERNEL_ADD, KERNEL_SUB, KERNEL_MUL, KERNEL_MIN, KERNEL_MAX, SUM };
+enum { OF_TENSOR, OF_SCALAR, OF_CONSTANT };
+typedef struct { int kind; u64 value; } Operand;
+typedef struct { int op; uint32_t destination; Operand operands[2]; } Instruction;
+typedef struct { const char *name; List instructions; } KernelInfo; /* among `instructions` */
+
+/* A call of a kernel at a `run` or `task` statement. */
+typedef struct { uint32_t kernel; u64 cycles, heap; List tensors, scalars, reads, writes, waits, signals; } Site;
+
+/* A step of a process: its kind, the path of its statement, and what the kind takes: channels, slots, tensors, sites,
+ * expressions, depths of loops, and steps by their places. */
+enum {
+    SEND, RECEIVE, CONSUME, CLOSE, BEGIN_SCOPE, END_SCOPE, BRANCH, JUMP, REPEAT, TURN, LOAD, LOADED, WAIT, END,
+    RUN, ELAPSE, APPLY, TASK /* of a site */
+};
+typedef struct { int kind; const char *path; uint32_t a, b, c; } Step;
+#define NONE UINT32_MAX
+
+typedef struct { const char *name; uint32_t first_step, loop_depth; List produces; } ProcessInfo;
+
+typedef struct {
+    const char *name;
+    uint32_t kernel_count, channel_count, process_count, slot_count, symbol_count, tensor_count, workers;
+    uint32_t worker, most_scalars, most_reads; /* `worker` is the expression of the dispatch policy */
+    const KernelInfo *kernels;
+    const Instruction *instructions;
+    const ChannelInfo *channels;
+    const ProcessInfo *processes;
+    const Step *steps;
+    const Site *sites;
+    const Expression *expressions;
+    const uint32_t *numbers;
+    const char *const *slots;
+    const SymbolInfo *symbols;
+    const TensorInfo *tensors;
+    u64 sizes[RESOURCES];
+} ProgramInfo;
+
+extern const ProgramInfo *const wsp_programs[];
+extern const size_t wsp_program_count;
+
+#endif
