@@ -10,7 +10,7 @@ from pathlib import Path
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 from tessera_conformance.session import Session
 from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.locate import locate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from measurement import Measurement, in_turns
 
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports.locate import locate

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.features import Feature, features
-from tessera_conformance.registry.model import DOCUMENTS, Registry
+from tessera_conformance.registry.model import DOCUMENTS, Feature, Registry, features
 
 PAGE = Path(__file__).parent / "features.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.registry.model import NamedProfile, Product
 

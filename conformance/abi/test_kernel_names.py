@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, compiled, opened, refused
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 LENGTHS = (1, 2, 8, 15, 16, 31, 32, 33, 48, 62, 63)

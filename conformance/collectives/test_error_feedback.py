@@ -9,11 +9,10 @@ from fractions import Fraction
 
 import pytest
 
+from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
-from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import collectives
-from tessera_conformance.oracle.exact import INFINITY, NAN, finite
-from tessera_conformance.oracle.formats import float_format, values_of
+from tessera_conformance.oracle.exact import INFINITY, NAN, finite, float_format, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, counter_bits
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
     SUM,
@@ -14,8 +15,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
     told,
 )
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 
 pytestmark = feature("graph-ir-text")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.plans import (
     awaits_of,
     before,
@@ -12,7 +13,6 @@ from tessera_conformance.chapters.collectives.kit.plans import (
     planned,
 )
 from tessera_conformance.chapters.collectives.kit.programs import SUM, T, awaits, binary, issue, program, returns
-from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 

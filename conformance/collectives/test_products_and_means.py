@@ -8,6 +8,7 @@ from math import inf, nan
 import pytest
 
 from tessera_conformance.arithmetic import Tree
+from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
@@ -20,9 +21,8 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 from tessera_conformance.chapters.collectives.kit.readings import recognize_operators
 from tessera_conformance.chapters.collectives.kit.wires import of_values
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce, reduce_scatter
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import COMPLEX, complex_of, counted
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     SUM,
     T,
@@ -11,7 +12,6 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
 )
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.cases import clause
 from tessera_conformance.chapters.collectives.kit.machines import (
     MEMORY,
     device,
@@ -14,7 +15,6 @@ from tessera_conformance.chapters.collectives.kit.machines import (
     without,
 )
 from tessera_conformance.chapters.runtime.kit.refusals import refused
-from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     FIRST_LINE,
@@ -19,9 +20,8 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     spread,
 )
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 
 pytestmark = feature("mesh-execution", "graph-ir-text")

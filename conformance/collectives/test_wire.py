@@ -8,15 +8,23 @@ from itertools import chain
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
 from tessera_conformance.chapters.collectives.kit.readings import recognize_operators, recognize_unquantized
 from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Rejected
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, Value, exponent_of, finite
-from tessera_conformance.oracle.formats import float_format, values_of
+from tessera_conformance.oracle.exact import (
+    INFINITY,
+    NAN,
+    NEGATIVE_ZERO,
+    Value,
+    exponent_of,
+    finite,
+    float_format,
+    values_of,
+)
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import golden, judge

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
 from tessera_conformance.dsl import func, module, parameters_of
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"
 MESH_RULES = ("distributed", "types", "shapes", "syntax")

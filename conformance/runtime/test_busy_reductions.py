@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.long_reductions import (
     REDUCING,
@@ -14,7 +15,6 @@ from tessera_conformance.chapters.runtime.kit.long_reductions import (
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, DETERMINISTIC, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, LOOSE, STRICT
-from tessera_conformance.marks import clause
 
 
 def deterministic_policy(level: str) -> dict[str, int]:

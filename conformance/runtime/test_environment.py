@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.cache import caching, filled, image_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DETERMINISTIC,
@@ -14,8 +15,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.policies import LOOSE, STRICT
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 
 VALUES = [
     *(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -19,8 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Observation, Rejected, Returned
+from tessera_conformance.protocol import Observation, Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 ONES = elements("int32", *[1] * COUNT)

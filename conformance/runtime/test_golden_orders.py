@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
 from tessera_conformance.dsl import type_of
-from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.observations import Rejected
 from tessera_conformance.oracle import bounds
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted
-from tessera_conformance.vectors.model import Vector
+from tessera_conformance.vectors.files import Vector
 
 SUMS = [
     *(f"fp32/sum/{part}" for part in ("order", "n-7", "n-12", "n-31", "n-33")),

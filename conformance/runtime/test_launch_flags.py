@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -19,10 +20,9 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
 from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_configuration
-from tessera_conformance.marks import clause, feature
-from tessera_conformance.observations import Observation, Rejected
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.reductions import sum_
+from tessera_conformance.protocol import Observation, Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared

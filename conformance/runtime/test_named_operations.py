@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.observations import Rejected, Unsupported
 from tessera_conformance.oracle import reductions
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.protocol import Rejected, Unsupported
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 

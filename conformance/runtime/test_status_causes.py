@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import collective, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -24,8 +25,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.readings import rejected
-from tessera_conformance.marks import clause
-from tessera_conformance.observations import Observation, Returned
+from tessera_conformance.protocol import Observation, Returned
 
 Cause = Callable[[MeshSession], Observation]
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tessera_conformance.cases import vectors_directory
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
-from tessera_conformance.locations import vectors_directory
 from tessera_reference.abi import Parameter, ParameterLayout, ParameterValue, layout_of, pack
 from tessera_reference.abi.header import header
 from tessera_reference.abi.status import constants

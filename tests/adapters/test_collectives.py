@@ -19,9 +19,8 @@ import pytest
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.arithmetic import NodeArithmetic, Tree
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.observations import Fault, Observation, Returned, Unsupported
 from tessera_conformance.probe import Subject, probe
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello, Observation, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.transports.locate import locate

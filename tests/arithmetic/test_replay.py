@@ -24,9 +24,19 @@ from tessera_conformance.arithmetic import (
     ring,
 )
 from tessera_conformance.arithmetic.exact_sums import flushed, result_of, rounded
-from tessera_conformance.arithmetic.model import Rounding
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, ZERO, Value, exponent_of
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format
+from tessera_conformance.arithmetic.tree import Rounding
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    ZERO,
+    FloatFormat,
+    Value,
+    exponent_of,
+    float_format,
+)
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.tensors import Tensor

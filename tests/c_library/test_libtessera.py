@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.oracle.elementwise import add
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.source import digest
+from tessera_conformance.registry.load import digest
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_reference.c_library import building

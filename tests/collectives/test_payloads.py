@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_reference.abi import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make

@@ -15,7 +15,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.operations.table_adapter import adapter_of
 from tessera_conformance.reports.lines import observed_line
 from tessera_conformance.session import Implementation, Session
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors import Vector, load
 from tessera_conformance.vectors.judging import judge
 from tessera_conformance.verdicts import after_running

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.commands import diagnose as command
-from tessera_conformance.commands.diagnose import catalogue_table
-from tessera_conformance.diagnosis import diagnose, judge, ordered_clauses
+from tessera_conformance.commands import run as command
+from tessera_conformance.commands.run import catalogue_table
+from tessera_conformance.diagnosis import diagnose, ordered_clauses, search
 from tessera_conformance.diagnosis.catalogue import catalogue
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.registry import load_registry
 from tessera_conformance.reports.journal import Report
@@ -113,7 +113,7 @@ def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_name
 def test_a_cause_gives_up_after_so_many_steps_and_says_so(
     vendor: Vendor, chosen: Chosen, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "MOST_STEPS", 500)
+    monkeypatch.setattr(search, "MOST_STEPS", 500)
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
     (found,) = diagnose(lines)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle.bounds.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid
-from tessera_conformance.oracle.exact import finite
-from tessera_conformance.oracle.formats import values_of
+from tessera_conformance.oracle.exact import finite, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import tensor
 from tessera_reference.numerics.random import words

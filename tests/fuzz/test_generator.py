@@ -15,12 +15,9 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 
 from tessera_conformance.dsl import DTYPES, RESERVED
-from tessera_conformance.fuzz import KINDS, Trial, programs, scope, trials
+from tessera_conformance.fuzz import KINDS, Trial, expressions, programs, trials
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.choices import Names, SeededChooser, TapeChooser
-from tessera_conformance.fuzz.commands import FEATURES
-from tessera_conformance.fuzz.expressions import Expressions
-from tessera_conformance.fuzz.generator import VARIANTS, GeneratedProgram, generate, vary
+from tessera_conformance.fuzz.expressions import Expressions, Scope, Surroundings
 from tessera_conformance.fuzz.mutations import (
     DECLARATIONS,
     LONGEST,
@@ -35,7 +32,8 @@ from tessera_conformance.fuzz.mutations import (
     with_statements,
 )
 from tessera_conformance.fuzz.rendering import Style, names_of, odd, plain, render
-from tessera_conformance.fuzz.scope import Scope, Surroundings
+from tessera_conformance.fuzz.statements import FEATURES, VARIANTS, GeneratedProgram, generate, vary
+from tessera_conformance.fuzz.tree import Names, SeededChooser, TapeChooser
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS
@@ -178,7 +176,9 @@ def test_inputs_have_the_types_of_the_parameters(legal_programs: list[GeneratedP
 
 def test_inputs_reach_special_values() -> None:
     type_ = t.Type("bf16", (4, 4))
-    words = {int(word) for number in range(200) for word in scope.input_for(type_, SeededChooser(f"{number}")).words()}
+    words = {
+        int(word) for number in range(200) for word in expressions.input_for(type_, SeededChooser(f"{number}")).words()
+    }
     exponents = {(word >> 7) & 0xFF for word in words}
     assert {0, 0xFF} <= exponents, "subnormals, infinities and NaN occur"
     assert {0x3F80, 0xBF80, 0x0000} <= words, "so do 1, -1 and 0"

@@ -26,10 +26,9 @@ from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.options import add_options
 from tessera_conformance.plugin import refusing
 from tessera_conformance.registry.case_index import CaseIndex, IndexedCase
-from tessera_conformance.selection.choice import NothingChosen
-from tessera_conformance.selection.narrowing import matching
+from tessera_conformance.selection import NothingChosen, matching
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.terminal.progress import PYTEST, WIDEST, Progress, in_minutes
+from tessera_conformance.terminal import PYTEST, WIDEST, Progress, in_minutes
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 
@@ -212,7 +211,7 @@ UNSOUND = {
 def test_tests_that_are_not_tagged_soundly_stop_the_run(checkout):
     """Unknown clause ids, missing tags and clashing case ids are errors of collection, and all are told."""
     tests = "\n\n".join(text for text, _ in UNSOUND.values())
-    text = f"import pytest\nfrom tessera_conformance.marks import clause, level\n\n{tests}\n"
+    text = f"import pytest\nfrom tessera_conformance.cases import clause, level\n\n{tests}\n"
     (checkout.directory / "conformance" / "ir" / "test_more.py").write_text(text)
     done = checkout.run()
     assert done.exit_code == USAGE, done.output

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tessera_conformance.observations import Fault, Observation, Returned, Unsupported
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello, Observation, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate

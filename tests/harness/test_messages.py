@@ -30,8 +30,16 @@ from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPU
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.check import Check
 from tessera_conformance.differences import first_difference, value_difference
-from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
-from tessera_conformance.protocol import ProtocolViolation, read_hello, read_outcome, write_outcome
+from tessera_conformance.protocol import (
+    Diagnostic,
+    ProtocolViolation,
+    Rejected,
+    Returned,
+    Unsupported,
+    read_hello,
+    read_outcome,
+    write_outcome,
+)
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.schemas import first_problem, schemas
 from tessera_conformance.tensors import ELEMENT_FORMATS, MalformedTensor, Tensor, from_wire, to_wire

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.ir.kit.open_programs import ACCEPTED, QUESTIONS, REFUSED, Meaning, Question, judge
 from tessera_conformance.check import Check, CheckFailed, OtherReading, Presumption, Unanswered
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.locations import clauses_directory
-from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Diagnostic, Fault, Hello, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.registry import Construct, load_registry
 from tessera_conformance.reports.claim import controls, settled
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.verdicts import after_running
 from tessera_reference.adapter import ReferenceAdapter
 

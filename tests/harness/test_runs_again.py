@@ -12,14 +12,14 @@ import pytest
 
 from tessera_conformance.reports.claim import FIRST, Line, Silence
 from tessera_conformance.reports.journal import read
-from tessera_conformance.selection.choice import Earlier, earlier
+from tessera_conformance.selection import Earlier, earlier
 
 from .conftest import FAKES, Checkout, CompletedRun, copy_harness
 
 TWELVE = """
 import pytest
 from pathlib import Path
-from tessera_conformance.marks import clause
+from tessera_conformance.cases import clause
 @clause("LANG-02-01")
 @pytest.mark.parametrize("number", range(12))
 def test_number(impl, check, number):

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance import selection as places_of_suite
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import IndexedCase
 from tessera_conformance.reports.journal import Report, UnreadableReport, read
-from tessera_conformance.selection import narrowing as places_of_suite
-from tessera_conformance.selection.choice import Choice, NothingChosen
-from tessera_conformance.selection.narrowing import places
+from tessera_conformance.selection import Choice, NothingChosen, places
 
 from .conftest import FAKES, copy_harness
 
@@ -31,7 +30,7 @@ WAYS = {
 SUITE = {
     "ir/test_sums.py": """
 import os, pathlib, pytest
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.cases import clause, feature
 @clause("LANG-02-01")
 @pytest.mark.parametrize("size", ["one", "two"])
 def test_small(impl, check, size): check.equal(size, "one")
@@ -43,7 +42,7 @@ def test_cast(check): check.equal(1, 1)
 """,
     "ir/deep/test_words.py": """
 import os, pathlib
-from tessera_conformance.marks import clause
+from tessera_conformance.cases import clause
 with (pathlib.Path(__file__).parents[3] / "imported").open("a") as file: file.write("words ")
 @clause("LANG-10-02")
 def test_long(check): check.equal(1, 1)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.collection import CollectedSuite
-from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, TEMPLATES, Skeleton, skeleton
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.commands.adapters import KINDS, LANGUAGES, TEMPLATES, Skeleton, skeleton
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry

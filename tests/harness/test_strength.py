@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import Refusal
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import kill_matrix, suite_of

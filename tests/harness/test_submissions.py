@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.collection import CollectedSuite
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.reports.journal import dump, read, seal

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.executor.costs import seconds_of_case
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
+from tessera_conformance.executor.cases import seconds_of_case
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.registry.model import DOCUMENTS, carries

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory, rooms
+from tessera_conformance.commands.adapters import KINDS, LANGUAGES, skeleton
 from tessera_conformance.commands.interface import core_methods
-from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton
 from tessera_conformance.interface import interface
-from tessera_conformance.locations import clauses_directory, rooms
-from tessera_conformance.observations import Returned, Unsupported
+from tessera_conformance.protocol import Returned, Unsupported
 from tessera_conformance.registry import load_registry
 from tessera_conformance.reports.journal import read
 from tessera_conformance.session import Session

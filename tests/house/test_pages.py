@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.commands.new_adapter import TEMPLATES
+from tessera_conformance.commands.adapters import TEMPLATES
 from tessera_conformance.interface import interface
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.operations.names import OPERATIONS
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.case_index import case_index
-from tessera_conformance.registry.features import FILE, Feature, features
 from tessera_conformance.registry.load import schema_violations
+from tessera_conformance.registry.model import FILE, Feature, features
 from tessera_conformance.reports.journal import read
 from tessera_reference.ir.operation import OPERATIONS as IR_OPERATIONS
 from tessera_reference.ir.operation import SPELLINGS

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.ir.kit.rejections import PHASES, MalformedRejections, Rejection, load, read
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 
 TABLE = [entry for phase in PHASES for entry in load(phase)]

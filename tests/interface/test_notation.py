@@ -9,8 +9,7 @@ import pytest
 from tessera_conformance.cli import main
 from tessera_conformance.commands import interface as command
 from tessera_conformance.interface import InterfaceError
-from tessera_conformance.interface.declarations import read_files
-from tessera_conformance.interface.types import (
+from tessera_conformance.interface.declarations import (
     Builtin,
     Constant,
     Enumeration,
@@ -25,6 +24,7 @@ from tessera_conformance.interface.types import (
     notation,
     read_call,
     read_fields,
+    read_files,
     read_type,
 )
 

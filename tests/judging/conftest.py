@@ -17,7 +17,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.strength.violation import Violation, load_violations
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.judging import judge
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import in_shard
+from tessera_conformance.cases import clauses_directory, in_shard, vectors_directory
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.collection import CollectedSuite
-from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
@@ -22,7 +21,7 @@ from tessera_conformance.reports.journal import Report
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.strength.matrix import judge
 from tessera_conformance.suite_run import SuiteRun
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors import Vector, load
 from tessera_conformance.vectors.judging import judge as judge_vector
 from tessera_conformance.vectors.judging import levels

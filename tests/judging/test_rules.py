@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered
 from tessera_conformance.differences import are_nan
 from tessera_conformance.dsl import returning
-from tessera_conformance.locations import clauses_directory
-from tessera_conformance.oracle.formats import component_format
+from tessera_conformance.oracle.exact import component_format
 from tessera_conformance.registry import load_registry
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.strength.matrix import level_of

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from lark import Lark, UnexpectedInput
 
-from tessera_conformance.locations import vectors_directory
+from tessera_conformance.cases import vectors_directory
 from tessera_reference.ir.diagnostics import Rejection, Span
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.language import compile_source, parse

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.formats import values_of
+from tessera_conformance.oracle.exact import values_of
 from tessera_conformance.tensors import Tensor
 
 NAMES = {"float32": "fp32", "float64": "fp64", "float16": "fp16", "complex64": "complex64", "complex128": "complex128"}

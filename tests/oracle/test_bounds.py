@@ -13,8 +13,7 @@ from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.compositions import error_units
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO
-from tessera_conformance.oracle.formats import float_format, values_of
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_ZERO, float_format, values_of
 from tessera_conformance.oracle.products import Order
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

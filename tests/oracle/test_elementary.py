@@ -13,18 +13,22 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
+from tessera_conformance.oracle.elementwise import evaluate, sqrt_two_over_pi, turn, two_pi
 from tessera_conformance.oracle.exact import (
+    FORMATS,
     INFINITY,
     NAN,
     NEGATIVE_INFINITY,
     NEGATIVE_ZERO,
     ZERO,
     BadArgument,
+    FloatFormat,
     Value,
     finite,
+    float_format,
+    tensor_of,
+    values_of,
 )
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import evaluate, sqrt_two_over_pi, turn, two_pi
 from tessera_conformance.tensors import Tensor
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]

@@ -17,8 +17,19 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.differences import first_difference
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, IntegerFormat, float_format, tensor_of, values_of
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    FloatFormat,
+    IntegerFormat,
+    Value,
+    float_format,
+    tensor_of,
+    values_of,
+)
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted, tensor
 

@@ -29,9 +29,8 @@ from tessera_conformance.oracle.bounds.derivatives import (
     total,
 )
 from tessera_conformance.oracle.bounds.intervals import FAST, Enclosure, Interval
-from tessera_conformance.oracle.exact import BadArgument
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import fraction
+from tessera_conformance.oracle.elementwise import fraction
+from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, float_format, tensor_of, values_of
 from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, tensor

@@ -14,9 +14,20 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.arithmetic import Tree, TreeError
-from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, BadArgument, Value, finite, is_zero
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    NAN,
+    NEGATIVE_ZERO,
+    ZERO,
+    BadArgument,
+    FloatFormat,
+    Value,
+    finite,
+    float_format,
+    is_zero,
+    values_of,
+)
 from tessera_conformance.oracle.exact_sum import exact_sum
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, float_format, values_of
 from tessera_conformance.oracle.reductions import greatest, grown, pairwise_sum, reduced
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.reports.journal import read
 
 # The metadata of the package: which Pythons install it, and which ones it is tested with.
@@ -150,7 +150,7 @@ def test_the_registry_and_the_vectors_come_along(scripts: Path, tmp_path: Path, 
 def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
     """It is of the suite as it lies in the wheel: the first question does not collect the suite."""
     code = (
-        "from tessera_conformance.locations import suite_directory\n"
+        "from tessera_conformance.cases import suite_directory\n"
         "from tessera_conformance.registry.case_index import SHIPPED, digest_of_contents, read\n"
         "print(len(read(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
     )
@@ -178,7 +178,7 @@ def test_no_package_is_called_tessera(scripts: Path, tmp_path: Path) -> None:
 def test_the_skeletons_come_along(scripts: Path, tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\n"
-        "from tessera_conformance.commands.new_adapter import KINDS, LANGUAGES, skeleton\n"
+        "from tessera_conformance.commands.adapters import KINDS, LANGUAGES, skeleton\n"
         "for language in LANGUAGES:\n"
         "    for kind in KINDS:\n"
         "        skeleton(language, kind, Path(language, kind)).write()\n"

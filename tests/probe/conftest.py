@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance.arithmetic import Tree
 from tessera_conformance.probe import Finding, Subject, probe
 from tessera_conformance.session import Session
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 
 FAKES = Path(__file__).parent / "fakes"
 

@@ -16,17 +16,16 @@ import pytest
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.arithmetic import FOLD, Tree, ring
 from tessera_conformance.cli import main
-from tessera_conformance.observations import Unsupported
 from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
 from tessera_conformance.probe import Finding, probe
 from tessera_conformance.probe.algorithms import ALGORITHMS, as_table, probe_algorithms
 from tessera_conformance.probe.calls import CannotProbe, Subject
 from tessera_conformance.probe.rendering import as_text
 from tessera_conformance.probe.shapes import as_toml, orders, subjects
+from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import locate
+from tessera_conformance.transports.locate import DirectTransport, locate
 from tessera_reference.adapter import ReferenceAdapter
 
 SUM = Subject("sum", (64,), "fp32")

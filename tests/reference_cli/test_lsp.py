@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_reference.cli import main
 from tessera_reference.commands.lsp.hover import program_hover, words

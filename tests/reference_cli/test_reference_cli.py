@@ -15,8 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tessera_conformance.observations import Rejected, Returned
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Hello, Rejected, Returned
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports.locate import locate

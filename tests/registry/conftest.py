@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.commands import clauses as commands
 from tessera_conformance.commands.clauses import configure_clauses
-from tessera_conformance.registry import source
+from tessera_conformance.registry import load as source
 from tessera_conformance.registry.errors import RegistryError
-from tessera_conformance.registry.load import load_registry
-from tessera_conformance.registry.lock import examine
+from tessera_conformance.registry.load import examine, load_registry
 from tessera_conformance.registry.model import Registry
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.registry import Interpretation, Registry
 from tessera_conformance.registry.annotate import (
     Knowledge,
@@ -25,7 +25,7 @@ from tessera_conformance.registry.annotate import (
     proposed_wording,
 )
 from tessera_conformance.registry.coverage import naming_tests
-from tessera_conformance.registry.source import Specification
+from tessera_conformance.registry.load import Specification
 
 FEEDBACK = Path(__file__).resolve().parents[2] / "reports" / "spec-feedback.md"
 

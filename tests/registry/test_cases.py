@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases
 from tessera_conformance.check import Check
 from tessera_conformance.collection import CollectedSuite, main
-from tessera_conformance.observations import Rejected, Returned
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.registry import case_index
 from tessera_conformance.registry.model import carries, judged_by_checks
 
@@ -24,7 +24,7 @@ import json
 import tomllib
 from pathlib import Path
 import pytest
-from tessera_conformance.marks import clause
+from tessera_conformance.cases import clause
 SUITE = Path(__file__).parents[1]
 VECTORS = json.loads((SUITE / "vectors" / "sums.json").read_text())
 TEXTS = tomllib.loads((SUITE / "ir" / "rejections.toml").read_text())["names"]
@@ -44,17 +44,17 @@ Index = Callable[[], Mapping[str, Sequence[str]]]
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite of two tests whose cases stand in a vector file and in a file of rejections."""
     made = tmp_path / "suite"
-    shutil.copytree(locations.clauses_directory(), made / "clauses")
-    for chapter, declared in locations.rooms("interface.toml").items():
+    shutil.copytree(cases.clauses_directory(), made / "clauses")
+    for chapter, declared in cases.rooms("interface.toml").items():
         (made / chapter).mkdir(parents=True, exist_ok=True)
         shutil.copy(declared, made / chapter)
     for folder in ("vectors", "schemas"):
         (made / folder).mkdir()
-    shutil.copy(locations.suite_directory() / "conftest.py", made)
+    shutil.copy(cases.suite_directory() / "conftest.py", made)
     (made / "vectors" / "sums.json").write_text('["one"]')
     (made / "ir" / "rejections.toml").write_text('names = ["if"]')
     (made / "ir" / "test_words.py").write_text(TESTS)
-    monkeypatch.setattr(locations, "_PACKAGED_SUITE", made)
+    monkeypatch.setattr(cases, "_PACKAGED_SUITE", made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return made
 
@@ -139,7 +139,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 
 def test_what_the_shipped_cases_are_made_from_counts() -> None:
-    root = locations.suite_directory().parent
+    root = cases.suite_directory().parent
     looked_at = {path for _, path in case_index.files()}
     expected = [*(root / "conformance").rglob("rejections/*.toml"), *(root / "vectors").rglob("*.json*")]
     expected += [*(root / "conformance").rglob("test_*.py"), *(root / "conformance").rglob("kit/*.py")]
@@ -154,21 +154,21 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_a_checkout_keeps_its_data_in_top_level_folders():
-    assert locations.suite_directory() == CHECKOUT / "conformance"
-    assert locations.clauses_directory() == CHECKOUT / "conformance" / "clauses"
-    assert locations.rooms("violators")["ir"] == CHECKOUT / "conformance" / "ir" / "violators"
-    assert locations.schemas_directory() == CHECKOUT / "schemas"
-    assert locations.vectors_directory() == CHECKOUT / "vectors"
+    assert cases.suite_directory() == CHECKOUT / "conformance"
+    assert cases.clauses_directory() == CHECKOUT / "conformance" / "clauses"
+    assert cases.rooms("violators")["ir"] == CHECKOUT / "conformance" / "ir" / "violators"
+    assert cases.schemas_directory() == CHECKOUT / "schemas"
+    assert cases.vectors_directory() == CHECKOUT / "vectors"
 
 
 def test_a_wheel_carries_all_of_it_in_the_package(tmp_path, monkeypatch: pytest.MonkeyPatch):
     suite = tmp_path / "suite"
     suite.mkdir()
-    monkeypatch.setattr(locations, "_PACKAGED_SUITE", suite)
-    assert locations.suite_directory() == suite
-    assert locations.clauses_directory() == suite / "clauses"
-    assert locations.schemas_directory() == suite / "schemas"
-    assert locations.vectors_directory() == suite / "vectors"
+    monkeypatch.setattr(cases, "_PACKAGED_SUITE", suite)
+    assert cases.suite_directory() == suite
+    assert cases.clauses_directory() == suite / "clauses"
+    assert cases.schemas_directory() == suite / "schemas"
+    assert cases.vectors_directory() == suite / "vectors"
 
 
 # What a case judges, from the checks that ran, and which clauses it carries.

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tessera_conformance.registry import source
+from tessera_conformance.registry import load
 from tessera_conformance.registry.errors import (
     BadReference,
     DocumentChanged,
@@ -248,8 +248,8 @@ def test_loading_refuses_what_check_reports(small_registry):
 
 def problems(small_registry):
     registry = small_registry.load()
-    specifications, missing = source.read_specifications(registry.documents.values(), small_registry.specs)
-    return [*missing, *source.changed_sources(registry, specifications)]
+    specifications, missing = load.read_specifications(registry.documents.values(), small_registry.specs)
+    return [*missing, *load.changed_sources(registry, specifications)]
 
 
 @pytest.mark.parametrize(
@@ -262,18 +262,18 @@ def problems(small_registry):
 )
 def test_blanks_empty_lines_and_composition_do_not_count(lines):
     normalised = "A stream is a queue.\nCafé au lait"
-    assert source.normalise(lines) == normalised
-    assert source.digest(lines) == f"sha256:{hashlib.sha256(normalised.encode()).hexdigest()}"
+    assert load.normalise(lines) == normalised
+    assert load.digest(lines) == f"sha256:{hashlib.sha256(normalised.encode()).hexdigest()}"
 
 
 def test_words_case_and_line_breaks_do_count():
     texts = (["a b"], ["a c"], ["A b"], ["a", "b"], ["ab"], [])
-    assert len({source.digest(text) for text in texts}) == 6
+    assert len({load.digest(text) for text in texts}) == 6
 
 
 def test_lines_end_with_a_newline_and_with_nothing_else(tmp_path):
     (tmp_path / "a.txt").write_bytes("one\u2028still one\x0cand this\ntwo".encode())
-    assert source.Specification.read(tmp_path / "a.txt").lines == ("one\u2028still one\x0cand this", "two")
+    assert load.Specification.read(tmp_path / "a.txt").lines == ("one\u2028still one\x0cand this", "two")
 
 
 def test_unchanged_texts_have_no_problems(small_registry):
@@ -325,7 +325,7 @@ def test_updating_records_moves_and_changes_and_the_lock_asks_for_review(small_r
     assert "review the diff" in printed
     registry = small_registry.load()
     assert registry.clause("LANG-02-02").lines == (4, 4)
-    assert registry.clause("LANG-02-01").source == source.digest(["A new line."]), "lines were not corrected by hand"
+    assert registry.clause("LANG-02-01").source == load.digest(["A new line."]), "lines were not corrected by hand"
     assert problems(small_registry) == []
     assert {(problem.id, problem.field) for problem in small_registry.problems()} == {("LANG-02-01", "source")}
 

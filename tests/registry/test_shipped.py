@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases
+from tessera_conformance.cases import clauses_directory, suite_directory
 from tessera_conformance.interface import interface
-from tessera_conformance.locations import clauses_directory, suite_directory
 from tessera_conformance.plugin import CASE
-from tessera_conformance.registry import UnknownClause, load_registry, lock, source
-from tessera_conformance.registry import source as emit
+from tessera_conformance.registry import UnknownClause, load, load_registry
+from tessera_conformance.registry import load as emit
 from tessera_conformance.registry.case_index import case_index
-from tessera_conformance.registry.lock import examine
+from tessera_conformance.registry.load import examine
 from tessera_conformance.strength.matrix import put, suite_of
 from tessera_conformance.suite_run import SuiteRun
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
 
 # The registry as shipped: its size, its form, its speed, and its agreement with the specifications.
 
-DIRECTORY = locations.clauses_directory()
+DIRECTORY = cases.clauses_directory()
 
 
 def test_every_row_is_there(registry):
@@ -50,8 +50,8 @@ def test_it_has_no_problems():
 
 
 def test_the_files_are_as_the_formatter_writes_them(registry, tmp_path):
-    emit.write(registry, tmp_path)
-    lock.write(registry, tmp_path)
+    emit.write_registry(registry, tmp_path)
+    load.write_lock(registry, tmp_path)
     for written in tmp_path.iterdir():
         assert written.read_text() == (DIRECTORY / written.name).read_text(), written.name
 
@@ -68,7 +68,7 @@ def test_ids_are_met_with_their_clause_or_with_the_nearest(registry):
 
 
 def test_it_fits_the_specifications(registry, specifications):
-    assert list(source.changed_sources(registry, specifications)) == []
+    assert list(load.changed_sources(registry, specifications)) == []
 
 
 def test_it_quotes_no_sentence_of_the_specifications(registry, quotations):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from tessera_conformance import locations
+from tessera_conformance import cases
 from tessera_conformance.registry import cache, load
 from tessera_conformance.registry.cache import cache_folder, table_of
 
@@ -101,12 +101,12 @@ OPTIONAL = {
 def shipped(name):
     """The parsed file with one row, one that has most fields; the same object each time, so copy it to change it."""
     file, rows = FILES[name]
-    content = tomllib.loads((locations.clauses_directory() / file).read_text())
+    content = tomllib.loads((cases.clauses_directory() / file).read_text())
     return {**content, rows: [max(content.get(rows) or [CHAPTER], key=len)]}, file
 
 
 def validator(name):
-    path = locations.schemas_directory() / "registry" / f"{name}.schema.json"
+    path = cases.schemas_directory() / "registry" / f"{name}.schema.json"
     return Draft202012Validator(json.loads(path.read_text()))
 
 
@@ -167,8 +167,8 @@ def test_a_file_of_another_form_is_refused(content):
 
 
 def test_every_file_of_the_registry_has_a_schema():
-    directory = locations.clauses_directory()
-    schemas = locations.schemas_directory() / "registry"
+    directory = cases.clauses_directory()
+    schemas = cases.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
     assert len(files) == 11
     assert all((schemas / f"{load.schema_of(file)}.schema.json").is_file() for file in files)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.cli import main
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import ProductResult, product_results
 from tessera_conformance.reports.journal import Report, read

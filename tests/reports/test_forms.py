@@ -16,9 +16,24 @@ from tessera_conformance.reports import commands
 from tessera_conformance.reports.journal import read
 from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.publish import RENDERINGS, publish
-from tessera_conformance.reports.rooflines import BOTTOM, CLAUSE, HEIGHT, LEFT, RIGHT, TOP, figures, rooflines
-from tessera_conformance.reports.rooflines import WIDTH as DRAWN_WIDTH
-from tessera_conformance.reports.summary import SHOWN, SHOWN_FAILURES, WIDTH, code, markdown, terminal_summary, text
+from tessera_conformance.reports.summary import (
+    BOTTOM,
+    CLAUSE,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    SHOWN,
+    SHOWN_FAILURES,
+    TOP,
+    WIDTH,
+    code,
+    figures,
+    markdown,
+    rooflines,
+    terminal_summary,
+    text,
+)
+from tessera_conformance.reports.summary import CHART_WIDTH as DRAWN_WIDTH
 
 # A report in its forms: the summary of a terminal, Markdown and JUnit; and the commands that write them.
 

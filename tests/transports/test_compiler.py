@@ -12,13 +12,11 @@ import pytest
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
 from tessera_conformance.check import Check, CheckFailed
-from tessera_conformance.observations import Fault, Rejected, Returned, Unsupported
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello, Rejected, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable
 from tessera_conformance.transports.compiler import CommandCompiler, CompilingTransport, ImplementationCompiler
-from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import PassingAdapter, locate
+from tessera_conformance.transports.locate import DirectTransport, PassingAdapter, locate
 from tessera_conformance.verdicts import Judgement, after_running
 
 COMPILER = """import json, os, signal, sys, time

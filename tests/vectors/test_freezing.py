@@ -15,8 +15,7 @@ import pytest
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.check import integrity
-from tessera_conformance.vectors.files import canonical, digest
-from tessera_conformance.vectors.model import DamagedFile, Unanswerable
+from tessera_conformance.vectors.files import DamagedFile, Unanswerable, canonical, digest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

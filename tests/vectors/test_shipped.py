@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance import locations
+from tessera_conformance import cases
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted, counter_bits
 from tessera_conformance.vectors.check import recompute
@@ -25,7 +25,7 @@ TOPICS = sorted(
 
 
 def test_the_shipped_vectors_are_sound_and_in_step(project: Any) -> None:
-    code, said = type(project)(locations.vectors_directory(), None, project.capsys)("check")
+    code, said = type(project)(cases.vectors_directory(), None, project.capsys)("check")
     assert code == 0, said
 
 
@@ -38,7 +38,7 @@ def test_every_shipped_vector_is_confirmed_again(topic: str, drawn: Callable[[in
 
 
 def test_the_reference_would_freeze_the_same_bytes(project: Any) -> None:
-    shipped = locations.vectors_directory() / "ir" / "selection.jsonl"
+    shipped = cases.vectors_directory() / "ir" / "selection.jsonl"
     again = type(project)(project.vectors, None, project.capsys)
     code, said = again("fill", "--impl=reference", "ir/selection")
     assert code == 0, said
@@ -53,7 +53,7 @@ def test_every_topic_loads(topic: str) -> None:
 
 
 def test_every_clause_is_registered() -> None:
-    registered = "".join(path.read_text(encoding="utf-8") for path in locations.clauses_directory().glob("*.toml"))
+    registered = "".join(path.read_text(encoding="utf-8") for path in cases.clauses_directory().glob("*.toml"))
     cited = {clause for topic in TOPICS for vector in load(topic) for clause in vector.clauses}
     assert [clause for clause in sorted(cited) if f'id = "{clause}"' not in registered] == []
 
@@ -78,7 +78,7 @@ def read_by_node(topic: str) -> str:
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed: apt-get install nodejs")
-    path = locations.vectors_directory() / f"{topic}.jsonl"
+    path = cases.vectors_directory() / f"{topic}.jsonl"
     command = [node, str(CHECKOUT / "examples" / "read_vectors.mjs"), str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

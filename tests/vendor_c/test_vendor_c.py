@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.runtime.violators.native_vendor import library
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.causes import causes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE
-from tessera_conformance.vectors.building import Question, Topic
-from tessera_conformance.vectors.programs import buffer
+from tessera_conformance.vectors.building import Question, Topic, buffer
 
 topic = Topic(__doc__)
 

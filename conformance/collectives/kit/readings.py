@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Fault, Observation, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Fault, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 

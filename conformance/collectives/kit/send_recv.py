@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.observations import Observation
+from tessera_conformance.protocol import Observation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 

@@ -6,8 +6,17 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, exponent_of, finite
-from tessera_conformance.oracle.formats import FloatFormat, float_format
+from tessera_conformance.oracle.exact import (
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    FloatFormat,
+    Value,
+    exponent_of,
+    finite,
+    float_format,
+)
 from tessera_conformance.tensors import Tensor
 
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}

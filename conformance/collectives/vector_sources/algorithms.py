@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors.building import Question, Topic, counted
-from tessera_conformance.vectors.programs import collective
+from tessera_conformance.vectors.building import Question, Topic, collective, counted
 
 topic = Topic(__doc__)
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.oracle.formats import float_format
-from tessera_conformance.vectors.building import COMPLEX, FLOATS, INTEGERS, Question, Topic, complex_of, counted, tensor
-from tessera_conformance.vectors.programs import all_reduce
+from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.vectors.building import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    Question,
+    Topic,
+    all_reduce,
+    complex_of,
+    counted,
+    tensor,
+)
 
 topic = Topic(__doc__)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.vectors.building import Question, Topic, codes, counted, tensor
-from tessera_conformance.vectors.programs import compress, sparsify
+from tessera_conformance.vectors.building import Question, Topic, codes, compress, counted, sparsify, tensor
 
 topic = Topic(__doc__)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
 

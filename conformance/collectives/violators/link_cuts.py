@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress

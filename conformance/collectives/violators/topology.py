@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import chunks
 from tessera_reference.collectives.chunks import ChunkLimits

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Rejected
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import links
 from tessera_reference.mesh.topology import Link, Topology

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from tessera_conformance.observations import Diagnostic, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Diagnostic, Rejected, Returned, Unsupported
 
 __all__ = ["Adapter", "Diagnostic", "MalformedAnswer", "NotSupported", "Refusal", "invoke"]
 

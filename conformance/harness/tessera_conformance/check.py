@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from tessera_conformance.differences import Difference, first_difference, same, value_difference, values_of
-from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
+from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
 from tessera_conformance.tensors import Tensor
 
 MOST_ERRORS = 10

@@ -10,24 +10,31 @@ from pathlib import Path
 from textwrap import fill
 
 from tessera_conformance import __version__
-from tessera_conformance.terminal.errors import UNREAD, CommandParser, error_text, forget_output, print_error
-from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
+from tessera_conformance.terminal import (
+    UNREAD,
+    CommandParser,
+    Interrupted,
+    error_text,
+    forget_output,
+    interrupt_once,
+    print_error,
+)
 
 TASKS = {
     "connect an implementation": {
-        "new-adapter": ("commands.new_adapter", "write the skeleton of an adapter"),
-        "smoke": ("smoke.commands", "ask an implementation one question of each kind"),
-        "serve": ("commands.serve", "serve a Python adapter over the line protocol"),
+        "new-adapter": ("commands.adapters", "write the skeleton of an adapter"),
+        "smoke": ("smoke", "ask an implementation one question of each kind"),
+        "serve": ("commands.adapters", "serve a Python adapter over the line protocol"),
         "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
     },
     "judge it": {
         "run": ("commands.run", "run the conformance suite"),
-        "fuzz": ("fuzz.commands", "generated programs, legal and not"),
+        "fuzz": ("fuzz.run", "generated programs, legal and not"),
         "deviations": ("reports.known_failures", "write down what fails as known deviations"),
     },
     "understand a failure": {
         "reproduce": ("commands.run", "run one case and write a standalone script for it"),
-        "diagnose": ("commands.diagnose", "name plausible causes of failing arithmetic"),
+        "diagnose": ("commands.run", "name plausible causes of failing arithmetic"),
     },
     "read, join and publish reports": {
         "report": ("reports.commands", "render a report file"),

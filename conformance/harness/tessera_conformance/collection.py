@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.cases import SuiteNotCollected, suite_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry.case_index import IndexedCase, digest_of_contents, write
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.schemas import problems
-from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
 
 

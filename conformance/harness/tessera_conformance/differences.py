@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.oracle import formats
+from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import NAN, finite, is_infinite
 from tessera_conformance.tensors import ElementFormat, Tensor
 
@@ -217,7 +217,7 @@ def _cut(value: Any) -> str:
 
 def values_of(tensor: Tensor) -> list[Fraction | None]:
     """The exact value of every word; None for infinities and NaN."""
-    values = formats.values_of(tensor)
+    values = exact.values_of(tensor)
     return [None if value is NAN or is_infinite(value) else finite(value) for value in values]
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from tessera_conformance.oracle.exact import value_of
-from tessera_conformance.oracle.formats import FORMATS
+from tessera_conformance.oracle.exact import FORMATS, value_of
 from tessera_conformance.tensors import Tensor, shape_of
 
 FIRST_STATEMENT = 3

@@ -17,12 +17,19 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import SuiteNotCollected, case_id, in_shard, parse_shard
+from tessera_conformance import selection
+from tessera_conformance.cases import (
+    SuiteNotCollected,
+    case_id,
+    clauses_directory,
+    in_shard,
+    parse_shard,
+    suite_directory,
+)
 from tessera_conformance.check import Check
 from tessera_conformance.deviations import Deviations, MalformedDeviations
-from tessera_conformance.locations import clauses_directory, suite_directory
-from tessera_conformance.observations import Fault
 from tessera_conformance.options import add_options
+from tessera_conformance.protocol import Fault
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.case_index import current_index
 from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
@@ -31,14 +38,19 @@ from tessera_conformance.reports.expected_answers import Search, function_of
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import ENDPOINT, write_script
-from tessera_conformance.selection import narrowing
-from tessera_conformance.selection.choice import NothingFailed, earlier
-from tessera_conformance.selection.narrowing import nothing
+from tessera_conformance.selection import NothingFailed, earlier, nothing
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
-from tessera_conformance.terminal.errors import either, error_text, meant, print_error, visible
-from tessera_conformance.terminal.interruptions import WorkerInterruption, interrupt_once
-from tessera_conformance.terminal.progress import Progress
+from tessera_conformance.terminal import (
+    Progress,
+    WorkerInterruption,
+    either,
+    error_text,
+    interrupt_once,
+    meant,
+    print_error,
+    visible,
+)
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate, via_of
 from tessera_conformance.verdicts import LEVELS, Judgement
@@ -180,18 +192,18 @@ def pytest_configure_node(node: Any) -> None:
 def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:
     """Return the selection in words, and the ids of its cases; all of them where `--lf` finds no failure."""
     try:
-        return narrowing.described(config), narrowing.narrow(config, registry)
+        return selection.described(config), selection.narrow(config, registry)
     except NothingFailed:
         if not config.stash.get(LAST_FAILED, False):
             raise
         print(f"--lf: no case of {config.option.failed} failed: all cases run", file=sys.stderr)
         config.option.report_dir, config.option.failed = config.option.report_dir.parent, None
-        return narrowing.described(config), narrowing.narrow(config, registry)
+        return selection.described(config), selection.narrow(config, registry)
 
 
 def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]:
     """About how many seconds each case takes by its node id: none that does not apply; nothing where one is no case."""
-    from tessera_conformance.executor.costs import seconds_of_case
+    from tessera_conformance.executor.cases import seconds_of_case
 
     cases = {node: identifier for node in nodes if (identifier := case_id(node)) is not None}
     if len(cases) < len(nodes):

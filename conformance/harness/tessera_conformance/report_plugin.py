@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import case_id
+from tessera_conformance.cases import CHAPTERS, case_id, suite_directory
 from tessera_conformance.commands.run import SEAL
-from tessera_conformance.locations import CHAPTERS, suite_directory
-from tessera_conformance.observations import Fault
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello
 from tessera_conformance.reports.claim import FIRST, Silence
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.lines import ObservedLine
@@ -24,7 +22,7 @@ from tessera_conformance.reports.publish import publish
 from tessera_conformance.reports.reproduce import script_name
 from tessera_conformance.reports.summary import terminal_summary
 from tessera_conformance.suite_run import Case, SuiteRun, observation
-from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import Judgement
 
 PROPERTY = "tessera_observation"

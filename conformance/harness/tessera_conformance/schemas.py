@@ -10,7 +10,7 @@ from itertools import islice
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from tessera_conformance.locations import schemas_directory
+from tessera_conformance.cases import schemas_directory
 from tessera_conformance.tensors import Tensor
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO
 
 from tessera_conformance.adapter import Adapter, MalformedAnswer, invoke
 from tessera_conformance.interface import interface
-from tessera_conformance.observations import Unsupported
-from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, write_outcome
+from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, Unsupported, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode

@@ -12,8 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tessera_conformance.observations import Fault, Observation, Returned, Unsupported
-from tessera_conformance.protocol import Arithmetic, Hello, ProtocolViolation, read_hello, read_outcome
+from tessera_conformance.protocol import (
+    Arithmetic,
+    Fault,
+    Hello,
+    Observation,
+    ProtocolViolation,
+    Returned,
+    Unsupported,
+    read_hello,
+    read_outcome,
+)
 from tessera_conformance.transports import Inapplicable, Transport, TransportFault
 
 DEADLINE = 30.0

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered
 from tessera_conformance.deviations import Deviations
 from tessera_conformance.interface import feature_of
-from tessera_conformance.locations import clauses_directory
-from tessera_conformance.observations import Fault
-from tessera_conformance.protocol import Arithmetic, Hello
+from tessera_conformance.protocol import Arithmetic, Fault, Hello
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.claim import BLOCKABLE, controls, judged_exchange
 from tessera_conformance.reports.lines import ObservedLine, digests, ends_of, observed_line, plain, traits
 from tessera_conformance.session import Exchange, Session
-from tessera_conformance.terminal.errors import meant
+from tessera_conformance.terminal import meant
 from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import Judgement, after_running, before_running
 

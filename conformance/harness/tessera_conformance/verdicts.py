@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tessera_conformance.check import CheckFailed, CheckRecord, OtherReading, Presumption, Unanswered, explain
-from tessera_conformance.observations import Fault, describe
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello, describe
 from tessera_conformance.registry import Clause
 from tessera_conformance.transports import Inapplicable, Lacking
 

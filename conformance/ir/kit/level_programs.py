@@ -11,7 +11,7 @@ from typing import Any
 
 from tessera_conformance.check import Check
 from tessera_conformance.dsl import func, module
-from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.protocol import Observation, Rejected
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.marks import feature
+from tessera_conformance.cases import feature
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.model import Vector
+from tessera_conformance.vectors.files import Vector
 
 TOPICS = (
     *("activations", "casts", "elementwise", "fourier", "functions", "fused_attention", "matmul"),

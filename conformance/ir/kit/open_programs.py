@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from tessera_conformance.check import Check
 from tessera_conformance.dsl import Values, integers, module, program, returning, tensor_of
-from tessera_conformance.observations import Observation, Rejected, Returned
+from tessera_conformance.protocol import Observation, Rejected, Returned
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 

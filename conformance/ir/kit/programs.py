@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera_conformance.check import Check
 from tessera_conformance.dsl import FIRST_STATEMENT, Values, returning, tensor_of
-from tessera_conformance.observations import Observation
+from tessera_conformance.protocol import Observation
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 

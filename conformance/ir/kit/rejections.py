@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.cases import suite_directory
 
 PHASES = ("lex", "parse", "type", "shape", "layout", "distributed", "numerics")
 """The phases of the table, in the order in which a front end goes through them."""

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     STAGED,
@@ -15,7 +16,6 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 from tessera_conformance.dsl import returning, tensor_of
-from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 pytestmark = feature("lower-target")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from tessera_conformance import oracle
 from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import programs
-from tessera_conformance.vectors import programs as compound
+from tessera_conformance.vectors import building
+from tessera_conformance.vectors import building as compound
 from tessera_conformance.vectors.building import Question, Topic, complex_of, counted, require_different, tensor
 
 topic = Topic(__doc__)
@@ -56,7 +56,7 @@ def products(dtype: str, k: str) -> Question:
     found = [oracle.matmul(a, b, out=out)]
     found += [oracle.matmul(a, b, out=out, tree=blocks(size, count)) for size in (32, 64, 128, 256) if size < count - 1]
     require_different(found, "one left fold, and blocks of each size")
-    return programs.matmul(a, b, out)
+    return building.matmul(a, b, out)
 
 
 @topic.vector(
@@ -70,7 +70,7 @@ def sums(dtype: str, reduction: str, n: str) -> Question:
         found = [oracle.sum_(x, axis=1)]
         found += [oracle.sum_(x, axis=1, tree=lanes(width, count)) for width in (32, 64, 128, 256) if width < count]
         require_different(found, "adjacent pairs, and lanes of each width")
-    return programs.reduction(reduction, x, 1)
+    return building.reduction(reduction, x, 1)
 
 
 @topic.vector("{dtype}/{reduction}/n-{n}", "LANG-10-06", dtype=["fp32"], reduction=["sum", "mean"], n=["1000", "4097"])
@@ -81,7 +81,7 @@ def longer_sums(dtype: str, reduction: str, n: str) -> Question:
     found = [oracle.sum_(x, axis=1)]
     found += [oracle.sum_(x, axis=1, tree=lanes(width, count)) for width in (32, 256, 512)]
     require_different(found, "adjacent pairs, and lanes of each width")
-    return programs.reduction(reduction, x, 1)
+    return building.reduction(reduction, x, 1)
 
 
 @topic.vector("fp32/matmul/k-{k}", "LANG-10-06", "LANG-10-01", k=["700", "1025"])
@@ -92,7 +92,7 @@ def longer_products(k: str) -> Question:
     found = [oracle.matmul(a, b)]
     found += [oracle.matmul(a, b, tree=blocks(size, count)) for size in (256, 512, (count + 1) // 2)]
     require_different(found, "one left fold, and blocks of each size")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector(
@@ -105,31 +105,31 @@ def farther_extremes(dtype: str, reduction: str, n: str) -> Question:
     for row, places in enumerate([[last], [511, 512, last], [last - 1, last]]):
         for place in places:
             rows[row][place] = -3 if reduction == "min" else 3
-    return programs.reduction(reduction, tensor(dtype, rows), 1)
+    return building.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector("fp32/softmax/n-{n}", "LANG-15-08", "LANG-15-09", n=["1000"])
 def longer_softmax(n: str) -> Question:
     """A row past every block."""
-    return programs.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
+    return building.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
 
 
 @topic.vector("{dtype}/sum/along-axis-0-n-{n}", "LANG-10-06", dtype=WIDE, n=["129", "300"])
 def columns(dtype: str, n: str) -> Question:
     """The elements of a sum stand a row apart."""
-    return programs.reduction("sum", counted(dtype, (int(n), 4), 484, SPREAD), 0)
+    return building.reduction("sum", counted(dtype, (int(n), 4), 484, SPREAD), 0)
 
 
 @topic.vector("{dtype}/prod/n-{n}", dtype=WIDE, n=["67", "257"])
 def factors(dtype: str, n: str) -> Question:
     """Factors from 1/2 to 2, rounded at every node."""
-    return programs.reduction("prod", counted(dtype, (4, int(n)), 485, (-1, 0)), 1)
+    return building.reduction("prod", counted(dtype, (4, int(n)), 485, (-1, 0)), 1)
 
 
 @topic.vector("{dtype}/logsumexp/n-{n}", dtype=WIDE, n=["129", "300"])
 def log_sum_exp(dtype: str, n: str) -> Question:
     """Exponentials of numbers around zero, all of which count."""
-    return programs.reduction("logsumexp", counted(dtype, (4, int(n)), 486, (-3, 2)), 1)
+    return building.reduction("logsumexp", counted(dtype, (4, int(n)), 486, (-3, 2)), 1)
 
 
 @topic.vector(
@@ -142,13 +142,13 @@ def extremes(dtype: str, reduction: str, n: str) -> Question:
     for row, places in enumerate([[last], [40, 100, last], [100, last], [64, 65]]):
         for place in places:
             rows[row][place] = -3 if reduction == "min" else 3
-    return programs.reduction(reduction, tensor(dtype, rows), 1)
+    return building.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector("{dtype}/softmax/n-{n}", "LANG-15-08", "LANG-15-09", dtype=["bf16", *WIDE], n=["67", "129", "257"])
 def softmax(dtype: str, n: str) -> Question:
     """The sum of a long row is one tree, its maximum that of the whole row."""
-    return programs.softmax(counted(dtype, (3, int(n)), 487, (-3, 2)))
+    return building.softmax(counted(dtype, (3, int(n)), 487, (-3, 2)))
 
 
 @topic.vector("{dtype}/{norm}/n-{n}", dtype=WIDE, norm=["layer_norm", "rms_norm"], n=["67", "257"])
@@ -173,4 +173,4 @@ def attention(dtype: str, length: str) -> Question:
 def transforms(dtype: str, n: str) -> Question:
     """A prime length, whose products are added along the tree of sums."""
     x: Tensor = complex_of(dtype, *(counted("fp32", (1, int(n)), seed) for seed in (494, 495)))
-    return programs.fourier("fft", x)
+    return building.fourier("fft", x)

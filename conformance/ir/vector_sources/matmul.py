@@ -11,10 +11,10 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
+from tessera_conformance.oracle.exact import ACCUMULATORS, float_format
 from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import programs
+from tessera_conformance.vectors import building
 from tessera_conformance.vectors.building import Question, Topic, counted, require_different, tensor
 
 topic = Topic(__doc__)
@@ -38,43 +38,43 @@ def wide(dtype: str) -> tuple[int, int]:
 @topic.vector("{dtype}/small", "LANG-15-15", dtype=[*FLOATS, *INTEGERS])
 def small(dtype: str) -> Question:
     """Two by three times three by two, numbers small enough that every step is exact in every type."""
-    return programs.matmul(tensor(dtype, [[1, 2, 3], [-1, 0, 2]]), tensor(dtype, [[2, -1], [0, 1], [1, 3]]))
+    return building.matmul(tensor(dtype, [[1, 2, 3], [-1, 0, 2]]), tensor(dtype, [[2, -1], [0, 1], [1, 3]]))
 
 
 @topic.vector("{dtype}/operator", dtype=["bf16", "fp32", "int32"])
 def operator(dtype: str) -> Question:
     """The sign @ is the same operation as op.matmul."""
-    return programs.matmul_operator(counted(dtype, (3, 5), seed=11), counted(dtype, (5, 2), seed=12))
+    return building.matmul_operator(counted(dtype, (3, 5), seed=11), counted(dtype, (5, 2), seed=12))
 
 
 @topic.vector("{dtype}/k-{k}", dtype=[*FLOATS, *INTEGERS], k=["1", "7", "13"])
 def k_tail(dtype: str, k: str) -> Question:
     """An inner extent that is no multiple of a tile: the tail takes part, and nothing else does."""
-    return programs.matmul(counted(dtype, (3, int(k)), seed=21), counted(dtype, (int(k), 5), seed=22))
+    return building.matmul(counted(dtype, (3, int(k)), seed=21), counted(dtype, (int(k), 5), seed=22))
 
 
 @topic.vector("{dtype}/k-0", dtype=["bf16", "fp32", "fp64", "int32"])
 def nothing_to_sum(dtype: str) -> Question:
     """Without anything to add up, the accumulator's +0 is the result."""
-    return programs.matmul(Tensor(dtype, (2, 0), b""), Tensor(dtype, (0, 3), b""))
+    return building.matmul(Tensor(dtype, (2, 0), b""), Tensor(dtype, (0, 3), b""))
 
 
 @topic.vector("{dtype}/no-rows", dtype=["bf16", "fp32", "int32"])
 def no_rows(dtype: str) -> Question:
     """A product without rows is a tensor without elements."""
-    return programs.matmul(Tensor(dtype, (0, 3), b""), counted(dtype, (3, 2), seed=23))
+    return building.matmul(Tensor(dtype, (0, 3), b""), counted(dtype, (3, 2), seed=23))
 
 
 @topic.vector("{dtype}/batched", dtype=["bf16", "fp32", "int32"])
 def batched(dtype: str) -> Question:
     """Leading dimensions, here 2 and 3, name independent products."""
-    return programs.matmul(counted(dtype, (2, 3, 2, 5), seed=24), counted(dtype, (2, 3, 5, 4), seed=25))
+    return building.matmul(counted(dtype, (2, 3, 2, 5), seed=24), counted(dtype, (2, 3, 5, 4), seed=25))
 
 
 @topic.vector("{dtype}/larger", dtype=[*FLOATS, *INTEGERS])
 def larger(dtype: str) -> Question:
     """Sixteen by thirty-two times thirty-two by sixteen, over a wide range of exponents."""
-    return programs.matmul(counted(dtype, (16, 32), 31, wide(dtype)), counted(dtype, (32, 16), 32, wide(dtype)))
+    return building.matmul(counted(dtype, (16, 32), 31, wide(dtype)), counted(dtype, (32, 16), 32, wide(dtype)))
 
 
 @topic.vector(
@@ -89,7 +89,7 @@ def past_tiles(dtype: str, size: str) -> Question:
     if dtype == "fp32":
         split: Tree = [_fold(0, k // 2), _fold(k // 2, k)]
         require_different([oracle.matmul(a, b), oracle.matmul(a, b, tree=split)], "one left fold, and one of each half")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 def _fold(first: int, stop: int) -> Tree:
@@ -104,13 +104,13 @@ def _fold(first: int, stop: int) -> Tree:
 def to_fp32(dtype: str) -> Question:
     """Asking for an fp32 result shows the accumulator itself."""
     a, b = counted(dtype, (8, 48), 33, wide(dtype)), counted(dtype, (48, 8), 34, wide(dtype))
-    return programs.matmul(a, b, "fp32")
+    return building.matmul(a, b, "fp32")
 
 
 @topic.vector("fp32/to-bf16")
 def to_narrower() -> Question:
     """Asking for a bf16 result rounds the fp32 accumulator once."""
-    return programs.matmul(counted("fp32", (4, 9), seed=35), counted("fp32", (9, 4), seed=36), "bf16")
+    return building.matmul(counted("fp32", (4, 9), seed=35), counted("fp32", (9, 4), seed=36), "bf16")
 
 
 @topic.vector("{dtype}/swallowed-ones", "LANG-10-06", "LANG-10-01", dtype=FLOATS)
@@ -123,7 +123,7 @@ def swallowed_ones(dtype: str) -> Question:
     a, b = tensor(dtype, [[large, unit, unit, -large]]), tensor(dtype, [[larger_], [unit], [unit], [larger_]])
     orders = [oracle.matmul(a, b, order=order) for order in ("fold", "pairwise", "backward")]
     require_different(orders, "left fold, pairwise tree and backward fold")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector("{dtype}/left-fold", "LANG-10-06", "LANG-10-01", dtype=FLOATS)
@@ -133,7 +133,7 @@ def left_fold(dtype: str) -> Question:
     out = "fp32" if dtype in NARROW else None
     orders = [oracle.matmul(a, b, out=out, order=order) for order in ("fold", "pairwise", "backward")]
     require_different(orders, "left fold, pairwise tree and backward fold")
-    return programs.matmul(a, b, out)
+    return building.matmul(a, b, out)
 
 
 @topic.vector("{dtype}/rounded-product", "LANG-10-01", dtype=["fp32", "fp64"])
@@ -142,7 +142,7 @@ def rounded_product(dtype: str) -> Question:
     h = power(-(float_format(dtype).fraction_bits // 2 + 1))
     a, b = tensor(dtype, [[-1, 1 + h]]), tensor(dtype, [[1], [1 + h]])
     require_different([oracle.matmul(a, b), oracle.matmul(a, b, fused=True)], "rounded and fused products")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector("{dtype}/rounded-products", "LANG-10-01", dtype=["fp32", "fp64"])
@@ -150,7 +150,7 @@ def rounded_products(dtype: str) -> Question:
     """Thirteen products with full significands: rounding each of them and fusing them give different sums."""
     a, b = counted(dtype, (4, 13), seed=43), counted(dtype, (13, 4), seed=44)
     require_different([oracle.matmul(a, b), oracle.matmul(a, b, fused=True)], "rounded and fused products")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector("{dtype}/wide-accumulator", dtype=NARROW)
@@ -161,7 +161,7 @@ def wide_accumulator(dtype: str) -> Question:
     large = 2 / float_format(dtype).epsilon
     a, b = tensor(dtype, [[large, *[1] * 8]]), tensor(dtype, [[1]] * 9)
     require_different([oracle.matmul(a, b), oracle.matmul(a, b, accumulator=dtype)], "wide and narrow accumulator")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector("{dtype}/ties", dtype=[dtype for dtype in FLOATS if dtype != "tf32"])
@@ -169,7 +169,7 @@ def ties(dtype: str) -> Question:
     """Halfway between two numbers the even one is the result: downwards, upwards, and with either sign."""
     epsilon = float_format(dtype).epsilon
     rows = [[sign, sign * step * epsilon, sign * epsilon / 2] for sign in (1, -1) for step in (0, 1, 2, 3)]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1]] * 3))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1]] * 3))
 
 
 @topic.vector("{dtype}/just-beside-a-tie", dtype=NARROW)
@@ -179,7 +179,7 @@ def just_beside_a_tie(dtype: str) -> Question:
     """
     half = float_format(dtype).epsilon / 2
     rows = [[1, half, power(-8)], [1, half, -power(-8)], [-1, -half, -power(-8)], [1 + 2 * half, half, -power(-8)]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1], [power(-8)]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1], [power(-8)]]))
 
 
 @topic.vector("{dtype}/overflow-threshold", dtype=[dtype for dtype in FLOATS if dtype != "tf32"])
@@ -191,14 +191,14 @@ def overflow_threshold(dtype: str) -> Question:
     largest = format_.largest
     step = power(format_.bias - format_.fraction_bits + (0 if format_.has_infinity else 1))
     rows = [[sign * largest, sign * step * part] for sign in (1, -1) for part in (0, power(-2), power(-1), 1, 2)]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1]]))
 
 
 @topic.vector("fp8_e4m3/above-464")
 def above_464() -> Question:
     """464 itself rounds to 448; the next larger sums saturate to the same 448, never to NaN."""
     rows = [[448, 16, 0], [448, 16, power(-9)], [448, 28, 4], [-448, -16, 0], [-448, -16, -power(-9)], [448, 448, 448]]
-    return programs.matmul(tensor("fp8_e4m3", rows), tensor("fp8_e4m3", [[1], [1], [1]]))
+    return building.matmul(tensor("fp8_e4m3", rows), tensor("fp8_e4m3", [[1], [1], [1]]))
 
 
 @topic.vector("{dtype}/passing-overflow", dtype=[dtype for dtype in FLOATS if dtype != "tf32"])
@@ -207,14 +207,14 @@ def passing_overflow(dtype: str) -> Question:
     where it overflows on the way, infinite it stays.
     """
     largest = float_format(dtype).largest
-    return programs.matmul(tensor(dtype, [[largest, largest, -largest]]), tensor(dtype, [[1], [1], [1]]))
+    return building.matmul(tensor(dtype, [[largest, largest, -largest]]), tensor(dtype, [[1], [1], [1]]))
 
 
 @topic.vector("{dtype}/negative-zero", dtype=FLOATS)
 def negative_zero(dtype: str) -> Question:
     """A product of -0 is added to the accumulator's +0, and terms that cancel leave +0: no result is -0."""
     rows = [[-0.0, -0.0], [1, -1], [-0.0, 0.0], [0, 0]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1], [1]]))
 
 
 @topic.vector("{dtype}/underflow", dtype=FLOATS)
@@ -224,7 +224,7 @@ def underflow(dtype: str) -> Question:
     """
     smallest = float_format(dtype).smallest if dtype != "tf32" else float_format(dtype).smallest_normal
     scale = power(-1) if dtype != "tf32" else power(-24)
-    return programs.matmul(tensor(dtype, [[smallest], [-smallest], [0]]), tensor(dtype, [[scale]]))
+    return building.matmul(tensor(dtype, [[smallest], [-smallest], [0]]), tensor(dtype, [[scale]]))
 
 
 @topic.vector("{dtype}/subnormals", dtype=[dtype for dtype in FLOATS if dtype != "tf32"])
@@ -232,7 +232,7 @@ def subnormals(dtype: str) -> Question:
     """Subnormal operands and results count: nothing is flushed to zero."""
     smallest, normal = float_format(dtype).smallest, float_format(dtype).smallest_normal
     rows = [[smallest, 0], [3 * smallest, 0], [normal - smallest, 0], [normal, smallest], [normal, -smallest]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1, 2, -1], [1, 1, 1]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1, 2, -1], [1, 1, 1]]))
 
 
 @topic.vector("{dtype}/infinities", dtype=WITH_INFINITY)
@@ -241,13 +241,13 @@ def infinities(dtype: str) -> Question:
     an infinity saturates in fp8_e5m2 like any overflow.
     """
     rows = [[inf, 1], [-inf, 1], [inf, inf], [inf, -inf], [1, 2]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1, 0, -1], [1, 1, 1]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1, 0, -1], [1, 1, 1]]))
 
 
 @topic.vector("{dtype}/nan", dtype=FLOATS)
 def nan_stays_in_its_row(dtype: str) -> Question:
     """A NaN reaches its own row or column of the result and nothing else, times zero too."""
-    return programs.matmul(tensor(dtype, [[1, nan], [1, 2]]), tensor(dtype, [[1, nan, 0], [0, 1, 1]]))
+    return building.matmul(tensor(dtype, [[1, nan], [1, 2]]), tensor(dtype, [[1, nan, 0], [0, 1, 1]]))
 
 
 @topic.vector("tf32/operand-rounding")
@@ -258,13 +258,13 @@ def tf32_operands() -> Question:
     a, b = tensor("tf32", rows), tensor("tf32", [[1, 1 + e + power(-23)]])
     unrounded = oracle.matmul(tensor("fp32", rows), tensor("fp32", [[1, 1 + e + power(-23)]]))
     require_different([oracle.matmul(a, b), unrounded], "rounded and unrounded operands")
-    return programs.matmul(a, b)
+    return building.matmul(a, b)
 
 
 @topic.vector("tf32/result-is-fp32")
 def tf32_result() -> Question:
     """The result is not rounded to ten fraction bits: the square of 1 + 2**-10 keeps its last bit."""
-    return programs.matmul(tensor("tf32", [[1 + power(-10)]]), tensor("tf32", [[1 + power(-10)]]))
+    return building.matmul(tensor("tf32", [[1 + power(-10)]]), tensor("tf32", [[1 + power(-10)]]))
 
 
 @topic.vector("{dtype}/wraps", dtype=INTEGERS)
@@ -272,7 +272,7 @@ def wraps(dtype: str) -> Question:
     """Sums beyond the range wrap, in the accumulator and into the result; nothing saturates."""
     high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
     rows = [[high, 1], [high, high], [-high - 1, -1], [-high - 1, -high - 1]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[1, 2, high], [1, -1, high]]))
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[1, 2, high], [1, -1, high]]))
 
 
 @topic.vector("{dtype}/to-int32", dtype=["int8", "int16"])
@@ -280,4 +280,4 @@ def to_int32(dtype: str) -> Question:
     """Asking for an int32 result shows the accumulator; for int16 it has wrapped itself."""
     high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
     rows = [[high, high, high], [-high - 1, -high - 1, -high - 1]]
-    return programs.matmul(tensor(dtype, rows), tensor(dtype, [[high, 1], [high, 2], [high, 3]]), "int32")
+    return building.matmul(tensor(dtype, rows), tensor(dtype, [[high, 1], [high, 2], [high, 3]]), "int32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import (
     COMPLEX,
@@ -16,10 +16,10 @@ from tessera_conformance.vectors.building import (
     codes,
     counted,
     every_element,
+    moved,
     require_different,
     tensor,
 )
-from tessera_conformance.vectors.programs import moved
 
 topic = Topic(__doc__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import (
     COMPLEX,
@@ -17,10 +17,10 @@ from tessera_conformance.vectors.building import (
     every_element,
     float_edges,
     integer_edges,
+    moved,
     pairs,
     tensor,
 )
-from tessera_conformance.vectors.programs import moved
 
 topic = Topic(__doc__)
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.observations import Diagnostic
+from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Returned
+from tessera_conformance.protocol import Observation, Returned
 from tessera_conformance.session import Implementation
 
 from .encoding import packed, values_of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from tessera_conformance.interface import Method, interface
-from tessera_conformance.interface.types import Named
+from tessera_conformance.interface.declarations import Named
 
 from .encoding import elements, packed
 from .mesh_session import (

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.protocol import Observation
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted

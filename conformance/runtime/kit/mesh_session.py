@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
 
 from .encoding import values_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.observations import Observation
+from tessera_conformance.protocol import Observation
 
 from ...ir.kit.level_programs import WARPS
 from .encoding import packed

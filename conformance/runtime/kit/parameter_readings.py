@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected, Returned
+from tessera_conformance.protocol import Observation, Rejected, Returned
 from tessera_conformance.session import Implementation
 
 __all__ = ["NARROW", "judge_extents", "judge_refusal", "parameters_of"]

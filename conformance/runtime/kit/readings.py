@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Fault, Observation, Rejected, Returned
+from tessera_conformance.protocol import Fault, Observation, Rejected, Returned
 
 from .encoding import packed
 from .mesh_session import BYTES, MeshSession

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Observation, Rejected
+from tessera_conformance.protocol import Observation, Rejected
 
 
 def refused(check: Check, observation: Observation, status: str, *words: str) -> None:

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 from tessera_conformance.oracle.compositions import word
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges
-from tessera_conformance.vectors.programs import operation
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges, operation
 
 topic = Topic(__doc__)
 

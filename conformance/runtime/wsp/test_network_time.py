@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     channel,
     channels,
@@ -29,7 +30,6 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     task,
     work,
 )
-from tessera_conformance.marks import clause, feature
 
 BODIES = {
     "one": [[7]],

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     FORMATS,
     channel,
@@ -39,7 +40,6 @@ from tessera_conformance.chapters.runtime.wsp.kit.runs import (
     statistics,
     under_seeds,
 )
-from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages")
 

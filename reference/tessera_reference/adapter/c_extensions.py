@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.adapter import Adapter, Refusal, invoke
-from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output, c_functions
-from tessera_conformance.observations import Rejected, Returned, Unsupported
-from tessera_conformance.protocol import write_outcome
+from tessera_conformance.interface.published import ABSENT, CFunction, Input, Output, c_functions
+from tessera_conformance.protocol import Rejected, Returned, Unsupported, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
 __all__ = ["CFunction", "Failed", "Input", "Output", "answer", "extensions"]

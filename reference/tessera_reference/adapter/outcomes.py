@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.observations import Diagnostic
+from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.tensors import Tensor
 
 from ..abi.policy import Descriptor, StableMath

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.interface import interface
-from tessera_conformance.interface.types import (
-    Builtin,
-    Enumeration,
-    ListOf,
-    MapOf,
-    Named,
-    Record,
-    Type,
-    Union,
-)
+from tessera_conformance.interface.declarations import Builtin, Enumeration, ListOf, MapOf, Named, Record, Type, Union
 from tessera_conformance.tensors import Tensor
 
 from ..abi.status import AbiVersion

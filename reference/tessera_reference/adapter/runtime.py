@@ -10,7 +10,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.interface import Method, interface
-from tessera_conformance.interface.types import ListOf, Named, Type
+from tessera_conformance.interface.declarations import ListOf, Named, Type
 
 from ..abi.cache import CacheEntry
 from ..abi.status import Status

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera_conformance.adapter import NotSupported
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.interface import interface
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.model import Product
 from tessera_reference.adapter import ReferenceAdapter

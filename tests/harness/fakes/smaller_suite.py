@@ -12,7 +12,7 @@ from types import FunctionType
 
 import pytest
 
-from tessera_conformance.locations import suite_directory
+from tessera_conformance.cases import suite_directory
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry.case_index import case_index
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.observations import Observation, Returned
+from tessera_conformance.protocol import Observation, Returned
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import to_wire

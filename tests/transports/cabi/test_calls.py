@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.observations import Diagnostic, Fault, Rejected, Returned, Unsupported
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Diagnostic, Fault, Hello, Rejected, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.cabi import transport

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.observations import Fault, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Fault, Rejected, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.transports.rpc import RpcTransport
 

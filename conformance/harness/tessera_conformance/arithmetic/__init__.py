@@ -7,16 +7,18 @@ that declaration gives. It shares nothing with the reference implementation.
 from __future__ import annotations
 
 from tessera_conformance.arithmetic import replay
-from tessera_conformance.arithmetic.model import ModelError, NodeArithmetic, canonical
 from tessera_conformance.arithmetic.tree import (
     FOLD,
     PAIRWISE,
     LeafCountError,
     LeafError,
+    ModelError,
+    NodeArithmetic,
     Tree,
     TreeError,
     TreeFormError,
     TreeSyntaxError,
+    canonical,
     ring,
 )
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
-from tessera_conformance.arithmetic.tree import START, Tree
+from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Rounding, Tree
 from tessera_conformance.oracle.exact import (
+    FORMATS,
     NAN,
     NEGATIVE_ZERO,
     ZERO,
+    FloatFormat,
+    Format,
     Value,
     add,
     exponent_of,
@@ -23,7 +25,6 @@ from tessera_conformance.oracle.exact import (
     multiply,
     zero,
 )
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, Format
 
 # Rounding of exact values to a number format in any direction that IEEE 754 names, by integer division.
 

@@ -11,10 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.arithmetic.model import NodeArithmetic
-from tessera_conformance.arithmetic.tree import START, Tree
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, value_of
-from tessera_conformance.oracle.formats import FORMATS, float_format
+from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Tree
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    Value,
+    float_format,
+    value_of,
+)
 from tessera_conformance.tensors import Tensor
 
 # The same sums on whole numpy arrays, for the arithmetics that numpy computes exactly or can be made to.

@@ -22,10 +22,8 @@ from tessera_conformance.arithmetic.fast_sums import (
     flushed_operands,
     tf32_operands,
 )
-from tessera_conformance.arithmetic.model import NodeArithmetic
-from tessera_conformance.arithmetic.tree import Tree
-from tessera_conformance.oracle.exact import ZERO
-from tessera_conformance.oracle.formats import FORMATS, TF32_OPERAND, FloatFormat, tensor_of, values_of
+from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree
+from tessera_conformance.oracle.exact import FORMATS, TF32_OPERAND, ZERO, FloatFormat, tensor_of, values_of
 from tessera_conformance.tensors import Tensor
 
 __all__ = ["ReplayError", "all_reduce", "inner", "is_fast", "matmul", "product", "reduce", "sum"]

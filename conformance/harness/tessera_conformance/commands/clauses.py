@@ -12,24 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry import lock, source
-from tessera_conformance.registry import source as emit
+from tessera_conformance.registry import load
+from tessera_conformance.registry import load as emit
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.case_index import case_index, cases_by_clause
 from tessera_conformance.registry.coverage import Coverage, Tally, coverage, naming_tests
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
-from tessera_conformance.registry.features import features
-from tessera_conformance.registry.load import load_registry
-from tessera_conformance.registry.lock import examine
-from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry
+from tessera_conformance.registry.load import examine, load_registry
+from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry, features
 from tessera_conformance.reports.claim import JUDGED
 from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.outcomes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.reports.wording import implementation_name
-from tessera_conformance.terminal.errors import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
+from tessera_conformance.terminal import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 
 SOUND, PROBLEMS = 0, 1
 FEEDBACK = "spec-feedback.md"
@@ -142,7 +140,7 @@ def _print_fields(fields: Mapping[str, object]) -> None:
 
 def _print_source(clause: Clause, registry: Registry, directory: Path) -> None:
     document = registry.documents[clause.document]
-    specifications, missing = source.read_specifications([document], directory)
+    specifications, missing = load.read_specifications([document], directory)
     for error in missing:
         raise error
     first, last = clause.lines
@@ -159,11 +157,11 @@ def check(args: argparse.Namespace) -> int:
     directory = _directory(args)
     registry, problems = examine(directory)
     if args.specs and registry is not None:
-        specifications, missing = source.read_specifications(registry.documents.values(), args.specs)
-        changes = list(source.changed_sources(registry, specifications))
+        specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
+        changes = list(load.changed_sources(registry, specifications))
         problems = [*problems, *missing, *changes]
         if args.update_sources and changes:
-            emit.write(source.updated(registry, specifications), directory)
+            emit.write_registry(load.updated(registry, specifications), directory)
             print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
     print_problems(problems)
     if registry is not None:
@@ -179,17 +177,17 @@ def update_lock(args: argparse.Namespace) -> int:
     """Write the lock that fits the registry, unless an id vanished or got a second meaning."""
     directory = _directory(args)
     registry = load_registry(directory)
-    present = lock.read(directory) if (directory / lock.FILE).exists() else {}
-    refusals = list(lock.broken_promises(registry, present))
+    present = load.read_lock(directory) if (directory / load.FILE).exists() else {}
+    refusals = list(load.broken_promises(registry, present))
     if refusals:
         print_problems(refusals)
-        print(f"{lock.FILE} is unchanged")
+        print(f"{load.FILE} is unchanged")
         return PROBLEMS
-    changes = list(lock.differences(registry, present))
+    changes = list(load.differences(registry, present))
     for change in changes:
         print(f"{change.id}: {'new' if change.field == 'id' else f'{change.field} changed'}")
-    lock.write(registry, directory)
-    print(f"{lock.FILE}: {len(changes)} change(s), {len(lock.lock_of(registry))} ids")
+    load.write_lock(registry, directory)
+    print(f"{load.FILE}: {len(changes)} change(s), {len(load.lock_of(registry))} ids")
     return SOUND
 
 
@@ -226,8 +224,8 @@ def _whole_report(path: Path) -> Report:
 def annotate(args: argparse.Namespace) -> int:
     """Write the pages and the feedback; write nothing where the texts are not those that the registry was made from."""
     registry = load_registry(_directory(args))
-    specifications, missing = source.read_specifications(registry.documents.values(), args.specs)
-    problems = [*missing, *source.changed_sources(registry, specifications)]
+    specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
+    problems = [*missing, *load.changed_sources(registry, specifications)]
     if problems:
         print_problems(problems)
         return PROBLEMS

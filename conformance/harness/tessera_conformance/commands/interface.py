@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tessera_conformance.cases import clauses_directory, schemas_directory
 from tessera_conformance.interface.declarations import Interface, interface
 from tessera_conformance.interface.published import page_with_tables, schema_text
-from tessera_conformance.locations import clauses_directory, schemas_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.coverage import wrong_tags
-from tessera_conformance.terminal.errors import error_text, print_error, print_problems
+from tessera_conformance.terminal import error_text, print_error, print_problems
 
 MARKED = re.compile(r"(<!-- core methods -->\n).*?(<!-- end -->)", re.DOTALL)
 

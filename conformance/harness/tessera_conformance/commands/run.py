@@ -1,23 +1,28 @@
-"""`tessera-conformance run`: the suite from wherever it lies, checkout or wheel, through pytest.
-
-This process only starts another: it imports neither pytest nor what judges.
-"""
+"""`tessera-conformance run` and `diagnose`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from tessera_conformance.locations import pytest_options
-from tessera_conformance.terminal.errors import UNREAD, error_text, print_error
-from tessera_conformance.terminal.interruptions import Interrupted
-from tessera_conformance.transports.process_family import ProcessFamily
+from tessera_conformance.cases import pytest_options
+from tessera_conformance.diagnosis.catalogue import ANY, FAMILIES, Hypothesis, catalogue
+from tessera_conformance.diagnosis.search import diagnose
+from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, read, report_in
+from tessera_conformance.terminal import UNREAD, Interrupted, error_text, print_error, reporting_errors, visible
+from tessera_conformance.transports.rpc import ProcessFamily
+
+# `tessera-conformance run`: the suite from wherever it lies, checkout or wheel, through pytest.
+#
+# This process only starts another: it imports neither pytest nor what judges.
+
 
 PASSED, FAILED, USAGE_EXIT, NOTHING_SELECTED = 0, 1, 2, 5
 """Exit codes; those of pytest where it has them."""
@@ -134,3 +139,70 @@ def _run(command: list[str], variables: Mapping[str, str]) -> int:
     finally:
         family.end()
         process.wait()
+
+
+# The command line `tessera-conformance diagnose`: say which plausible implementation answered as a report shows.
+#
+# Exit codes: 0 where the report was read, whatever was found; 2 where it cannot be.
+
+
+def configure_diagnose(parser: argparse.ArgumentParser) -> None:
+    """The command `diagnose`."""
+    parser.description = (
+        "Name the plausible implementations whose bits are those of the failing arithmetic of a report."
+    )
+    parser.add_argument("file", type=Path, nargs="?", metavar="REPORT", help=f"{FILE_NAME}, or its directory")
+    parser.add_argument("--cases", action="store_true", help="list the cases of each diagnosis too")
+    parser.add_argument("--catalogue", action="store_true", help="print the catalogue as a table in Markdown")
+    parser.set_defaults(handler=reporting_errors(show, UnreadableReport))
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """`diagnose REPORT`, or the catalogue."""
+    if arguments.catalogue or arguments.file is None:
+        print("\n".join(catalogue_table()))
+        return 0
+    found = diagnose(read(report_in(arguments.file)).observed)
+    for each in found:
+        print(visible(each.sentence))
+        for case in each.cases if arguments.cases else ():
+            print(f"  {visible(case)}")
+    if not found:
+        print("no failing arithmetic")
+    return 0
+
+
+def catalogue_table() -> Iterator[str]:
+    """The hypotheses as lines of a Markdown table; those that differ in a number, such as a size, share a row."""
+    yield "| hypothesis | operations | the answer has the bits of | clause |"
+    yield "|---|---|---|---|"
+    families: dict[tuple[str, str], list[Hypothesis]] = {}
+    for each in catalogue():
+        families.setdefault((_with_n(each.name), _with_n(each.says)), []).append(each)
+    for (name, says), members in families.items():
+        numbers = list(dict.fromkeys(number for each in members for number in _NUMBER.findall(each.name)))
+        if len({each.name for each in members}) == 1:
+            name, says, numbers = members[0].name, members[0].says, []
+        sizes = f", N = {', '.join(numbers)}" if numbers else ""
+        words = says.format(accumulator="the accumulator", right_accumulator="the accumulator")
+        operations = frozenset().union(*(each.operations for each in members))
+        yield f"| `{name}`{sizes} | {_operations(operations)} | {words} | {members[0].clause} |"
+
+
+_NUMBER = re.compile(r"(?<![a-z\d])\d+(?![a-z\d])")
+
+
+def _with_n(text: str) -> str:
+    return _NUMBER.sub("N", text)
+
+
+def _operations(operations: frozenset[str]) -> str:
+    """The operations by the names of families, as far as these go."""
+    if operations == ANY:
+        return "all"
+    names = []
+    for name, family in FAMILIES.items():
+        if family <= operations:
+            names.append(name)
+            operations -= family
+    return ", ".join([*names, *sorted(operations)])

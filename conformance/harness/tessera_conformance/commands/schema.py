@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tessera_conformance.reports.publish import EDITED, schema_text, write_schema
-from tessera_conformance.terminal.errors import reporting_errors
+from tessera_conformance.terminal import reporting_errors
 
 
 def configure_schema(parser: argparse.ArgumentParser) -> None:

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import parse_shard
-from tessera_conformance.executor.costs import seconds_of_case
-from tessera_conformance.locations import suite_directory
-from tessera_conformance.observations import Fault
+from tessera_conformance.cases import parse_shard, suite_directory
+from tessera_conformance.executor.cases import seconds_of_case
+from tessera_conformance.protocol import Fault
 from tessera_conformance.registry.case_index import current_index
-from tessera_conformance.selection.choice import NothingChosen
-from tessera_conformance.selection.narrowing import places
+from tessera_conformance.selection import NothingChosen, places
 from tessera_conformance.session import Session
-from tessera_conformance.terminal.errors import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error
+from tessera_conformance.terminal import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 

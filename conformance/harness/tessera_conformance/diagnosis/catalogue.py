@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tessera_conformance.diagnosis.departure import ORDERS, OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
-from tessera_conformance.oracle.functions import OPERATIONS as FUNCTIONS
+from tessera_conformance.oracle.elementwise import OPERATIONS as FUNCTIONS
 
 SUMS = frozenset({"sum", "mean", "softmax", "logsumexp", "layer_norm", "rms_norm", "all_reduce"})
 PRODUCTS = frozenset({"matmul", "flash_attention", "attention"})

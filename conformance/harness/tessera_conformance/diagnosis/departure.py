@@ -10,11 +10,20 @@ from functools import lru_cache, reduce
 from typing import Any, Protocol, TypeAlias
 
 from tessera_conformance.arithmetic.exact_sums import flushed, rounded
-from tessera_conformance.arithmetic.model import Rounding
+from tessera_conformance.arithmetic.tree import Rounding
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import NAN, ZERO, Value
-from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, TF32_OPERAND, FloatFormat, Format, IntegerFormat
-from tessera_conformance.oracle.functions import evaluate
+from tessera_conformance.oracle.elementwise import evaluate
+from tessera_conformance.oracle.exact import (
+    ACCUMULATORS,
+    FORMATS,
+    NAN,
+    TF32_OPERAND,
+    ZERO,
+    FloatFormat,
+    Format,
+    IntegerFormat,
+    Value,
+)
 
 # Orders in which implementations add up many terms, by name, each with the words that a diagnosis says.
 #

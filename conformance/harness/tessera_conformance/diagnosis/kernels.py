@@ -16,19 +16,23 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.diagnosis.departure import OWN, WIDE, Budget, Departure, Steps, function, limited
 from tessera_conformance.oracle import FUNCTIONS, exact
-from tessera_conformance.oracle.elementwise import paired
-from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, ZERO, Value
-from tessera_conformance.oracle.fields import along, stacked
-from tessera_conformance.oracle.formats import (
+from tessera_conformance.oracle.elementwise import OPERATIONS, TANH_FACTOR, paired, sqrt_two_over_pi
+from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     COMPONENTS,
     FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    ZERO,
     FloatFormat,
     IntegerFormat,
+    Value,
+    along,
+    stacked,
     tensor_of,
     values_of,
 )
-from tessera_conformance.oracle.functions import OPERATIONS, TANH_FACTOR, sqrt_two_over_pi
 from tessera_conformance.oracle.reductions import greatest
 from tessera_conformance.tensors import Tensor
 

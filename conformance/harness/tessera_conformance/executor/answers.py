@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.locations import clauses_directory, rooms
+from tessera_conformance.cases import clauses_directory, rooms
 from tessera_conformance.registry.case_index import digest_of_contents
 
 # What must be the same on every machine of a run, so that it makes no difference where a case is judged.

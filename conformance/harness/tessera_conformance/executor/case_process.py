@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import pytest_options
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
-from tessera_conformance.locations import pytest_options
-from tessera_conformance.observations import Fault
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello
 from tessera_conformance.report_plugin import ReportKeeper
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.selection.narrowing import narrowed
+from tessera_conformance.selection import narrowed
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate

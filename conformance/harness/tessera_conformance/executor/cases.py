@@ -1,20 +1,70 @@
-"""The cases of a pytest run, spread over the workers of a cluster: this process collects them and keeps the report."""
+"""Cases shared out in units, by how long they take."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import suite_directory
 from tessera_conformance.executor.case_process import greeting
-from tessera_conformance.executor.costs import seconds_of_case
 from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable, Lost, units_of
-from tessera_conformance.locations import suite_directory
 from tessera_conformance.report_plugin import LOST, PLANNED, PROCESS_DIED
+from tessera_conformance.reports.journal import read, report_in
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
 from tessera_conformance.transports.locate import via_of
+
+# About how many seconds a case takes; `python -m tessera_conformance.executor.cases REPORT` makes the table anew.
+#
+# It says which cases begin first and how many stand in a unit; where it is wrong, a run takes longer, and gives the
+# same.
+
+
+TABLE = Path(__file__).with_name("seconds.json")
+FUNCTION_PARTS = 3
+"""The first parts of a case id, which name a test function: chapter, file, function."""
+LEAST = 0.02
+"""Seconds of a case below which its test function has no row of its own."""
+
+
+@cache
+def table() -> Mapping[str, float]:
+    """Seconds of a case by the beginning of its id; "" has those of all others."""
+    rows: dict[str, float] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return rows
+
+
+def seconds_of_case(case: str) -> float:
+    """The estimate for a case by its id."""
+    rows, beginning = table(), case
+    while beginning and beginning not in rows:
+        beginning = beginning.rpartition("/")[0]
+    return rows[beginning]
+
+
+def table_of(observations: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The table that a report makes: the mean of each test function that takes long, and that of all the others."""
+    by_function: dict[str, list[float]] = {}
+    for line in observations:
+        function = "/".join(line["case"].split("/")[:FUNCTION_PARTS])
+        by_function.setdefault(function, []).append(line["run"].get("seconds", 0.0))
+    means = {name: sum(seconds) / len(seconds) for name, seconds in sorted(by_function.items())}
+    long = {name: round(mean, 3) for name, mean in means.items() if mean >= LEAST}
+    others = [seconds for name, each in by_function.items() if name not in long for seconds in each]
+    return {"": round(sum(others) / max(len(others), 1), 4)} | long
+
+
+if __name__ == "__main__":
+    rows = table_of(read(report_in(Path(sys.argv[1]))).observations)
+    TABLE.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
+
+# The cases of a pytest run, spread over the workers of a cluster: this process collects them and keeps the report.
+
 
 MODULE = "tessera_conformance.executor.case_process"
 REFUSED = {

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 
-from tessera_conformance.terminal.interruptions import Interrupted, interrupt_once
-from tessera_conformance.transports.process_family import ProcessFamily
+from tessera_conformance.terminal import Interrupted, interrupt_once
+from tessera_conformance.transports.rpc import ProcessFamily
 
 GRACE = 5.0
 """Seconds that a unit which is to stop has to end its session."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from tessera_conformance.fuzz.generator import GeneratedProgram, generate
+from tessera_conformance.fuzz.statements import GeneratedProgram, generate
 from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, make_trial
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ __all__ = ["KINDS", "GeneratedProgram", "Kind", "Trial", "generate", "make_trial
 
 def programs(features: Collection[str] = ()) -> SearchStrategy[GeneratedProgram]:
     """A hypothesis strategy of legal programs, of the core and of the features given."""
-    from tessera_conformance.fuzz import strategies
+    from tessera_conformance.fuzz import trials as strategies
 
     return strategies.programs(features)
 
 
 def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> SearchStrategy[Trial]:
     """A hypothesis strategy of what the command tries: programs with what is known of them."""
-    from tessera_conformance.fuzz import strategies
+    from tessera_conformance.fuzz import trials as strategies
 
     return strategies.trials(features, kinds)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tessera_conformance.dsl import DTYPES, RESERVED
-from tessera_conformance.fuzz import scope
+from tessera_conformance.fuzz import expressions
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.choices import Chooser
-from tessera_conformance.fuzz.generator import GeneratedProgram
 from tessera_conformance.fuzz.rendering import Style, plain, render
+from tessera_conformance.fuzz.statements import GeneratedProgram
+from tessera_conformance.fuzz.tree import Chooser
 
 # The texts of `texts.toml`: wrong statements and declarations, and fragments that mutations put in.
 
@@ -169,7 +169,7 @@ def _no_conditions(slot: Slot) -> list[str]:
 
 def _other_numbers(slot: Slot, name: str) -> list[str]:
     """The names of numbers of another dtype."""
-    numbers = {each: type_.dtype for each, type_ in slot.visible.items() if type_.dtype in scope.NUMBERS}
+    numbers = {each: type_.dtype for each, type_ in slot.visible.items() if type_.dtype in expressions.NUMBERS}
     return [each for each, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
 
 
@@ -184,7 +184,7 @@ def _with_result(slot: Slot) -> list[str]:
 def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     """Its value where another dtype is annotated."""
     type_ = slot.visible[name]
-    other = chooser.pick([each for each in (*scope.NUMBERS, "bool") if each != type_.dtype])
+    other = chooser.pick([each for each in (*expressions.NUMBERS, "bool") if each != type_.dtype])
     return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.choices import Chooser
+from tessera_conformance.fuzz.tree import Chooser
 
 # Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
 #

@@ -1,20 +1,37 @@
-"""Trials: one program, or two of one meaning; and the properties that all answers to them must have."""
+"""Trials of generated programs, the properties that all answers to them must have, and their hypothesis strategies."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from tessera_conformance.check import Check, CheckFailed, Unanswered
 from tessera_conformance.differences import first_difference
-from tessera_conformance.fuzz.choices import Chooser, SeededChooser
-from tessera_conformance.fuzz.generator import GeneratedProgram, Output, generate, vary
 from tessera_conformance.fuzz.mutations import break_program, mutate
-from tessera_conformance.observations import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
-from tessera_conformance.protocol import read_diagnostic
+from tessera_conformance.fuzz.statements import GeneratedProgram, Output, generate, vary
+from tessera_conformance.fuzz.tree import Chooser, SeededChooser
+from tessera_conformance.protocol import (
+    Diagnostic,
+    Fault,
+    Observation,
+    Rejected,
+    Returned,
+    Unsupported,
+    describe,
+    read_diagnostic,
+)
 from tessera_conformance.tensors import Tensor, from_wire, to_wire
+
+# Trials: one program, or two of one meaning; and the properties that all answers to them must have.
+
 
 # What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions.
 
@@ -402,3 +419,92 @@ def _general(text: str) -> str:
     text = re.sub(r"@[\w.]+", "@...", text)
     text = re.sub(r"tensor<[^>]*>|\b(?:fp|int|bf|tf)\d\w*", "a type", text)
     return re.sub(r"\b[0-9a-f]*\d[0-9a-f]*|\d+", "N", text)[:MOST_OF_A_SIGNATURE]
+
+
+# The generator as hypothesis strategies, and cases over drawn values, which shrink.
+
+
+# The same generator as hypothesis strategies, which shrink: for the tests of a front end's own authors.
+
+
+class DrawnChooser(Chooser):
+    """Decisions that hypothesis draws."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
+        self._draw = draw
+
+    def below(self, bound: int) -> int:
+        """A drawn number."""
+        return self._draw(st.integers(0, bound - 1))
+
+    def place(self) -> int:
+        """Nowhere: hypothesis keeps its own account."""
+        return 0
+
+    def part(self, start: int) -> None:
+        """Nothing to keep."""
+
+
+@st.composite
+def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
+    """Legal programs of the core and of the features given."""
+    return generate(DrawnChooser(draw), features)
+
+
+@st.composite
+def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
+    """Trials of the kinds given: legal programs, pairs of one meaning, illegal programs, mutated texts."""
+    return make_trial(DrawnChooser(draw), features, kinds)
+
+
+# Cases over drawn values: the first that fails is made smaller, and the smallest is what the case reports.
+
+
+Drawn = TypeVar("Drawn")
+
+
+def judge_each(
+    check: Check, make: Callable[[Chooser], Drawn], judge: Callable[[Drawn], None], *, examples: int, number: int
+) -> None:
+    """Judge so many values of a generator, the same ones for the same `number`.
+
+    Checks of larger values that failed are forgotten. An answer that is missing ends the case: to make a crash smaller
+    would take a new process each time. An implementation that fails once and then passes has failed.
+    """
+    failures: list[CheckFailed] = []
+    missing: list[Unanswered] = []
+    before = 0
+
+    def one(value: Drawn) -> None:
+        nonlocal before
+        if missing:
+            return
+        if failures:
+            del check.records[before:]
+        before = len(check.records)
+        try:
+            judge(value)
+        except CheckFailed as failed:
+            failures.append(failed)
+            raise
+        except Unanswered as unanswered:
+            missing.append(unanswered)
+
+    @st.composite
+    def values(draw: st.DrawFn) -> Drawn:
+        return make(DrawnChooser(draw))
+
+    bounded = settings(
+        max_examples=examples,
+        phases=(Phase.generate, Phase.shrink),
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    with suppress(CheckFailed, Flaky):
+        seed(number)(bounded(given(values())(one)))()
+    if missing:
+        raise missing[0]
+    if failures:
+        raise failures[-1]

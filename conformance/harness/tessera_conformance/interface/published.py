@@ -1,27 +1,290 @@
-"""The interface as published: its JSON Schema and its page."""
+"""The interface as published: C declarations, JSON Schema and its page."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
 
-from tessera_conformance.interface.declarations import Area, Interface, Method
-from tessera_conformance.interface.types import (
+from tessera_conformance.interface.declarations import (
+    Area,
     Builtin,
     Constant,
     Enumeration,
     Field,
+    Interface,
     ListOf,
     MapOf,
+    Method,
     Named,
     Record,
     Type,
     Union,
     fields_notation,
+    interface,
     notation,
 )
+
+# From the lines of `interface.toml` to the declarations of C: the functions of the runtime and the extensions.
+#
+# A function of the runtime has the parameters that its line gives in C. An extension `tessx...` has those that follow
+# from the types of its line (`docs/cabi.md`, "Extensions"). `declarations()` is what cffi reads; `c_functions()` says
+# for each function how its arguments are carried. `tessera.h` and `tessera_ext.h` are written by hand and held
+# against this.
+
+
+Form = Literal[
+    "handle", "pointer", "integer", "bool", "number", "text", "data", "memory", "integers", "structure", "json"
+]
+
+STATUS = "tessStatus_t"
+ABSENT = -(1 << 63)
+"""TESSX_ABSENT: an optional integer of an extension that is left out."""
+OWN_HANDLES = ("graph",)
+"""Handles that no function of the runtime has."""
+ELSEWHERE = frozenset(
+    ("runtime.tessxHostMemory", "runtime.tessxHostRead", "runtime.tessxHostWrite", "abi.header", "abi.constants")
+)
+"""Functions that the process which loads the library answers itself: host memory, and facts of the header."""
+WITHOUT_FUNCTIONS = ("session", "messages", "binding")
+"""Areas of which no method is a C function: the session has two of its own, the binding is Python."""
+BUFFER = ("void* out", "size_t capacity", "size_t* needed")
+TEXT_BUFFER = ("char* out", "size_t capacity", "size_t* needed")
+SESSION = {
+    "tessxHello": ", ".join(TEXT_BUFFER),
+    "tessxReset": "void",
+    "tessxOutcome": ", ".join(TEXT_BUFFER),
+}
+"""The functions of the session and their parameters."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A parameter of a method, and the C parameters that carry it: two for data with its size."""
+
+    name: str
+    form: Form
+    parameters: tuple[str, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output behind a pointer; of the form `data`, `text` or `json` through a buffer of the caller's."""
+
+    name: str
+    form: Form
+    parameters: tuple[str, ...]
+
+
+Position = Input | Output
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A C function, the method that it stands for, and its inputs and outputs in the order of the C parameters."""
+
+    name: str
+    method: Method
+    positions: tuple[Position, ...]
+    extension: bool
+
+    @property
+    def parameters(self) -> str:
+        """The C parameters with their names."""
+        return ", ".join(each for position in self.positions for each in position.parameters) or "void"
+
+    @property
+    def prototype(self) -> str:
+        """Its declaration."""
+        return f"{STATUS} {self.name}({self.parameters});"
+
+
+@cache
+def c_functions() -> Mapping[str, CFunction]:
+    """Every C function that a library may have, by the name of its method, in the order of the interface."""
+    declared = interface()
+    return {method.full_name: _function(declared, method) for method in _methods(declared)}
+
+
+def declarations(only: Collection[str] | None = None) -> str:
+    """The declarations in C, for cffi or a compiler: the specification's, the table of functions, the extensions.
+
+    `only` names the extensions that are wanted; without it all are.
+    """
+    declared = interface()
+    own = [each for each in c_functions().values() if not each.extension]
+    extensions = [each for each in c_functions().values() if each.extension and (only is None or each.name in only)]
+    lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
+    lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
+    lines += [_structure(each.c) for each in declared.types.values() if each.c]
+    lines += [each.prototype for each in own]
+    pointers = [f"  {STATUS} (*{each.name})({each.parameters});" for each in own]
+    lines += ["typedef struct tessApi {", "  size_t struct_size;", "  int major, minor;", *pointers, "} tessApi;"]
+    lines += ["const tessApi* tessGetApi(void);"]
+    lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
+    lines += [f"{STATUS} {name}({parameters});" for name, parameters in SESSION.items()]
+    lines += [each.prototype for each in extensions]
+    return "\n".join(lines) + "\n"
+
+
+def c_name(method: Method) -> str:
+    """The function of a method: its own name in the runtime, `tessxParameterLayout` for `abi.parameter_layout`."""
+    if method.area == "runtime":
+        return method.name
+    area = "" if method.area == "abi" else method.area
+    return "tessx" + "".join(word.capitalize() for word in f"{area}_{method.name}".split("_"))
+
+
+def _methods(declared: Interface) -> Iterator[Method]:
+    for each in declared.methods.values():
+        if each.area not in WITHOUT_FUNCTIONS and each.full_name not in ELSEWHERE:
+            yield each
+
+
+def _function(declared: Interface, method: Method) -> CFunction:
+    if method.c:
+        return CFunction(method.name, method, tuple(_declared_positions(declared, method)), extension=False)
+    inputs = [_extension_input(declared, each) for each in method.parameters]
+    outputs = _extension_outputs(method)
+    return CFunction(c_name(method), method, (*inputs, *outputs), extension=True)
+
+
+# Functions of the runtime: their line gives the types in C
+
+
+def _declared_positions(declared: Interface, method: Method) -> Iterator[Position]:
+    """The parameters in C, each with the parameter or output of the method that it carries."""
+    inputs, outputs = iter(method.parameters), iter(method.outputs)
+    for c_type in (each.strip() for each in method.c.strip("()").split(",")):
+        if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
+            given = next(outputs)
+            yield Output(given.name, _declared_form(declared, given, c_type), (f"{c_type} {_out_name(given.name)}",))
+        else:
+            taken = next(inputs)
+            form = _declared_form(declared, taken, c_type)
+            yield Input(taken.name, form, (f"{c_type} {taken.name}",), taken.optional)
+    left = [each.name for each in (*inputs, *outputs)]
+    if left:
+        raise ValueError(f"{method.full_name}: no parameter in C for {', '.join(left)}")
+
+
+def _out_name(name: str) -> str:
+    return name if name in ("devPtr", "hostPtr") else f"out_{name}"
+
+
+def _declared_form(declared: Interface, field: Field, c_type: str) -> Form:
+    if c_type == "const int*":
+        return "integers"
+    if c_type == "const char*":
+        return "text"
+    bare = c_type.removeprefix("const ").rstrip("*").strip()
+    if any(bare == _structure_name(each.c) for each in declared.types.values() if each.c):
+        return "structure"
+    form = _form(declared, field.type)
+    if form not in ("handle", "pointer", "integer", "memory"):
+        raise ValueError(f"{field.name}: {c_type} cannot carry {field.type}")
+    return form
+
+
+# Extensions: their parameters in C follow from the types
+
+
+def _extension_input(declared: Interface, field: Field) -> Input:
+    form = _form(declared, field.type)
+    name = field.name
+    match form:
+        case "handle":
+            parameters: tuple[str, ...] = (f"{_handle_type(name)} {name}",)
+        case "pointer":
+            parameters = (f"void* {name}",)
+        case "data" | "memory":
+            parameters = (f"const void* {name}", f"size_t {name}Size")
+        case "integer":
+            parameters = (f"int64_t {name}",)
+        case "number":
+            parameters = (f"double {name}",)
+        case "bool":
+            parameters = (f"int {name}",)
+        case _:
+            parameters = (f"const char* {name}",)
+    return Input(name, form, parameters, field.optional)
+
+
+def _extension_outputs(method: Method) -> Iterable[Output]:
+    """One out pointer for each scalar; one datum or text through a buffer; else the result as JSON through a buffer."""
+    declared = interface()
+    outputs = method.outputs
+    forms = [_form(declared, each.type) for each in outputs]
+    mandatory = not any(each.optional for each in outputs)
+    if outputs and mandatory and all(form in SCALARS for form in forms):
+        for each, form in zip(outputs, forms, strict=True):
+            c_type = _handle_type(each.name) if form == "handle" else SCALARS[form]
+            yield Output(each.name, form, (f"{c_type}* {each.name}",))
+    elif len(outputs) == 1 and mandatory and forms[0] == "data":
+        yield Output(outputs[0].name, "data", BUFFER)
+    elif len(outputs) == 1 and mandatory and outputs[0].type == Builtin("text"):
+        yield Output(outputs[0].name, "text", TEXT_BUFFER)
+    elif outputs or isinstance(method.result, Named):
+        yield Output("", "json", TEXT_BUFFER)
+
+
+SCALARS: Mapping[Form, str] = {"handle": "", "pointer": "void*", "integer": "int64_t", "bool": "int"}
+NAMED: Mapping[str, Form] = {
+    "handle": "handle",
+    "pointer": "pointer",
+    "allocation": "pointer",
+    "address": "pointer",
+    "data": "data",
+    "memory": "memory",
+}
+BUILTINS: Mapping[str, Form] = {"int": "integer", "bool": "bool", "number": "number", "text": "text"}
+
+
+def _form(declared: Interface, kind: Type) -> Form:
+    """Return the form of a value of a type; text that may be null is a text, which may be NULL."""
+    match kind:
+        case Named(name):
+            return NAMED.get(name) or _form(declared, declared.types[name].type)
+        case Builtin(name):
+            return BUILTINS.get(name, "json")
+        case Enumeration() | Constant():
+            return "text"
+        case Union((only, Builtin("null"))) if _form(declared, only) == "text":
+            return "text"
+    return "json"
+
+
+def _handle_type(name: str) -> str:
+    return f"{'tessx' if name in OWN_HANDLES else 'tess'}{name.title()}_t"
+
+
+def _handle_types(functions: Iterable[CFunction]) -> list[str]:
+    """The types of the handles, in the order in which the functions first have them."""
+    found = (re.findall(r"tess[A-Z]\w*_t", each.parameters) for each in functions if each.name.startswith("tess"))
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
+    """The enumerations; flags are macros in C."""
+    return {name: words for name, words in declared.enumerators.items() if not name.endswith("Flags")}
+
+
+def _structure(c: str) -> str:
+    """`Name { members }` as a type definition."""
+    name = _structure_name(c)
+    return f"typedef struct {c[len(name) :].strip()} {name};"
+
+
+def _structure_name(c: str) -> str:
+    return c.partition("{")[0].strip()
+
+
+# The interface as published: its JSON Schema and its page.
+
 
 # The JSON Schemas in `schemas/protocol/`, made from the interface: one file an area.
 

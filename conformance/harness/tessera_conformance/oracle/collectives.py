@@ -7,9 +7,17 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import BadArgument, Value, finite, is_zero
-from tessera_conformance.oracle.fields import stacked
-from tessera_conformance.oracle.formats import FloatFormat, float_format, tensor_of, values_of
+from tessera_conformance.oracle.exact import (
+    BadArgument,
+    FloatFormat,
+    Value,
+    finite,
+    float_format,
+    is_zero,
+    stacked,
+    tensor_of,
+    values_of,
+)
 from tessera_conformance.oracle.reductions import Tree, max_, mean, min_, prod, sum_
 from tessera_conformance.tensors import Tensor
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.oracle.elementwise import cast
-from tessera_conformance.oracle.exact import BadArgument
-from tessera_conformance.oracle.formats import COMPONENTS, FORMATS, FloatFormat
+from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, BadArgument, FloatFormat
 from tessera_conformance.tensors import Tensor
 
 

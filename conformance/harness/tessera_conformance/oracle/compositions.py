@@ -7,30 +7,30 @@ from fractions import Fraction
 from math import ceil, prod
 from typing import Literal, TypeAlias
 
-from tessera_conformance.oracle import exact, functions
+from tessera_conformance.oracle import elementwise, exact
 from tessera_conformance.oracle.complex_operands import complex_operand
-from tessera_conformance.oracle.elementwise import add, multiply
-from tessera_conformance.oracle.exact import NEGATIVE_INFINITY, ZERO, BadArgument, Value
-from tessera_conformance.oracle.fields import (
-    Complex,
-    ComplexField,
-    RealField,
-    along,
-    channels,
-    elements_of,
-    tensor_from,
-)
-from tessera_conformance.oracle.formats import (
+from tessera_conformance.oracle.elementwise import add, evaluate, multiply, turn
+from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     FORMATS,
+    NEGATIVE_INFINITY,
+    ZERO,
+    BadArgument,
+    Complex,
+    ComplexField,
     FloatFormat,
+    RealField,
+    Value,
     accumulator_format,
+    along,
+    channels,
     component_format,
+    elements_of,
     float_format,
+    tensor_from,
     tensor_of,
     values_of,
 )
-from tessera_conformance.oracle.functions import evaluate, turn
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import Node, grown, pairwise_sum, reduced, softmax
@@ -451,10 +451,10 @@ def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:
 
 
 def _normal(first: Fraction, second: Fraction) -> Value:
-    doubled = DOUBLE.round(exact.multiply(Fraction(-2), functions.evaluate("log", DOUBLE, first)))
-    angle = DOUBLE.round(exact.multiply(functions.two_pi(DOUBLE), second))
+    doubled = DOUBLE.round(exact.multiply(Fraction(-2), elementwise.evaluate("log", DOUBLE, first)))
+    angle = DOUBLE.round(exact.multiply(elementwise.two_pi(DOUBLE), second))
     return DOUBLE.round(
-        exact.multiply(functions.evaluate("sqrt", DOUBLE, doubled), functions.evaluate("cos", DOUBLE, angle))
+        exact.multiply(elementwise.evaluate("sqrt", DOUBLE, doubled), elementwise.evaluate("cos", DOUBLE, angle))
     )
 
 

@@ -1,4 +1,4 @@
-"""Elementwise operators, elementary functions and casts of tensors."""
+"""Elementary functions and elementwise operations on exact values."""
 
 from __future__ import annotations
 
@@ -7,23 +7,313 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
+import gmpy2
 import numpy as np
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import NAN, ZERO, BadArgument, Value, finite, is_infinite, is_negative, is_zero
-from tessera_conformance.oracle.fields import Complex, ComplexField, elements_of, tensor_from
-from tessera_conformance.oracle.formats import (
+from tessera_conformance.oracle.exact import (
     COMPONENTS,
     FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    ZERO,
+    BadArgument,
+    Complex,
+    ComplexField,
     FloatFormat,
     IntegerFormat,
+    Special,
+    Value,
+    accumulator_format,
     component_format,
+    elements_of,
+    finite,
     float_format,
+    infinity,
+    is_infinite,
+    is_negative,
+    is_zero,
+    tensor_from,
     tensor_of,
     values_of,
+    zero,
 )
-from tessera_conformance.oracle.functions import OPERATIONS, Number, code_of_number, evaluate, number
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+# Elementary functions and activations of one value, correctly rounded by MPFR with directed rounding.
+
+
+# MPFR with directed rounding: numbers proved to lie below and above a real number.
+#
+# MPFR rounds every function correctly in the direction asked for, so what it gives under `RoundDown` and `RoundUp`
+# encloses the exact result. The exponent range is far wider than that of any format here, and yet small enough that
+# its extremes are ordinary fractions.
+
+
+Number: TypeAlias = Any
+"""An MPFR number."""
+Context: TypeAlias = Any
+"""The precision and direction that an operation of MPFR rounds with."""
+Enclosing: TypeAlias = Callable[[Context, Context], tuple[Number, Number]]
+"""Gives a lower and an upper end, from contexts that round down and up."""
+
+FIRST_PRECISION = 64
+"""More than a significand and its rounding bit in any format: where a result is exact or a tie, both ends are it."""
+LARGEST_EXPONENT = 20_000
+_SPECIALS = {NEGATIVE_ZERO: "-0", INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan"}
+
+
+@cache
+def contexts(precision: int) -> tuple[Context, Context]:
+    """Contexts of that many bits that round down and up."""
+    span = {"precision": precision, "emin": -LARGEST_EXPONENT, "emax": LARGEST_EXPONENT}
+    return gmpy2.context(round=gmpy2.RoundDown, **span), gmpy2.context(round=gmpy2.RoundUp, **span)
+
+
+def number(value: Value) -> Number:
+    """The MPFR number that a value is, exactly.
+
+    Raises:
+        ValueError: the value is no multiple of a power of two.
+    """
+    if isinstance(value, Special):
+        return gmpy2.mpfr(_SPECIALS[value])
+    numerator, denominator = value.numerator, value.denominator
+    if denominator & (denominator - 1):
+        raise ValueError(f"{value} is not a binary fraction")
+    trailing_zeros = max((numerator & -numerator).bit_length() - 1, 0)
+    precision = max(numerator.bit_length() - trailing_zeros, 2)
+    return gmpy2.mpfr(gmpy2.mpq(numerator, denominator), precision)
+
+
+def value(found: Number) -> Value:
+    """The value that an MPFR number is."""
+    if gmpy2.is_nan(found):
+        return NAN
+    if gmpy2.is_infinite(found):
+        return infinity(found < 0)
+    if gmpy2.is_zero(found):
+        return zero(gmpy2.is_signed(found))
+    return fraction(found)
+
+
+def fraction(found: Number) -> Fraction:
+    """The fraction that a finite MPFR number is."""
+    numerator, denominator = found.as_integer_ratio()
+    return Fraction(int(numerator), int(denominator))
+
+
+def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> Value:
+    """Return the rounding of a real number."""
+    return target.decode(rounded_code(enclose, target, nonfinite=nonfinite))
+
+
+def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> int:
+    """The code that a real number rounds to: its enclosure is narrowed until both ends round alike.
+
+    This ends unless the number is a tie that no precision represents, and no function here has such a result: ties have
+    one bit more than the format, so that MPFR gives them exactly.
+    """
+    precision = FIRST_PRECISION
+    while True:
+        lower, upper = enclose(*contexts(precision))
+        code = _code(lower, target, nonfinite)
+        if lower == upper or code == _code(upper, target, nonfinite):
+            return code
+        precision *= 2
+
+
+def _code(found: Number, target: FloatFormat, nonfinite: bool) -> int:
+    """The code that an MPFR number rounds to."""
+    if not gmpy2.is_finite(found) or gmpy2.is_zero(found):
+        return target.encode(value(found), nonfinite=nonfinite)
+    numerator, denominator = found.as_integer_ratio()
+    return target.encode_ratio(int(numerator), int(denominator), nonfinite=nonfinite)
+
+
+# Elementary functions of one value, correctly rounded.
+#
+# Reference arithmetic: elementary functions are correctly rounded in the result type (LANG-10-11, AMB-LANG-45);
+# special values are those of IEEE 754-2019, clause 9.2. Where MPFR and IEEE 754 differ, which is rsqrt(-0), IEEE 754
+# holds.
+
+
+Operation: TypeAlias = Callable[..., Number]
+
+OPERATIONS: Mapping[str, Operation] = {
+    "exp": lambda context, x: context.exp(x),
+    "exp2": lambda context, x: context.exp2(x),  # exact where x is an integer
+    "expm1": lambda context, x: context.expm1(x),  # e to the power x, less 1; -0 gives -0
+    "log": lambda context, x: context.log(x),  # either zero gives -inf, a negative number NaN
+    "log2": lambda context, x: context.log2(x),  # exact where x is a power of two
+    "log1p": lambda context, x: context.log1p(x),  # log(1 + x); -1 gives -inf and -0 gives -0
+    "sin": lambda context, x: context.sin(x),  # of radians; sin, cos and tan of an infinity are NaN
+    "cos": lambda context, x: context.cos(x),
+    "tan": lambda context, x: context.tan(x),
+    "sinh": lambda context, x: context.sinh(x),
+    "cosh": lambda context, x: context.cosh(x),
+    "tanh": lambda context, x: context.tanh(x),
+    "erf": lambda context, x: context.erf(x),
+    "sqrt": lambda context, x: context.sqrt(x),  # -0 gives -0, another negative number NaN
+    "rsqrt": lambda context, x: context.rec_sqrt(x),  # -0 gives -inf, another negative number NaN
+    "reciprocal": lambda context, x: context.div(1, x),  # a zero gives the infinity of its sign
+    "pow": lambda context, x, y: context.pow(x, y),  # pow(x, 0) and pow(1, y) are 1 even for NaN
+}
+"""The functions of the reference arithmetic, each as MPFR computes it in a context; `oracle.NAME` rounds it once."""
+
+
+def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
+    """A function of `OPERATIONS`, rounded once to `target`."""
+    return target.decode(code_of_number(name, target, *map(number, operands), nonfinite=nonfinite))
+
+
+def code_of_number(name: str, target: FloatFormat, *operands: Number, nonfinite: bool = False) -> int:
+    """The code of `evaluate`, of operands that MPFR has already."""
+    if name == "rsqrt" and gmpy2.is_zero(operands[0]) and gmpy2.is_signed(operands[0]):
+        return target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite)
+    operation = OPERATIONS[name]
+    return rounded_code(
+        lambda down, up: (operation(down, *operands), operation(up, *operands)), target, nonfinite=nonfinite
+    )
+
+
+def two_pi(target: FloatFormat) -> Value:
+    """A full turn."""
+    return correctly_rounded(lambda down, up: (_two_pi(down), _two_pi(up)), target)
+
+
+def sqrt_two_over_pi(target: FloatFormat) -> Value:
+    """The square root of 2/pi, the factor in the approximation of gelu."""
+
+    def enclose(down: Context, up: Context) -> tuple[Number, Number]:
+        return down.sqrt(down.div(2, up.const_pi())), up.sqrt(up.div(2, down.const_pi()))
+
+    return correctly_rounded(enclose, target)
+
+
+def turn(numerator: int, denominator: int, target: FloatFormat) -> tuple[Value, Value]:
+    """Cosine and sine of `numerator / denominator` of a full turn, each correctly rounded; zeros are +0."""
+    part = Fraction(numerator, denominator) % 1
+    return _cosine(part, target), _cosine((part - Fraction(1, 4)) % 1, target)
+
+
+def _cosine(part: Fraction, target: FloatFormat) -> Value:
+    """By symmetry from the first quarter of the turn, where the cosine falls; rational values are found exactly.
+
+    The cosine of a rational part of a turn is rational only where it is 0, 1/2 or 1 (Niven's theorem).
+    """
+    part = min(part, 1 - part)
+    negative = part > Fraction(1, 4)
+    part = Fraction(1, 2) - part if negative else part
+    known = {Fraction(0): Fraction(1), Fraction(1, 6): Fraction(1, 2), Fraction(1, 4): Fraction(0)}
+    size: Value
+    if part in known:
+        size = known[part]
+    else:
+
+        def enclose(down: Context, up: Context) -> tuple[Number, Number]:
+            angles = [
+                context.div(context.mul(_two_pi(context), part.numerator), part.denominator) for context in (up, down)
+            ]
+            return down.cos(angles[0]), up.cos(angles[1])
+
+        size = correctly_rounded(enclose, target)
+    return -size if negative and isinstance(size, Fraction) else size
+
+
+def _two_pi(context: Context) -> Number:
+    return context.mul(2, context.const_pi())
+
+
+# Activations as the reference composes them: every step rounded in the accumulator type, one final rounding.
+#
+# AMB-LANG-75; exponential, error function and hyperbolic tangent are correctly rounded in the accumulator type.
+
+
+Approximate: TypeAlias = Literal["none", "tanh"]
+
+ONE = Fraction(1)
+HALF = Fraction(1, 2)
+TANH_FACTOR = Fraction("0.044715")
+"""The factor of the cube in the approximation of gelu, rounded once from its decimal value."""
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return _elementwise(_sigmoid, x)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x), the sigmoid kept in the accumulator type."""
+    return _elementwise(_silu, x)
+
+
+def gelu(x: Tensor, *, approximate: Approximate = "none") -> Tensor:
+    """(0.5 * x) * (1 + erf(x * sqrt(1/2))), or the approximation of it by the hyperbolic tangent."""
+    forms: dict[str, _Function] = {"none": _gelu, "tanh": _gelu_by_tanh}
+    if approximate not in forms:
+        raise BadArgument("approximate", approximate, "none or tanh")
+    return _elementwise(forms[approximate], x)
+
+
+def relu(x: Tensor) -> Tensor:
+    """The maximum of x and +0: NaN propagates, and -0 gives +0."""
+    if x.dtype not in FORMATS:
+        raise BadArgument("dtype", x.dtype, "a real dtype")
+    return tensor_of(x.dtype, x.shape, [exact.maximum(value, ZERO) for value in values_of(x)], nonfinite=True)
+
+
+_Function: TypeAlias = Callable[[Value, FloatFormat], Value]
+
+
+def _sigmoid(x: Value, format_: FloatFormat) -> Value:
+    denominator = format_.round(exact.add(ONE, evaluate("exp", format_, exact.negate(x))))
+    return format_.round(exact.divide(ONE, denominator))
+
+
+def _silu(x: Value, format_: FloatFormat) -> Value:
+    return format_.round(exact.multiply(x, _sigmoid(x, format_)))
+
+
+def _gelu(x: Value, format_: FloatFormat) -> Value:
+    scaled = format_.round(exact.multiply(x, _root_of_half(format_)))
+    return _half_of(x, evaluate("erf", format_, scaled), format_)
+
+
+def _gelu_by_tanh(x: Value, format_: FloatFormat) -> Value:
+    cube = format_.round(exact.multiply(format_.round(exact.multiply(x, x)), x))
+    inner = format_.round(exact.add(x, format_.round(exact.multiply(format_.round(TANH_FACTOR), cube))))
+    scaled = format_.round(exact.multiply(_root_of_two_over_pi(format_), inner))
+    return _half_of(x, evaluate("tanh", format_, scaled), format_)
+
+
+def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
+    """(0.5 * x) * (1 + shape)."""
+    half = format_.round(exact.multiply(HALF, x))
+    return format_.round(exact.multiply(half, format_.round(exact.add(ONE, shape))))
+
+
+@cache
+def _root_of_half(format_: FloatFormat) -> Value:
+    return evaluate("sqrt", format_, HALF)
+
+
+@cache
+def _root_of_two_over_pi(format_: FloatFormat) -> Value:
+    return sqrt_two_over_pi(format_)
+
+
+def _elementwise(function: _Function, x: Tensor) -> Tensor:
+    format_, own = accumulator_format(x.dtype), float_format(x.dtype)
+    words = x.words().tolist()
+    known = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])
+
+
+# Elementwise operators, elementary functions and casts of tensors.
+
 
 # Binary operators, negation and comparisons, element by element.
 #

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.oracle.exact import BadArgument
-from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat
+from tessera_conformance.oracle.exact import COMPONENTS, BadArgument, FloatFormat
 from tessera_conformance.tensors import ElementFormat, Tensor
 
 Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

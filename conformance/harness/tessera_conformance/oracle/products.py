@@ -14,9 +14,15 @@ from math import prod
 from typing import Any, Literal, TypeAlias
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import BadArgument
-from tessera_conformance.oracle.fields import Field, RealField, accumulating, elements_of, tensor_from
-from tessera_conformance.oracle.formats import TF32_OPERAND
+from tessera_conformance.oracle.exact import (
+    TF32_OPERAND,
+    BadArgument,
+    Field,
+    RealField,
+    accumulating,
+    elements_of,
+    tensor_from,
+)
 from tessera_conformance.oracle.reductions import Tree, grown, reduced
 from tessera_conformance.tensors import Tensor
 

@@ -9,18 +9,26 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import NAN, ZERO, BadArgument, Value
-from tessera_conformance.oracle.fields import (
+from tessera_conformance.oracle.elementwise import evaluate
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    NAN,
+    ZERO,
+    BadArgument,
     ComplexField,
     Field,
+    FloatFormat,
+    Format,
     RealField,
+    Value,
     accumulating,
+    accumulator_format,
     along,
     elements_of,
     tensor_from,
+    tensor_of,
+    values_of,
 )
-from tessera_conformance.oracle.formats import FORMATS, FloatFormat, Format, accumulator_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import evaluate
 from tessera_conformance.tensors import Tensor
 
 # Reduction trees, and reductions along them: deliberately a second, independent implementation.

@@ -19,9 +19,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tessera_conformance.oracle.bounds.intervals import Terms
-from tessera_conformance.oracle.bounds.products import inner_products
-from tessera_conformance.oracle.exact import BadArgument, Value, finite, is_zero
-from tessera_conformance.oracle.formats import ACCUMULATORS, COMPONENTS, FloatFormat, float_format, values_of
+from tessera_conformance.oracle.bounds.operations import inner_products
+from tessera_conformance.oracle.exact import (
+    ACCUMULATORS,
+    COMPONENTS,
+    BadArgument,
+    FloatFormat,
+    Value,
+    finite,
+    float_format,
+    is_zero,
+    values_of,
+)
 from tessera_conformance.tensors import Tensor
 
 BOUND = Fraction(2)

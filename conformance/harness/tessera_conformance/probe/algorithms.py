@@ -10,11 +10,11 @@ from typing import Any
 
 from tessera_conformance.arithmetic.tree import Tree, TreeError
 from tessera_conformance.differences import values_of
-from tessera_conformance.observations import Returned, Unsupported, describe
 from tessera_conformance.probe.calls import AllReduceBox, Box, CannotProbe, Subject, words_of
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.pattern import abbreviated, pattern
 from tessera_conformance.probe.reveal import NotATree, reveal
+from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 

@@ -12,12 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tessera_conformance.dsl import returning, type_of, type_text
-from tessera_conformance.observations import Fault, Observation, Returned, Unsupported, describe
-from tessera_conformance.oracle.exact import Value
-from tessera_conformance.oracle.formats import ACCUMULATORS, FORMATS, float_format
+from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, Value, float_format
+from tessera_conformance.protocol import Fault, Observation, Returned, Unsupported, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.terminal.errors import error_text, quoted_tail
+from tessera_conformance.terminal import error_text, quoted_tail
 
 # Calls to the implementation under probe: one operation on one shape, of which one result element is watched.
 #

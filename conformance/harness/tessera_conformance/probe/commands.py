@@ -20,7 +20,7 @@ from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjec
 from tessera_conformance.protocol import Hello
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.session import Session
-from tessera_conformance.terminal.errors import reporting_errors
+from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
-from tessera_conformance.arithmetic.model import ModelError, NodeArithmetic, canonical
-from tessera_conformance.arithmetic.tree import LeafCountError, Tree, TreeError
-from tessera_conformance.observations import Fault, Returned, Unsupported, describe
+from tessera_conformance.arithmetic.tree import LeafCountError, ModelError, NodeArithmetic, Tree, TreeError, canonical
 from tessera_conformance.probe.calls import Box, CannotProbe
 from tessera_conformance.probe.masks import Masks
 from tessera_conformance.probe.node_arithmetic import Observed, hexadecimal, inputs_json, mismatches, replays
 from tessera_conformance.probe.reveal import NotATree, first_wrong_pair
+from tessera_conformance.protocol import Fault, Returned, Unsupported, describe
 
 Aspect: TypeAlias = Literal[
     "order", "fusion", "accumulator", "rounding", "alignment", "subnormals", "start", "arithmetic"

@@ -14,8 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tessera_conformance.oracle.exact import finite, is_zero
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import finite, float_format, is_zero
 from tessera_conformance.probe.calls import Box, CannotProbe, Words, words_of
 from tessera_conformance.probe.node_arithmetic import require_same
 from tessera_conformance.probe.reveal import NotATree

@@ -9,10 +9,8 @@ from itertools import product
 from typing import Any, Literal, TypeAlias
 
 from tessera_conformance.arithmetic import replay
-from tessera_conformance.arithmetic.model import NodeArithmetic, Rounding
-from tessera_conformance.arithmetic.tree import START, Tree
-from tessera_conformance.oracle.exact import NAN, ZERO, Value, is_negative, is_zero
-from tessera_conformance.oracle.formats import ACCUMULATORS, float_format
+from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Rounding, Tree
+from tessera_conformance.oracle.exact import ACCUMULATORS, NAN, ZERO, Value, float_format, is_negative, is_zero
 from tessera_conformance.probe.calls import Box, Sample, Words, samples, stacked, words_of
 from tessera_conformance.probe.reveal import NotATree
 from tessera_conformance.tensors import Tensor

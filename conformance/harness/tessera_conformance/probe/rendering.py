@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from tessera_conformance.arithmetic.model import NodeArithmetic
-from tessera_conformance.arithmetic.tree import Tree
+from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree
 from tessera_conformance.probe.pattern import abbreviated
 from tessera_conformance.probe.run import Finding
 

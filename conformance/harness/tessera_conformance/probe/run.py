@@ -12,7 +12,7 @@ import numpy as np
 from tessera_conformance.arithmetic import replay
 from tessera_conformance.arithmetic.tree import Tree
 from tessera_conformance.differences import are_nan
-from tessera_conformance.oracle.formats import float_format
+from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.probe.algorithms import Group, groups_of
 from tessera_conformance.probe.calls import Box, CannotProbe, EvaluatedBox, Subject, box_for, samples
 from tessera_conformance.probe.declaration import (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.arithmetic import NodeArithmetic, Tree
-from tessera_conformance.locations import vectors_directory
+from tessera_conformance.cases import vectors_directory
 from tessera_conformance.probe.calls import MOST_TERMS, CannotProbe, Subject, box_for
 from tessera_conformance.probe.pattern import pattern
 from tessera_conformance.probe.run import alike_elements, probe

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
+from tessera_conformance.registry.load import Specification
 from tessera_conformance.registry.model import (
     INTERPRETATION_ID,
     LEVELS,
@@ -24,7 +25,6 @@ from tessera_conformance.registry.model import (
     Level,
     Registry,
 )
-from tessera_conformance.registry.source import Specification
 
 # A sentence for the specification, proposed from the decision of an interpretation.
 #

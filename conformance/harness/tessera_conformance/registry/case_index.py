@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.registry.cache import cache_file, write_whole
 

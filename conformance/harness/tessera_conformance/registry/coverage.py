@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tessera_conformance import locations
+from tessera_conformance import cases as locations
 from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
 from tessera_conformance.registry.model import INTERPRETATION_ID, Clause, Registry, nearest
 

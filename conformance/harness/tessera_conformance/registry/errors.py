@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.terminal import error_text
 
 COMMAND = "tessera-conformance clauses"
 

@@ -1,22 +1,33 @@
-"""Reading the registry: its files, their published schemas, and how their rows relate."""
+"""The registry read from its files, written in one form, and the lock that fixes published ids."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.errors import (
     BadReference,
+    DocumentChanged,
     DuplicateId,
     Inconsistent,
     InvalidRegistry,
+    LinesOutOfRange,
+    LockOutOfDate,
     RegistryError,
+    ReusedId,
     SchemaViolation,
+    SourceChanged,
+    SourceMissing,
+    SourceMoved,
     UnreadableFile,
+    VanishedId,
 )
 from tessera_conformance.registry.model import (
     CONSTRUCTS,
@@ -31,8 +42,210 @@ from tessera_conformance.registry.model import (
     NamedProfile,
     Product,
     Registry,
+    Status,
     nearest,
 )
+
+# The specifications' texts, and writing the registry's files in one form.
+
+
+# The digest that ties a clause to the lines of the specification it was read from.
+#
+# The text itself stays with its authors; the registry records only a digest of it. The text is normalised first, so
+# that re-wrapped indentation, trailing blanks or an inserted empty line do not count as a change, while a changed
+# word does: each line is stripped, runs of white space become one space, empty lines are dropped, characters are
+# composed (NFC), and what remains is joined by newlines.
+
+
+@dataclass(frozen=True)
+class Specification:
+    """The text of one document, as its lines and the digest of its bytes."""
+
+    lines: tuple[str, ...]
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path) -> Specification:
+        """Read a document; its lines end with a newline and with nothing else."""
+        content = path.read_bytes()
+        lines = content.decode("utf-8").removesuffix("\n").split("\n")
+        return cls(tuple(lines), hashlib.sha256(content).hexdigest())
+
+    def span(self, first: int, last: int) -> Sequence[str]:
+        """The lines from `first` to `last`, both counted from one and included."""
+        return self.lines[first - 1 : last]
+
+
+def normalise(lines: Sequence[str]) -> str:
+    """The part of some lines that counts: their words, in order, line by line."""
+    words = (" ".join(unicodedata.normalize("NFC", line).split()) for line in lines)
+    return "\n".join(line for line in words if line)
+
+
+def digest(lines: Sequence[str]) -> str:
+    """The digest of the normalised lines, in the registry's spelling."""
+    return "sha256:" + hashlib.sha256(normalise(lines).encode("utf-8")).hexdigest()
+
+
+def read_specifications(
+    documents: Iterable[Document], directory: Path
+) -> tuple[dict[str, Specification], list[RegistryError]]:
+    """The texts found in a directory, by document key, and an error for each one that is not there."""
+    found: dict[str, Specification] = {}
+    missing: list[RegistryError] = []
+    for document in documents:
+        path = directory / document.file
+        try:
+            found[document.key] = Specification.read(path)
+        except (OSError, UnicodeDecodeError) as error:
+            missing.append(SourceMissing(document.key, str(path), error))
+    return found, missing
+
+
+def changed_sources(registry: Registry, specifications: Mapping[str, Specification]) -> Iterator[RegistryError]:
+    """Yield the differences between the texts and the registry's record of them."""
+    for key, specification in specifications.items():
+        document = registry.documents[key]
+        if specification.sha256 != document.sha256:
+            yield DocumentChanged(key, document.file, document.lines, len(specification.lines))
+        for clause in registry.clauses_of(key):
+            yield from _changes_of(clause, specification)
+
+
+def _changes_of(clause: Clause, specification: Specification) -> Iterator[RegistryError]:
+    first, last = clause.lines
+    if not clause.active or digest(specification.span(first, last)) == clause.source:
+        return
+    place = (clause.document, clause.id, clause.section, clause.lines)
+    elsewhere = _find(clause, specification)
+    if elsewhere is not None:
+        yield SourceMoved(*place, elsewhere)
+    elif last > len(specification.lines):
+        yield LinesOutOfRange(*place, len(specification.lines))
+    else:
+        yield SourceChanged(*place)
+
+
+def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
+    """Return the place of a clause's recorded text now, as near as possible to its old place."""
+    first, last = clause.lines
+    height = last - first
+    starts = sorted(range(1, len(specification.lines) - height + 1), key=lambda start: abs(start - first))
+    for start in starts:
+        if digest(specification.span(start, start + height)) == clause.source:
+            return start, start + height
+    return None
+
+
+def updated(registry: Registry, specifications: Mapping[str, Specification]) -> Registry:
+    """The registry with its digests, and the lines of texts that only moved, taken from the documents as they are."""
+    documents = {
+        key: replace(document, lines=len(specifications[key].lines), sha256=specifications[key].sha256)
+        if key in specifications
+        else document
+        for key, document in registry.documents.items()
+    }
+    clauses = {
+        clause.id: _updated(clause, specifications[clause.document])
+        if clause.active and clause.document in specifications
+        else clause
+        for clause in registry.clauses.values()
+    }
+    return replace(registry, documents=documents, clauses=clauses)
+
+
+def _updated(clause: Clause, specification: Specification) -> Clause:
+    lines = _find(clause, specification) or clause.lines
+    return replace(clause, lines=lines, source=digest(specification.span(*lines)))
+
+
+# Writing the registry's files, always in the same form, so that a change of one field is a diff of one line.
+#
+# `clauses check --update-sources` writes through here, and a test holds every committed file equal to what this
+# module makes of it.
+
+
+Value = str | int | tuple[str, ...] | tuple[int, int]
+
+WIDTH = 120
+
+CLAUSES_HEADING = """\
+# The clauses of one document, in its order. Summaries are ours; the text stays with its authors and is named by
+# section, lines and the digest of those lines (registry/load.py). Ids are final: a dropped clause keeps its row with
+# status "withdrawn". Form: schemas/registry/clauses.schema.json; check: tessera-conformance clauses check.
+"""
+
+INTERPRETATIONS_HEADING = """\
+# Where the documents are silent or contradict each other: what was decided, why, and how much of it a test may judge
+# (asserted). Form: schemas/registry/interpretations.schema.json; check: tessera-conformance clauses check.
+"""
+
+
+def clauses(document: Document, rows: Iterable[Clause]) -> str:
+    """The registry file of one document."""
+    tables = [_table("[document]", document, leave_out=("sections",))]
+    tables += [_titles(document)] if document.sections else []
+    tables += [_table("[[clause]]", row, leave_out=("document",)) for row in rows]
+    return "\n".join([f"{CLAUSES_HEADING}\nformat = 1\n", *tables])
+
+
+def interpretations(rows: Iterable[Interpretation]) -> str:
+    """The file of interpretations."""
+    tables = [_table("[[interpretation]]", row, first=("id", "document")) for row in rows]
+    return "\n".join([f"{INTERPRETATIONS_HEADING}\nformat = 1\n", *tables])
+
+
+def write_registry(registry: Registry, directory: Path) -> None:
+    """Write every file of clauses and the interpretations."""
+    for key, document in registry.documents.items():
+        (directory / f"{key}.toml").write_text(
+            clauses(document, registry.clauses_of(key)), encoding="utf-8", newline="\n"
+        )
+    text = interpretations(registry.interpretations.values())
+    (directory / INTERPRETATIONS).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _table(
+    heading: str,
+    row: Document | Clause | Interpretation,
+    first: tuple[str, ...] = (),
+    leave_out: tuple[str, ...] = (),
+) -> str:
+    names = [field.name for field in fields(row) if field.name not in (*first, *leave_out)]
+    return "\n".join([heading, *_assignments(row, [*first, *names]), ""])
+
+
+def _titles(document: Document) -> str:
+    lines = [f"{_scalar(section)} = {_scalar(title)}" for section, title in document.sections.items()]
+    return "\n".join(["[document.sections]", *lines, ""])
+
+
+def _assignments(row: Document | Clause | Interpretation, names: Iterable[str]) -> Iterator[str]:
+    """The fields of a row; one at its default is left out."""
+    defaults = {field.name: field.default for field in fields(row)}
+    for name in names:
+        value = getattr(row, name)
+        if value != defaults[name]:
+            yield f"{name} = {_value(value, WIDTH - len(name) - 3)}"
+
+
+def _value(value: Value, width: int) -> str:
+    if not isinstance(value, tuple):
+        return _scalar(value)
+    items = [_scalar(item) for item in value]
+    on_one_line = f"[{', '.join(items)}]"
+    if len(on_one_line) <= width:
+        return on_one_line
+    return "\n".join(["[", *(f"  {item}," for item in items), "]"])
+
+
+def _scalar(value: str | int) -> str:
+    """A TOML integer or basic string; JSON's escapes are TOML's, but for DEL, which has none in JSON."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# Reading the registry: its files, their published schemas, and how their rows relate.
+
 
 # The registry's files judged by their published JSON Schemas, with the row and the field of everything refused.
 
@@ -320,3 +533,148 @@ class _Reader:
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
+# The lock, in which no id is ever given a second meaning, and the whole check of a registry.
+
+
+# The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.
+#
+# The lock records of each row its status, a digest of its statement and, for a clause, the digest of its source. It
+# is written by `clauses lock` and compared by `clauses check`; its diff shows a reviewer which meanings changed.
+
+
+FILE = "clauses.lock"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The meaning of an id when the lock was written; `source` is absent for interpretations."""
+
+    status: Status
+    statement: str
+    source: str | None = None
+
+
+Lock = Mapping[str, Entry]
+
+
+def lock_of(registry: Registry) -> dict[str, Entry]:
+    """The lock that fits a registry."""
+    return {name: _entry(row) for name, row in _rows(registry).items()}
+
+
+def _rows(registry: Registry) -> dict[str, Clause | Interpretation]:
+    return {**registry.clauses, **registry.interpretations}
+
+
+def _entry(row: Clause | Interpretation) -> Entry:
+    if isinstance(row, Clause):
+        return Entry(row.status, _digest(row.summary), row.source)
+    return Entry(row.status, _digest(row.issue, row.decision))
+
+
+def _digest(*statement: str) -> str:
+    return "sha256:" + hashlib.sha256("\n".join(statement).encode("utf-8")).hexdigest()
+
+
+def parsed(directory: Path) -> Any:
+    """The JSON of the lock file; raises `UnreadableFile`."""
+    try:
+        return json.loads((directory / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(FILE, error) from error
+
+
+def entries(content: Any) -> dict[str, Entry]:
+    """The lock in parsed JSON that its schema accepts."""
+    return {name: Entry(**entry) for name, entry in content["ids"].items()}
+
+
+def read_lock(directory: Path) -> dict[str, Entry]:
+    """The lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
+    content = parsed(directory)
+    for violation in schema_violations(FILE, content):
+        raise violation
+    return entries(content)
+
+
+def write_lock(registry: Registry, directory: Path) -> None:
+    """Write the lock that fits a registry."""
+    (directory / FILE).write_text(written(lock_of(registry)), encoding="utf-8", newline="\n")
+
+
+def written(lock: Lock) -> str:
+    """A lock as text: JSON, sorted, one id a line."""
+    lines = [f"  {json.dumps(name)}: {_fields(lock[name])}" for name in sorted(lock)]
+    return "\n".join(["{", f'"format": {FORMAT},', '"ids": {', ",\n".join(lines), "}", "}", ""])
+
+
+def _fields(entry: Entry) -> str:
+    return json.dumps({name: value for name, value in asdict(entry).items() if value is not None})
+
+
+def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | ReusedId]:
+    """Ids that vanished without a tombstone, or came back with another meaning: what no new lock may hide."""
+    rows = _rows(registry)
+    for name, entry in lock.items():
+        if name not in rows:
+            yield VanishedId(_probable_file(name, registry), name)
+        elif entry.status == "withdrawn" and _meaning(_entry(rows[name])) != _meaning(entry):
+            yield ReusedId(rows[name].file, name)
+
+
+def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
+    """Rows that the lock does not hold as they are: what `clauses lock` writes down."""
+    rows = _rows(registry)
+    for name, entry in lock_of(registry).items():
+        row = rows[name]
+        if name not in lock:
+            yield LockOutOfDate(row.file, name, "id")
+            continue
+        for field, value in asdict(entry).items():
+            if value != getattr(lock[name], field):
+                yield LockOutOfDate(row.file, name, field)
+
+
+def _meaning(entry: Entry) -> tuple[str, str | None]:
+    return entry.statement, entry.source
+
+
+def _probable_file(name: str, registry: Registry) -> str:
+    prefix = name.partition("-")[0]
+    keys = [document.key for document in registry.documents.values() if document.prefix == prefix]
+    return f"{keys[0]}.toml" if keys else INTERPRETATIONS
+
+
+# The whole check of a registry: form, schemas, references, lock, in that order.
+#
+# Each step needs the one before it: a file that cannot be read would make every id in it look vanished.
+
+
+def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
+    """The registry of a directory, unless its files cannot be read as one, and everything that is wrong with it."""
+    reading = read(directory)
+    if reading.problems:
+        return None, list(reading.problems)
+    wrong, locked = _form_of_the_lock(directory)
+    wrong += problems(reading.registry)
+    if not wrong:
+        wrong += _broken_by(reading.registry, entries(locked))
+    return reading.registry, wrong
+
+
+def _form_of_the_lock(directory: Path) -> tuple[list[RegistryError], Any]:
+    try:
+        locked = parsed(directory)
+    except RegistryError as error:
+        return [error], None
+    return [*schema_violations(FILE, locked)], locked
+
+
+def _broken_by(registry: Registry, entries: Lock) -> Iterator[RegistryError]:
+    broken = list(broken_promises(registry, entries))
+    yield from broken
+    named = {problem.id for problem in broken}
+    yield from (problem for problem in differences(registry, entries) if problem.id not in named)

@@ -1,4 +1,4 @@
-"""The values of the clause registry: documents, clauses, interpretations, chapters, and what a case judges."""
+"""Clauses, interpretations and features as values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from tessera_conformance.interface import interface
+from tessera_conformance.operations.names import OPERATIONS
+from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
+
+# The values of the clause registry: documents, clauses, interpretations, chapters, and what a case judges.
+
 
 # What a case judges of its clauses, and whether that carries a clause.
 #
@@ -307,3 +313,49 @@ class Registry:
 def nearest(name: str, known: Mapping[str, object]) -> tuple[str, ...]:
     """Up to three known names that a misspelt one may have meant, the likeliest first."""
     return tuple(difflib.get_close_matches(name.strip().upper(), known, n=3, cutoff=0.7))
+
+
+# The features that can be claimed beyond the core, each with a sentence and what it stands for.
+#
+# `conformance/clauses/features.toml` has the sentences; methods come from the interface, operations from the table of
+# names, clauses and interpretations from the registry.
+
+
+FILE = "features.toml"
+IR_LEVELS = ("graph", "schedule", "tile", "target")
+"""Of a method whose feature depends on the level of IR that a request asks about."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature, and what it stands for; `through` are shared methods, where it has none of its own."""
+
+    id: str
+    summary: str
+    methods: Sequence[str]
+    through: Sequence[str]
+    operations: Sequence[str]
+    clauses: Sequence[str]
+    interpretations: Sequence[str]
+
+
+def features(registry: Registry, directory: Path) -> Sequence[Feature]:
+    """Return every feature of a registry, in alphabetical order; of a directory without sentences they are empty."""
+    file = directory / FILE
+    told: Mapping[str, Any] = table_of(file)["features"] if file.exists() else {}
+    own: dict[str, list[str]] = {}
+    for method in interface().methods.values():
+        for feature in dict.fromkeys(method.feature.format(at=level) for level in IR_LEVELS):
+            own.setdefault(feature, []).append(method.full_name)
+    return [
+        Feature(
+            name,
+            told.get(name, {}).get("summary", ""),
+            own.get(name, ()),
+            told.get(name, {}).get("methods", ()),
+            [operation.name for operation in OPERATIONS.values() if operation.feature == name],
+            [clause.id for clause in registry.clauses.values() if clause.feature == name],
+            [row.id for row in registry.interpretations.values() if row.feature == name],
+        )
+        for name in registry.features
+    ]

@@ -1,7 +1,7 @@
 """A C program that calls a library as one case did, from the functions of `tessera.h` alone, and judges what it gives.
 
 It needs the header and the library, and neither Python nor the suite. How a value is written in C follows from the
-declaration of its function (`interface/c_declarations.py`): nothing here knows a function, but for host memory, which
+declaration of its function (`interface/published.py`): nothing here knows a function, but for host memory, which
 the program allocates itself. Calls of a compiler are left out, since the image that came of them is in the program.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output, c_functions
+from tessera_conformance.interface.published import ABSENT, CFunction, Input, Output, c_functions
 from tessera_conformance.reports.reproduce_template import unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from tessera_conformance.check import CheckFailed, Unanswered
-from tessera_conformance.observations import Returned
+from tessera_conformance.protocol import Returned
 from tessera_conformance.registry import Construct
 from tessera_conformance.registry.model import carries
 from tessera_conformance.session import Exchange

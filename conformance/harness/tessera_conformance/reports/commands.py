@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tessera_conformance.locations import clauses_directory
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.reports.compare import as_json, as_text, badge, compare, compared_page
 from tessera_conformance.reports.journal import FILE_NAME, CannotMerge, Report, UnreadableReport, merge, read, report_in
@@ -21,7 +21,7 @@ from tessera_conformance.reports.junit import junit
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.publish import publish, write_text
 from tessera_conformance.reports.summary import markdown, terminal_summary
-from tessera_conformance.terminal.errors import error_text, print_error, reporting_errors
+from tessera_conformance.terminal import error_text, print_error, reporting_errors
 
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}

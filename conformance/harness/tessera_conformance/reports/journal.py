@@ -31,7 +31,7 @@ from tessera_conformance.reports.claim import (
 )
 from tessera_conformance.reports.lines import ObservedLine, short, whole
 from tessera_conformance.schemas import first_problem
-from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import VERDICTS
 
 # The report file: written line by line as cases end, put in order and sealed with a footer when the run ends.

@@ -17,7 +17,7 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.terminal.errors import escaped
+from tessera_conformance.terminal import escaped
 from tessera_conformance.verdicts import BAD_VERDICTS
 
 COUNTED = ("tests", "failures", "errors", "skipped")

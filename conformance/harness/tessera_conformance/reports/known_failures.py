@@ -15,7 +15,7 @@ from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.claim import Line, counts_against
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read
 from tessera_conformance.reports.publish import write_toml
-from tessera_conformance.terminal.errors import reporting_errors
+from tessera_conformance.terminal import reporting_errors
 
 # Known deviations made from a report: few patterns that match its failing cases and no others.
 #

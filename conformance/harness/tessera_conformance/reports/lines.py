@@ -17,8 +17,7 @@ from sys import intern
 from typing import Any, ClassVar, TypeVar
 
 from tessera_conformance.check import CheckRecord
-from tessera_conformance.observations import Fault, Observation, Returned
-from tessera_conformance.protocol import write_outcome
+from tessera_conformance.protocol import Fault, Observation, Returned, write_outcome
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.verdicts import LEVELS

@@ -25,7 +25,7 @@ from tessera_conformance.reports.claim import (
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.outcomes import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.session import DEADLINE, START_DEADLINE
-from tessera_conformance.terminal.errors import escaped
+from tessera_conformance.terminal import escaped
 from tessera_conformance.verdicts import VERDICTS
 
 MOST_NAMED = 4

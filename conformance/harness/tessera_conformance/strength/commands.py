@@ -11,11 +11,10 @@ from errno import EINVAL
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.cases import SuiteNotCollected, in_shard, parse_shard
+from tessera_conformance.cases import SuiteNotCollected, clauses_directory, in_shard, parse_shard
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
 from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello
@@ -33,10 +32,9 @@ from tessera_conformance.strength.variants import (
 )
 from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.suite_run import Case, SuiteRun
-from tessera_conformance.terminal.errors import error_text, print_error
+from tessera_conformance.terminal import error_text, print_error
 from tessera_conformance.transports import ImplementationUnavailable
-from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import load_adapter
+from tessera_conformance.transports.locate import DirectTransport, load_adapter
 
 
 def configure_strength(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import Transport
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.verdicts import Judgement
 
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]

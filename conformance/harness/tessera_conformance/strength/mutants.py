@@ -35,9 +35,8 @@ from tessera_conformance.strength.matrix import DEADLINE, KILLS, judge
 from tessera_conformance.strength.processes import isolated
 from tessera_conformance.strength.violation import load_whole
 from tessera_conformance.suite_run import SuiteRun
-from tessera_conformance.terminal.errors import print_error
-from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import load_adapter
+from tessera_conformance.terminal import print_error
+from tessera_conformance.transports.locate import DirectTransport, load_adapter
 
 # The rules by which code is changed, the places of a package that they fit, and a sample of them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tessera_conformance.executor.costs import seconds_of_case
+from tessera_conformance.executor.cases import seconds_of_case
 from tessera_conformance.executor.engine import Engine, Lost, units_of
 from tessera_conformance.plugin import CASE
 from tessera_conformance.strength.matrix import Fate, Judged, Trial

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
-from tessera_conformance.locations import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength.matrix import Trial, suite_of
 from tessera_conformance.strength.violation import load_violations

@@ -26,8 +26,7 @@ from tessera_conformance.strength.matrix import DEADLINE, put
 from tessera_conformance.strength.processes import share_out
 from tessera_conformance.strength.violation import load_declared, load_whole, substituted
 from tessera_conformance.suite_run import Case, SuiteRun
-from tessera_conformance.transports.direct import DirectTransport
-from tessera_conformance.transports.locate import load_adapter
+from tessera_conformance.transports.locate import DirectTransport, load_adapter
 from tessera_conformance.verdicts import Judgement
 
 # A variant: the freedom it takes, and the cases that its freedom can touch.

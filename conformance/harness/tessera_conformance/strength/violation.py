@@ -14,7 +14,7 @@ from unittest import mock
 
 from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.locations import rooms
+from tessera_conformance.cases import rooms
 from tessera_conformance.transports import Transport
 
 # What the modules of the chapters declare: violators in their folders `violators`, variants in `variants`.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.cases import SuiteNotCollected, clauses_directory
 from tessera_conformance.deviations import MalformedDeviations
-from tessera_conformance.locations import clauses_directory
-from tessera_conformance.observations import Fault, describe
+from tessera_conformance.protocol import Fault, describe
 from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
-from tessera_conformance.terminal.errors import error_text, print_error, print_problems, reporting_errors
+from tessera_conformance.terminal import error_text, print_error, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
+from tessera_conformance.cases import clauses_directory, vectors_directory
 from tessera_conformance.deviations import Deviation
-from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.reports.journal import FILE_NAME, Report, content
 from tessera_conformance.reports.known_failures import as_toml
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.cases import clauses_directory, vectors_directory
 from tessera_conformance.deviations import Deviation, Deviations, MalformedDeviations
 from tessera_conformance.interface import feature_of
-from tessera_conformance.locations import clauses_directory, vectors_directory
-from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
-from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
+from tessera_conformance.protocol import Fault, Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.claim import Blockers
@@ -34,7 +33,7 @@ from tessera_conformance.submissions.contents import (
 )
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.suite_run import Case, SuiteRun
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from tessera_conformance.observations import Fault, FaultKind
-from tessera_conformance.terminal.errors import error_text
+from tessera_conformance.protocol import Fault, FaultKind
+from tessera_conformance.terminal import error_text
 
 
 class ImplementationUnavailable(Exception):

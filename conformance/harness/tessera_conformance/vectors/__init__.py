@@ -9,9 +9,18 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from tessera_conformance import locations
-from tessera_conformance.vectors.files import parse, path_of, reader
-from tessera_conformance.vectors.model import Call, Check, Provenance, Unanswerable, Vector, VectorFile
+from tessera_conformance import cases
+from tessera_conformance.vectors.files import (
+    Call,
+    Check,
+    Provenance,
+    Unanswerable,
+    Vector,
+    VectorFile,
+    parse,
+    path_of,
+    reader,
+)
 
 __all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
 
@@ -24,7 +33,7 @@ def load(topic: str, folder: Path | None = None) -> list[Vector]:
         DamagedFile: the file is not what was frozen.
     """
     try:
-        return list(_shipped(topic, locations.vectors_directory()) if folder is None else _vectors(topic, folder))
+        return list(_shipped(topic, cases.vectors_directory()) if folder is None else _vectors(topic, folder))
     except FileNotFoundError:
         raise Unanswerable(
             "no vectors of this topic are frozen", topic, "run `tessera-conformance vectors fill`"

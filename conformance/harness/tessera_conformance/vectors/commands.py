@@ -9,18 +9,18 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from tessera_conformance import locations
+from tessera_conformance import cases
 from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable
 from tessera_conformance.options import add_executor
 from tessera_conformance.session import Session
-from tessera_conformance.terminal.errors import Handler, Subparsers, print_problems, reporting_errors
+from tessera_conformance.terminal import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import check as checks
-from tessera_conformance.vectors import on_workers
+from tessera_conformance.vectors import check as on_workers
 from tessera_conformance.vectors.building import load_sources
 from tessera_conformance.vectors.check import Filled, Freezer, differences, load_side, open_session
-from tessera_conformance.vectors.model import Unanswerable, VectorProblem
+from tessera_conformance.vectors.files import Unanswerable, VectorProblem
 
 SOUND, PROBLEMS = 0, 1
 FORESEEN = (VectorProblem, ImplementationUnavailable, ExecutorUnavailable, ExecutorLost)
@@ -43,7 +43,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
 
 def default_sources() -> Mapping[str, Path]:
     """The sources of this checkout's vectors, by chapter."""
-    return locations.rooms("vector_sources")
+    return cases.rooms("vector_sources")
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
@@ -116,7 +116,7 @@ def _announced(filled: Filled) -> Filled:
 
 
 def _vectors(args: argparse.Namespace) -> Path:
-    folder: Path = args.vectors or locations.vectors_directory()
+    folder: Path = args.vectors or cases.vectors_directory()
     return folder
 
 

@@ -12,25 +12,37 @@ import numpy as np
 import pytest
 
 from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, canonical, replay
-from tessera_conformance.arithmetic.model import ModelError
+from tessera_conformance.arithmetic.tree import ModelError
 from tessera_conformance.check import Check
 from tessera_conformance.differences import are_nan
-from tessera_conformance.observations import Unsupported
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, products
 from tessera_conformance.oracle.bounds import reductions
-from tessera_conformance.oracle.bounds.elementwise import settled
 from tessera_conformance.oracle.bounds.intervals import Enclosure
-from tessera_conformance.oracle.exact import NAN, NEGATIVE_ZERO, ZERO, Value, finite, is_infinite, minimum
-from tessera_conformance.oracle.fields import along
-from tessera_conformance.oracle.formats import Format, IntegerFormat, component_format, tensor_of, values_of
-from tessera_conformance.oracle.functions import OPERATIONS
-from tessera_conformance.oracle.parameter_buffers import without_padding
+from tessera_conformance.oracle.bounds.operations import settled
+from tessera_conformance.oracle.elementwise import OPERATIONS
+from tessera_conformance.oracle.exact import (
+    NAN,
+    NEGATIVE_ZERO,
+    ZERO,
+    Format,
+    IntegerFormat,
+    Value,
+    along,
+    component_format,
+    finite,
+    is_infinite,
+    minimum,
+    tensor_of,
+    values_of,
+)
+from tessera_conformance.oracle.movement import without_padding
 from tessera_conformance.oracle.reductions import greatest
+from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import Lacking
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.model import Vector
+from tessera_conformance.vectors.files import Vector
 from tessera_conformance.verdicts import LEVELS
 
 # Answers that follow a listed alternative of an interpretation: other readings, no failures.
@@ -705,7 +717,12 @@ def _inputs(vector: Vector) -> Sequence[Tensor]:
 
 def golden(topic: str) -> Callable[[Any], Any]:
     """Parametrize a test over the vectors of a topic: clauses, features, levels and title come from each."""
-    from tessera_conformance.marks import clause, feature, level, title  # registered where the plugin is loaded
+    from tessera_conformance.cases import (
+        clause,
+        feature,
+        level,
+        title,  # registered where the plugin is loaded
+    )
 
     return pytest.mark.parametrize(
         "vector",

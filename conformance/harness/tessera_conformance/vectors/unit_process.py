@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.cases import vectors_directory
 from tessera_conformance.executor.answers import AnswerWriter, do_unit
-from tessera_conformance.locations import vectors_directory
 from tessera_conformance.vectors.check import recompute
 from tessera_conformance.vectors.files import digest, parse, reader
 

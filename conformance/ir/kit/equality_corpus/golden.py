@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tessera_conformance.locations import vectors_directory
+from tessera_conformance.cases import vectors_directory
 from tessera_conformance.vectors.files import parse, path_of, reader
 
 from .model import Program

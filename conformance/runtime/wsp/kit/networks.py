@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tessera_conformance.observations import Rejected, Returned
+from tessera_conformance.protocol import Rejected, Returned
 
 from .network_model import Modelled, modelled
 

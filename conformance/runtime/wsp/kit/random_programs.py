@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tessera_conformance.fuzz.choices import Chooser
+from tessera_conformance.fuzz.tree import Chooser
 
 from .programs import (
     channel,

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from tessera_conformance.oracle import compositions
 from tessera_conformance.oracle.bounds import intervals
-from tessera_conformance.oracle.bounds.elementwise import SINGLE_ONE, composed, composed_along, point, points, unchanged
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
     EXACT,
@@ -33,20 +32,30 @@ from tessera_conformance.oracle.bounds.intervals import (
     total,
     underflow,
 )
-from tessera_conformance.oracle.bounds.products import inner_products
+from tessera_conformance.oracle.bounds.operations import (
+    SINGLE_ONE,
+    composed,
+    composed_along,
+    inner_products,
+    point,
+    points,
+    unchanged,
+)
 from tessera_conformance.oracle.complex_operands import complex_operand
 from tessera_conformance.oracle.compositions import matrices, rows_of, scale_factor
-from tessera_conformance.oracle.exact import finite
-from tessera_conformance.oracle.fields import Complex, along, elements_of
-from tessera_conformance.oracle.formats import (
+from tessera_conformance.oracle.elementwise import Context, Number
+from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     TF32_OPERAND,
+    Complex,
     FloatFormat,
+    along,
     component_format,
+    elements_of,
+    finite,
     float_format,
     values_of,
 )
-from tessera_conformance.oracle.functions import Context, Number
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.products import operands
 from tessera_conformance.oracle.reductions import Tree

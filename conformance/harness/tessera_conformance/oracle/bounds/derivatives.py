@@ -19,7 +19,7 @@ from itertools import count
 from math import ceil
 from typing import TypeAlias
 
-from tessera_conformance.oracle.bounds import elementwise
+from tessera_conformance.oracle.bounds import operations
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
     EXACT,
@@ -31,8 +31,7 @@ from tessera_conformance.oracle.bounds.intervals import (
     Unpromised,
     enclosure,
 )
-from tessera_conformance.oracle.exact import finite
-from tessera_conformance.oracle.formats import FloatFormat, float_format, values_of
+from tessera_conformance.oracle.exact import FloatFormat, finite, float_format, values_of
 from tessera_conformance.tensors import Tensor
 
 BUDGET = 2
@@ -134,7 +133,7 @@ def function(name: str, *operands: Number) -> Number:
 def sigmoid(x: Number) -> Number:
     """1 / (1 + exp(-x)), whose derivative is taken from its value."""
     ideal, actual = (
-        elementwise.sigmoid(steps, x.arithmetic.format, interval)
+        operations.sigmoid(steps, x.arithmetic.format, interval)
         for steps, interval in ((EXACT, x.ideal), (x.arithmetic.steps, x.actual))
     )
     made = x.made(ideal, actual, x, adjoint=lambda dy: (dy * (made * (made.beside(1) - made)).spread,))
@@ -211,7 +210,7 @@ def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
     """
     found = []
     for value in values_of(tensor):
-        interval = elementwise.point(value)
+        interval = operations.point(value)
         if interval is None:
             raise Unpromised("an operand that is not finite")
         found.append(Number(interval, arithmetic.steps.operand(interval, arithmetic.format), arithmetic))

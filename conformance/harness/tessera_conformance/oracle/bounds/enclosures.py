@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.oracle.bounds import compositions, elementwise, products, reductions
+from tessera_conformance.oracle.bounds import compositions, operations, reductions
 from tessera_conformance.oracle.bounds import reductions as movement
 from tessera_conformance.oracle.bounds import reductions as wires
 from tessera_conformance.oracle.bounds.intervals import Enclosures
@@ -14,10 +14,10 @@ from tessera_conformance.tensors import Tensor
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
     **compositions.ATTENTION_RULES,
-    **elementwise.RULES,
+    **operations.ELEMENTWISE_RULES,
     **movement.MOVEMENT_RULES,
     **compositions.NORMALIZATION_RULES,
-    **products.RULES,
+    **operations.PRODUCT_RULES,
     **compositions.RANDOM_RULES,
     **reductions.RULES,
     **compositions.SOFTMAX_RULES,
@@ -29,8 +29,8 @@ ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {
 ORDERED = ("matmul", "sum", "mean", "prod", "softmax", "logsumexp")
 """The functions that take an order."""
 
-matmul = products.matmul
-function = elementwise.function
+matmul = operations.matmul
+function = operations.function
 
 
 def enclose(

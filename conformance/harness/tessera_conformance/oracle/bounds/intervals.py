@@ -10,9 +10,8 @@ from typing import TypeAlias
 
 import gmpy2
 
-from tessera_conformance.oracle.exact import Value, finite, is_zero
-from tessera_conformance.oracle.formats import ACCUMULATORS, FloatFormat, component_format
-from tessera_conformance.oracle.functions import OPERATIONS, Context, Number, contexts, fraction
+from tessera_conformance.oracle.elementwise import OPERATIONS, Context, Number, contexts, fraction
+from tessera_conformance.oracle.exact import ACCUMULATORS, FloatFormat, Value, component_format, finite, is_zero
 from tessera_conformance.oracle.reductions import Node, Tree, grown
 
 # Intervals whose ends are rounded outward, and enclosures of results made from them.
@@ -235,7 +234,8 @@ class Fast(Steps):
         return _in_range(flushed(Interval(low, high).widened(lost), format_), format_)
 
 
-EXACT, FAST = Steps(), Fast()
+EXACT: Steps = Steps()
+FAST: Fast = Fast()
 
 
 def image(name: str, *operands: Interval) -> Interval:

@@ -12,7 +12,6 @@ import gmpy2
 
 from tessera_conformance.oracle import collectives, functions_of, movement, reductions
 from tessera_conformance.oracle.bounds import intervals
-from tessera_conformance.oracle.bounds.elementwise import ONE_ROUNDING, composed, point, points, rounded_once, unchanged
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
     EXACT,
@@ -28,12 +27,22 @@ from tessera_conformance.oracle.bounds.intervals import (
     gamma,
     underflow,
 )
+from tessera_conformance.oracle.bounds.operations import ONE_ROUNDING, composed, point, points, rounded_once, unchanged
 from tessera_conformance.oracle.collectives import all_reduce
-from tessera_conformance.oracle.exact import Value, finite
+from tessera_conformance.oracle.elementwise import fraction
+from tessera_conformance.oracle.exact import (
+    COMPONENTS,
+    FloatFormat,
+    Value,
+    along,
+    component_format,
+    elements_of,
+    finite,
+    float_format,
+    stacked,
+    values_of,
+)
 from tessera_conformance.oracle.exact_sum import exact_sum
-from tessera_conformance.oracle.fields import along, elements_of, stacked
-from tessera_conformance.oracle.formats import COMPONENTS, FloatFormat, component_format, float_format, values_of
-from tessera_conformance.oracle.functions import fraction
 from tessera_conformance.oracle.reductions import Tree
 from tessera_conformance.tensors import Tensor
 

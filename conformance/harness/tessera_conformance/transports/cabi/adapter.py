@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
-from tessera_conformance.interface.c_declarations import c_functions
+from tessera_conformance.interface.published import c_functions
 from tessera_conformance.transports.cabi.carriers import CMethod, decoded, stopped
 from tessera_conformance.transports.cabi.library import Library
 from tessera_conformance.transports.cabi.options import constants, laid_over

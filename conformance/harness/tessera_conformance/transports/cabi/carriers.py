@@ -1,6 +1,6 @@
 """From the parameters of a method to the arguments of its C function, and from what its out pointers give to a result.
 
-How follows from the declaration (`interface/c_declarations.py`): nothing here knows a function.
+How follows from the declaration (`interface/published.py`): nothing here knows a function.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
-from tessera_conformance.interface.c_declarations import ABSENT, CFunction, Input, Output
+from tessera_conformance.interface.published import ABSENT, CFunction, Input, Output
 from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import to_wire

@@ -1,19 +1,58 @@
-"""A loaded C library: which functions it has, in its table (`tessGetApi`) or exported, and what a call gives.
+"""A loaded C library: its declarations in a form that cffi loads without reading C, and its functions.
 
-In the process that `child.py` starts, never in that of the suite: whatever the library does ends this process only.
+Reading C takes a third of the start of a process that loads a library, so the process of the suite does it once.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from runpy import run_path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tessera_conformance.adapter import MalformedAnswer
-from tessera_conformance.interface.c_declarations import SESSION, CFunction, c_functions
-from tessera_conformance.transports.cabi import c_types
+from tessera_conformance.interface.published import SESSION, CFunction, c_functions, declarations
 from tessera_conformance.transports.cabi.call_record import INSIDE, RETURNED, SIZE
+
+# The declarations of a library's functions in the form that cffi loads without reading C.
+#
+# To read C takes a third of the start of a process that loads a library, so the suite's process does it once for all.
+
+
+FILE_NAME = "c_types.py"
+
+
+def create(folder: Path, exported: Collection[str]) -> Path:
+    """The declarations of the functions of the runtime and of the extensions among `exported`, in a folder."""
+    path = folder / FILE_NAME
+    path.write_bytes(_read(frozenset(exported)))
+    return path
+
+
+def loaded(path: str) -> Any:
+    """The FFI that has the declarations."""
+    return run_path(path)["ffi"]
+
+
+@cache
+def _read(exported: frozenset[str]) -> bytes:
+    from cffi import FFI  # the process that loads a library does without it
+
+    ffi = FFI()
+    ffi.cdef(declarations(exported))
+    ffi.set_source("c_types", None)
+    with TemporaryDirectory(prefix="tessera-types-") as folder:
+        return Path(ffi.compile(folder)).read_bytes()
+
+
+# A loaded C library: which functions it has, in its table (`tessGetApi`) or exported, and what a call gives.
+#
+# In the process that `child.py` starts, never in that of the suite: whatever the library does ends this process only.
+
 
 TABLE = "tessGetApi"
 FIRST_CAPACITY = 1 << 16
@@ -32,7 +71,7 @@ class Library:
         self.functions: Mapping[str, CFunction] = {each.name: each for each in c_functions().values()}
         extensions = [each.name for each in self.functions.values() if each.extension]
         found = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
-        self.ffi = c_types.loaded(types)
+        self.ffi = loaded(types)
         self._library = self.ffi.dlopen(path)
         self._record = record
         self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL

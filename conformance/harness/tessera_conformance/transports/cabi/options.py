@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.schemas import first_problem
-from tessera_conformance.terminal.errors import meant
+from tessera_conformance.terminal import meant
 from tessera_conformance.transports import ImplementationUnavailable
 
 # What a vendor says of a library that cannot say it itself: a TOML file laid over the Hello (`docs/cabi.md`).

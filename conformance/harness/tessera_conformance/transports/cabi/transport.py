@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.c_declarations import SESSION, c_functions
+from tessera_conformance.interface.published import SESSION, c_functions
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
-from tessera_conformance.transports.cabi import c_types, call_record
+from tessera_conformance.transports.cabi import call_record
+from tessera_conformance.transports.cabi import library as c_types
 from tessera_conformance.transports.cabi.options import read_options
 from tessera_conformance.transports.rpc import ProcessTransport, signal_name
 

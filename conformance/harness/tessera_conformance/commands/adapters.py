@@ -1,7 +1,4 @@
-"""`tessera-conformance new-adapter`: from nothing to an implementation that the harness understands.
-
-The skeletons are plain files in `adapter_templates`; `templates.toml` there says which belong together.
-"""
+"""`tessera-conformance new-adapter` and `serve`: the skeleton of an adapter, and an adapter over the line protocol."""
 
 from __future__ import annotations
 
@@ -14,9 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.locations import c_header
-from tessera_conformance.terminal.errors import error_text, print_error
-from tessera_conformance.transports.locate import TABLES
+from tessera_conformance.cases import c_header
+from tessera_conformance.server import serve
+from tessera_conformance.terminal import error_text, print_error
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import COMPILERS, TABLES, PassingAdapter, load_adapter
+
+# `tessera-conformance new-adapter`: from nothing to an implementation that the harness understands.
+#
+# The skeletons are plain files in `adapter_templates`; `templates.toml` there says which belong together.
+
 
 TEMPLATES = Path(__file__).with_name("adapter_templates")
 HEADER = "tessera.h"
@@ -106,3 +110,27 @@ def new_adapter(arguments: argparse.Namespace) -> int:
     for command in made.commands:
         print(f"  {shlex.join(command)}")
     return 0
+
+
+# `tessera-conformance serve`: any Python adapter, or a C library, as a process that speaks the line protocol.
+
+
+def configure_serve(parser: argparse.ArgumentParser) -> None:
+    """The command `serve`."""
+    parser.add_argument("implementation", metavar="IMPL", help="reference, py:module:factory or cabi:/path/lib.so")
+    parser.add_argument("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
+    parser.set_defaults(handler=serve_implementation)
+
+
+def serve_implementation(arguments: argparse.Namespace) -> int:
+    """Serve until the harness closes the session."""
+    try:
+        adapter = load_adapter(arguments.implementation, arguments.compiler)
+    except ImplementationUnavailable as error:
+        print_error(error)
+        return 2
+    try:
+        return serve(adapter)
+    finally:
+        if isinstance(adapter, PassingAdapter):
+            adapter.close()

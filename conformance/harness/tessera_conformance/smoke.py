@@ -6,18 +6,20 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, Unanswered
-from tessera_conformance.locations import clauses_directory
-from tessera_conformance.observations import Fault, Unsupported, describe
-from tessera_conformance.protocol import Hello
+from tessera_conformance.protocol import Fault, Hello, Unsupported, describe
 from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.suite_run import strange_claims
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.terminal.errors import error_text, print_error, quoted_tail, reporting_errors, visible
+from tessera_conformance.terminal import error_text, print_error, quoted_tail, reporting_errors, visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import COMPILERS, FORMS, locate, via_of
 from tessera_conformance.verdicts import WAYS, after_running
+
+# `tessera-conformance smoke`: a small question of each kind that an implementation claims, and its answer.
+
 
 # One small question of each kind, with its answer: what `smoke` asks of the claimed documents and features.
 

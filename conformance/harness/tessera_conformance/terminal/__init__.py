@@ -1,1 +1,0 @@
-"""Shared parts of every command: its foreseen errors, the text that it may print, and Ctrl-C."""
