@@ -15,7 +15,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
     told,
 )
-from tessera_conformance.protocol import Returned
+from tessera_conformance.protocol import Rejected, Returned
 
 pytestmark = feature("graph-ir-text")
 
@@ -120,13 +120,16 @@ def test_an_all_to_all_by_an_algorithm_that_it_does_not_have_is_refused(impl, ch
 @clause("COLL-02.1-04")
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter"])
 def test_a_reduction_says_what_it_computes(impl, check, collective):
-    """op is required, and one of those that there are."""
+    """op is one of those that there are, and sum where it is left out (AMB-COLL-101)."""
     gives = PART if collective == "reduce_scatter" else T
     for op in ("sum", "prod", "max", "min", "mean"):
         check.accepts(impl.language.verify_ir(text=awaited(f'op="{op}"', collective, gives)))
-    for attributes in ("chunk=1MiB", 'op="summ"', "op=1"):
+    for attributes in ('op="summ"', "op=1"):
         text = awaited(attributes, collective, gives)
         check.rejects(impl.language.verify_ir(text=text), category=REFUSED, at_line=FIRST_LINE)
+    answer = impl.language.verify_ir(text=awaited("chunk=1MiB", collective, gives))
+    check.reading("AMB-COLL-101", "op is required", isinstance(answer, Rejected))
+    check.accepts(answer, "a reduction without op")
 
 
 # Along which axis

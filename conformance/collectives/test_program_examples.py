@@ -12,6 +12,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
 )
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 
@@ -58,6 +59,16 @@ def test_the_pair_reduces_uses_its_shard_and_gathers(impl, check):
     rows = [tensor_of("fp32", [rank + i for i in range(8)]) for rank in range(4)]
     for (found,) in on_ranks(impl, check, text, given(rows)):
         check.bits(found, tensor_of("fp32", [(6 + 4 * i) ** 2 for i in range(8)]), "the squares of the sums")
+
+
+@clause("COLL-02.3-06")
+def test_an_all_reduce_without_an_op_is_a_sum(impl, check):
+    """The collective of 2.3 as it is printed (AMB-COLL-101)."""
+    text = program("%fut = tessera.collective.all_reduce %x {chunk=512KiB}", "%y = tessera.await %fut", returns("%y"))
+    check.reading("AMB-COLL-101", "op is required", isinstance(impl.language.verify_ir(text=text), Rejected))
+    rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
+    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(found, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}: the sum")
 
 
 @clause("COLL-02.3-06")

@@ -48,6 +48,18 @@ def test_a_module_has_one_region_of_definitions(impl, check, written, broken):
         accepts_if(check, each == text, impl.language.verify_ir(text=each), category=REFUSED)
 
 
+@clause("LANG-05-03")
+@pytest.mark.parametrize("around", ["{}{}", '"builtin.module"() ({{\n{}{}}}) : () -> ()\n'], ids=["beside", "inside"])
+def test_two_modules_of_a_text_have_two_names(impl, check, around):
+    """As in a program, also where a tool has put a module around the two (AMB-LANG-86)."""
+    first = module(func(softmax("%a", "%p"), returns("%p")))
+    second = first.replace('sym_name = "m"', 'sym_name = "n"')
+    check.true(second != first, "the second name")
+    for each in (second, first):
+        answer = impl.language.verify_ir(text=around.format(first, each))
+        accepts_if(check, each == second, answer, category=REFUSED)
+
+
 @clause("LANG-05.2-06")
 def test_a_gradient_is_accepted_as_section_5_2_prints_it(impl, check):
     """`%g = tessera.graph.grad %y, %wrt(%x)`: what wrt is written around is differentiated by (AMB-LANG-58)."""

@@ -131,6 +131,7 @@ def test_a_value_out_of_range_is_refused(impl, check, function, name, value):
 
 DEVICES = {
     "an id twice": lambda known: [known[0], known[0]],
+    "an id twice, apart": lambda known: [known[0], known[-1], known[0]],
     "an unknown id alone": lambda known: [next(each for each in count(min(known)) if each not in known)],
     "an unknown id": lambda known: [known[0], next(each for each in count(min(known)) if each not in known)],
     "a negative id": lambda known: [known[0], -1 if -1 not in known else min(known) - 1],

@@ -232,7 +232,6 @@ def test_integer_division_by_zero_names_its_place() -> None:
     (found,) = caught.value.diagnostics
     assert (found.category, found.phase, found.filename) == ("numerics", "execute", "t.tsr")
     assert (found.span.line, found.span.column) == (3, 16)
-    assert "[1]" in found.message
 
 
 F32 = array("fp32", [[1.0, 2.0]])

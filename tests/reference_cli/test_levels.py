@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ PROGRAM = """module m {
   func double(x: tensor<4xfp32>) -> tensor<4xfp32> { return x + x; }
 }
 """
+LISTINGS = Path(__file__).resolve().parents[2] / "examples" / "collectives" / "listings.mlir"
 LEVELS = ("graph", "schedule", "tile", "target")
 
 
@@ -77,6 +79,77 @@ def test_what_is_lowered_has_a_file_for_every_level(files: Path, capsys: pytest.
         assert capsys.readouterr().out == written[f"m.{level}.mlir"]
         assert main(["verify", f"out/ir/m.{level}.mlir", "--ir", level]) == 0
         capsys.readouterr()
+
+
+def test_ir_text_is_printed_formatted_and_lowered_from_its_level_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lower", "d.tsr", "--to", "target", "--dump-dir", "ir"]) == 0
+    written = {level: Path(f"ir/m.{level}.mlir").read_text() for level in LEVELS}
+    for place, level in enumerate(LEVELS):
+        assert main(["fmt", f"ir/m.{level}.mlir", "--check"]) == 0
+        assert main(["print", f"ir/m.{level}.mlir"]) == 0
+        assert capsys.readouterr().out == written[level]
+        for lower in LEVELS[place:]:
+            assert main(["lower", f"ir/m.{level}.mlir", "--to", lower]) == 0
+            assert capsys.readouterr().out == written[lower]
+    assert main(["lower", "ir/m.tile.mlir", "--to", "graph"]) == 2
+    assert "ir/m.tile.mlir is Tile IR, which nothing raises to Graph IR" in capsys.readouterr().err
+    Path("two.mlir").write_text(2 * written["graph"])
+    assert main(["verify", "two.mlir"]) == 2
+    assert "module: @m is declared twice" in capsys.readouterr().err
+
+
+def test_a_program_is_printed_in_utf_8_whatever_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = 'module m {\n  func f() {\n    assert(true, "été"); // été\n  }\n}\n'
+    Path("e.tsr").write_text(program, encoding="utf-8")
+    for name in ("fmt", "print"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main([name, "e.tsr"]) == 0
+        assert "été".encode() in stream.buffer.getvalue()  # type: ignore[attr-defined]  # bytes in memory
+
+
+PLANS = {
+    "futures": ["tessera.collective.reduce_scatter(%grad)", "await(%f) after 0", "return(%shard) after 1"],
+    "backward": ["matmul(%a_k, %b_k)", "all_reduce(%dw_k_prev)", "await(%ar_fut) after 1", "return(%dw_k, %dw_km1)"],
+    "overlap": ["matmul(%x, %y)", "scale after by %eta after 0", "await(%f) after 1", "return(%out) after 2"],
+    "pair": ["(%grads)", "await(%f_rs)", "multiply(%shard)", "(%weights_sharded)", "await(%f_ag)", "return(%W)"],
+}
+
+
+@pytest.mark.parametrize("function", PLANS)
+def test_the_listings_of_the_collectives_document_have_plans(capsys: pytest.CaptureFixture[str], function: str) -> None:
+    """COLL 2.1, 2.3, 9.1 and 9.2, from a file."""
+    assert main(["plan", str(LISTINGS), "--function", function]) == 0
+    units = capsys.readouterr().out.splitlines()
+    assert len(units) == len(PLANS[function])
+    for unit, part in zip(units, PLANS[function], strict=True):
+        assert part in unit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["listings.mlir"], "which function? use --function"),
+        (["listings.mlir", "--function", "pair", "--depth", "0"], "--depth is 0, and at least 1"),
+        (["d.tsr", "--ir", "tile"], "d.tsr is Tile IR; plans are made of Graph IR"),
+    ],
+)
+def test_plans_that_cannot_be_made(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+    Path("listings.mlir").write_text(LISTINGS.read_text())
+    assert main(["lower", "d.tsr", "--to", "tile"]) == 0
+    Path("d.tsr").write_text(capsys.readouterr().out)
+    assert main(["plan", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_zero_divisor_is_one_error_at_every_level(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("z.tsr").write_text("module m { func f(x: tensor<4xint32>) -> tensor<4xint32> { return 7 / x; } }")
+    np.save("z.npy", np.int32([1, 0, 2, 0]))
+    for at in LEVELS:
+        assert main(["run", "z.tsr", "--input", "x=z.npy", "--at", at]) == 2
+    first, *others = capsys.readouterr().err.split("error[numerics]: ")[1:]
+    assert first.startswith("divide: integer division by zero\n  --> z.tsr:1:67")
+    assert others == [first] * 3
 
 
 @pytest.mark.parametrize("command", [("print", "--level"), ("lower", "--to")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -149,6 +150,23 @@ class AwaitedOnce(ReferenceAdapter):
         if len(set(awaited)) < len(awaited):
             raise refuse("a future is awaited twice")
         return super().collectives_execute(text=text, **given)
+
+
+@varies(
+    "AMB-COLL-101",
+    "asks every reduction for its op",
+    "collectives/futures/a-reduction-says-*",
+    "collectives/program-examples/an-all-reduce-without-*",
+)
+class OpRequired(ReferenceAdapter):
+    """No operator is presumed."""
+
+    def language_verify_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+        """Refused where a reduction has no op."""
+        for line in text.splitlines():
+            if re.search(r"collective\.(all_reduce|reduce_scatter)", line) and "op" not in line.partition("{")[2]:
+                raise refuse("a reduction without op")
+        return super().language_verify_ir(text=text, **given)
 
 
 @varies(

@@ -12,7 +12,7 @@ from tessera_reference.adapter import collectives as adapter
 from tessera_reference.graph import futures, grad
 from tessera_reference.graph import futures as hints
 from tessera_reference.graph.control import Call
-from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueReduceScatter
+from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueAllReduce, IssueReduceScatter
 from tessera_reference.ir import attributes
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.operation import Operation, Refusal
@@ -121,6 +121,24 @@ VALUES = [
     ),
 ]
 
+
+# The operator
+
+
+def _as_the_largest(self: IssueAllReduce, *given: Any, **named: Any) -> None:
+    USUAL_ISSUE(self, *given, **{"op": "max", **named})
+
+
+USUAL_ISSUE = IssueAllReduce.__init__
+
+OPERATOR = [
+    changed(
+        "COLL-02.3-06",
+        "largest_by_default",
+        "takes the largest where no op is given",
+        (IssueAllReduce, "__init__", _as_the_largest),
+    ),
+]
 
 # Types
 

@@ -72,6 +72,7 @@ SYMBOLS = [
     overlooks("meshes", "LANG-05.4-04", "that a module has no mesh", "the module declares none"),
     overlooks("operators", "LANG-05.4-04", "that a collective computes nothing", r"op is|attribute op is missing"),
     overlooks("symbols", "LANG-05-03", "that a symbol is defined twice", "@.* is defined twice"),
+    overlooks("module_names", "LANG-05-03", "that two modules have one name", "@.* is declared twice"),
     overlooks("strange_definitions", "LANG-05-03", "that something else stands in a module", "outside functions"),
     overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
     overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),

@@ -48,6 +48,13 @@ TAKEN = [
         lambda given: {"deviceIds": [0, 1]},
     ),
     taking(
+        "devices_twice_apart",
+        "compares a device with the one before alone",
+        "tessMeshCreate",
+        lambda given: len(given["deviceIds"] or ()) == 3 and given["deviceIds"][0] == given["deviceIds"][2],
+        lambda given: {"deviceIds": [0, 1, 2]},
+    ),
+    taking(
         "unknown_devices",
         "takes unknown devices for the first",
         "tessMeshCreate",

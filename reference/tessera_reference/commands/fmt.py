@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..ir.text import print_module
 from ..language import format_program
-from .program import BadInput, file_command, read_text
+from .program import BadInput, file_command, level_given, modules_of, read_text, show_text
 
 PLACE_IN_HELP = 2
 
 
 def register(subparsers: Any) -> None:
     """Add `fmt`."""
-    parser = file_command(subparsers, "fmt", run, "print a program in canonical form")
+    parser = file_command(subparsers, "fmt", run, "print a program, or IR text, in canonical form", ir=True)
     parser.add_argument(
         "--check", action="store_true", help="print nothing; exit with 1 if the file is not in canonical form"
     )
@@ -23,11 +24,15 @@ def register(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print or write the canonical form, or compare the file with it."""
-    formatted, text = format_program(read_text(options), options.file), options.source_text
+    text = read_text(options)
+    if level_given(options, text) is None:
+        formatted = format_program(text, options.file)
+    else:
+        formatted = "".join(map(print_module, modules_of(options)[0]))
     if options.check:
         return 0 if formatted == text else 1
     if not options.write:
-        print(formatted, end="")
+        show_text(formatted)
         return 0
     if options.file == "-":
         raise BadInput("--write needs a file, not standard input")

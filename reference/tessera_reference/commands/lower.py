@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..ir.module import Module
 from ..ir.text import print_module
 from ..levels.emission import TEXTS, emit
-from ..levels.execution import LEVELS, lower
+from ..levels.execution import LEVELS, Level, lower_from_above
 from .program import (
     BadInput,
     Lowering,
     add_lowering_options,
     add_shape_options,
-    compile_file,
     file_command,
     lowering_of,
+    modules_of,
     shaped,
+    show_text,
 )
 
 PLACE_IN_HELP = 7
@@ -30,8 +31,11 @@ SUFFIXES = {"llvm": "ll", "ptx": "ptx", "amdgcn": "s"}
 
 def register(subparsers: Any) -> None:
     """Add `lower`."""
-    parser = file_command(subparsers, "lower", run, "print a program's IR, or what it becomes for a vendor's tools")
-    parser.add_argument("--to", choices=(*LEVELS, *TEXTS), default="graph", help="the level, or the kind of text")
+    summary = "print a program's IR, or what it becomes for a vendor's tools"
+    parser = file_command(subparsers, "lower", run, summary, ir=True)
+    parser.add_argument(
+        "--to", choices=(*LEVELS, *TEXTS), help="a level, or a kind of text; the file's own unless given"
+    )
     parser.add_argument("--export", action="store_true", help="types as mlir-opt takes them, with locations")
     parser.add_argument("--dump-dir", metavar="DIR", help="write a file for every level on the way instead")
     add_lowering_options(parser)
@@ -40,14 +44,16 @@ def register(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a program's IR, or write it with every level above it."""
-    show_lowered(compile_file(options).modules, options.to, options)
+    show_lowered(options.to, options)
     return 0
 
 
-def texts_of(module: Module, to: str, lowering: Lowering, export: bool = False) -> Mapping[str, str]:
-    """The texts of a module down to a level, by level. Raises `Rejection`."""
-    levels = LEVELS[: LEVELS.index(to) + 1 if to in LEVELS else None]
-    modules = {level: lower(module, level, lowering.target, lowering.options) for level in levels}
+def texts_of(module: Module, at: Level, to: str, lowering: Lowering, export: bool = False) -> Mapping[str, str]:
+    """The texts of a module from its level down to another, by level. Raises `Rejection`."""
+    first, last = LEVELS.index(at), LEVELS.index(to) if to in LEVELS else len(LEVELS) - 1
+    modules = {at: module}
+    for level in LEVELS[first + 1 : last + 1]:
+        module = modules[level] = lower_from_above(module, level, lowering.target, lowering.options)
     texts: dict[str, str] = {level: print_module(lowered, export=export) for level, lowered in modules.items()}
     if to in TEXTS:
         texts[to] = emit(modules["target"], to, lowering.target)
@@ -65,12 +71,16 @@ def dump(module: Module, texts: Mapping[str, str], directory: str) -> None:
         raise BadInput(f"{directory}: {error.strerror}") from error
 
 
-def show_lowered(modules: Sequence[Module], to: str, options: argparse.Namespace) -> None:
-    """Print the modules at a level, or write them with every level above into a directory."""
+def show_lowered(to: str | None, options: argparse.Namespace) -> None:
+    """Print the modules of the file at a level, or write them with every level above into a directory."""
     lowering = lowering_of(options)
+    modules, at = modules_of(options)
+    to = to or at
+    if to in LEVELS and LEVELS.index(to) < LEVELS.index(at):
+        raise BadInput(f"{options.file} is {at.capitalize()} IR, which nothing raises to {to.capitalize()} IR")
     for module in shaped(modules, options):
-        texts = texts_of(module, to, lowering, getattr(options, "export", False))
+        texts = texts_of(module, at, to, lowering, getattr(options, "export", False))
         if getattr(options, "dump_dir", None):
             dump(module, texts, options.dump_dir)
         else:
-            print(texts[to], end="")
+            show_text(texts[to])

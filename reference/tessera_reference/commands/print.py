@@ -8,15 +8,15 @@ from typing import Any
 from ..language import parse, print_tree
 from ..levels.execution import LEVELS
 from .lower import show_lowered
-from .program import add_lowering_options, add_shape_options, compile_file, file_command, read_text
+from .program import add_lowering_options, add_shape_options, file_command, read_text, show_text
 
 PLACE_IN_HELP = 3
 
 
 def register(subparsers: Any) -> None:
     """Add `print`."""
-    parser = file_command(subparsers, "print", run, "print a program's syntax tree or its IR")
-    parser.add_argument("--level", choices=("ast", *LEVELS), default="graph", help="what to print")
+    parser = file_command(subparsers, "print", run, "print a program's syntax tree or its IR", ir=True)
+    parser.add_argument("--level", choices=("ast", *LEVELS), help="what to print; IR text as it is, or graph")
     add_lowering_options(parser)
     add_shape_options(parser)
 
@@ -24,7 +24,7 @@ def register(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a program at a level."""
     if options.level == "ast":
-        print(print_tree(parse(read_text(options), options.file)), end="")
+        show_text(print_tree(parse(read_text(options), options.file)))
     else:
-        show_lowered(compile_file(options).modules, options.level, options)
+        show_lowered(options.level, options)
     return 0

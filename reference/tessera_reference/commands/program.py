@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -17,7 +18,8 @@ from ..ir.module import Function, Module
 from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
 from ..ir.types import Numeric, Scalar, Tensor
 from ..language import CompiledModule, compile_source, decode
-from ..levels.execution import Options, for_shapes
+from ..levels.execution import LEVELS, Level, Options, for_shapes
+from ..levels.texts import level_of, read_at, require_names
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure
 
@@ -117,12 +119,18 @@ def save(array: Array, path: str, bits: bool) -> None:
 Run = Callable[[argparse.Namespace], int]
 
 
-def file_command(subparsers: Any, name: str, run: Run, summary: str, epilog: str = "") -> argparse.ArgumentParser:
-    """The parser of a command that reads a FILE."""
+def file_command(
+    subparsers: Any, name: str, run: Run, summary: str, epilog: str = "", ir: bool = False
+) -> argparse.ArgumentParser:
+    """The parser of a command that reads a FILE, a program or with `ir` IR text too."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", metavar="FILE", help="a program of the language")
+    parser.add_argument("file", metavar="FILE", help=f"a program of the language{', or IR text' if ir else ''}")
+    if ir:
+        parser.add_argument(
+            "--ir", choices=LEVELS, metavar="LEVEL", help="FILE is IR of this level; a .mlir file is IR"
+        )
     parser.set_defaults(run=run, source_text="")
     return parser
 
@@ -147,6 +155,30 @@ def read_text(options: argparse.Namespace) -> str:
 def compile_file(options: argparse.Namespace) -> CompiledModule:
     """Read and compile the program, and show what it is warned about."""
     return compile_text(read_text(options), options)
+
+
+def level_given(options: argparse.Namespace, text: str) -> Level | None:
+    """The level of IR that a file is of: the one of `--ir`, for a `.mlir` file that of its text; None for a program."""
+    level: Level | None = options.ir
+    return level_of(text) if level is None and options.file.endswith(".mlir") else level
+
+
+def modules_of(options: argparse.Namespace) -> tuple[Sequence[Module], Level]:
+    """The modules of the file, and the level they are at: Graph IR for a program. Raises `Rejection`, `BadInput`."""
+    text = read_text(options)
+    level = level_given(options, text)
+    if level is None:
+        return compile_text(text, options).modules, "graph"
+    modules = read_at(level, text, target_named(getattr(options, "target", DEFAULT)), options.file)
+    require_names(modules)
+    return modules, level
+
+
+def show_text(text: str) -> None:
+    """Print a program or IR text in UTF-8, as its files are: escapes of a terminal's encoding would be no program."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    print(text, end="")
 
 
 def compile_text(text: str, options: argparse.Namespace) -> CompiledModule:

@@ -241,7 +241,7 @@ class ReduceScatterOfAny(ReduceScatter):
 class IssueAllReduce(GroupCollective):
     """Every rank of the group will have the combination of what all bring."""
 
-    op: Attribute[str] = field(kw_only=True)
+    op: Attribute[str] = field(default="sum", kw_only=True)
 
     def plain(self) -> Collective:
         """`tessera.graph.all_reduce`."""
@@ -253,7 +253,7 @@ class IssueReduceScatter(GroupCollective):
     """Rank i of the group will have the i-th of equal parts, along `dim`, of the combination (AMB-RT-04)."""
 
     x: Operand[Tensor]
-    op: Attribute[str] = field(kw_only=True)
+    op: Attribute[str] = field(default="sum", kw_only=True)
     dim: Attribute[int] = field(default=0, kw_only=True)
 
     def plain(self) -> Collective:

@@ -324,11 +324,17 @@ def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     if isinstance(failure, ShapeMismatch):
         refusal = Refusal("shapes", str(failure), "", "", "")
     elif isinstance(failure, DivisionByZero):
-        remedy = "make sure that no divisor is zero"
-        refusal = Refusal("numerics", str(failure), "divisors other than zero", "AMB-LANG-55", remedy).by(operation)
+        return divided_by_zero(instruction, failure)
     else:
         refusal = Refusal("numerics", str(failure), "", "", "").by(operation)
     return diagnostic_of(refusal, instruction.location, _operands_of(operation), "execute")
+
+
+def divided_by_zero(instruction: Instruction, failure: DivisionByZero) -> Diagnostic:
+    """Return the diagnostic of a zero divisor, which is the same at every level of IR: the place of the quotient."""
+    remedy = "make sure that no divisor is zero"
+    refusal = Refusal("numerics", f"divide: {failure}", "divisors other than zero", "AMB-LANG-55", remedy)
+    return diagnostic_of(refusal, instruction.location, phase="execute")
 
 
 def _operands_of(operation: Operation) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..graph.interpreter import divided_by_zero
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from ..ir.module import Function, Instruction
 from ..ir.operation import Operation, Refusal, require
@@ -340,16 +341,15 @@ def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
     )
 
 
-def failed(instruction: Instruction, failure: NumericsFailure, lanes: Lanes) -> Diagnostic:
+def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """The error for a fault in an instruction."""
     operation, fault = instruction.operation, isinstance(failure, KernelFault)
-    text = str(failure)
     if isinstance(failure, DivisionByZero):
-        text = f"integer division by zero in {lanes.thread(int(lanes.active[failure.index[0]]))}"
+        return divided_by_zero(instruction, failure)
     return Diagnostic(
         "tile" if fault else "numerics",
         "execute",
-        f"{operation.short_name}: {text}",
+        f"{operation.short_name}: {failure}",
         instruction.location.span,
         instruction.location.filename,
         operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
@@ -424,7 +424,7 @@ class BlockState(Lanes):
             try:
                 made = call(self, *[frame[place] for place in operands])
             except NumericsFailure as failure:
-                raise Rejection([failed(instruction, failure, self)]) from failure
+                raise Rejection([failed(instruction, failure)]) from failure
             except MemoryError as error:
                 raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
             if type(made) is tuple:

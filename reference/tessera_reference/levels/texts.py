@@ -6,7 +6,7 @@ elementwise ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..graph.execution import UnknownFunction
@@ -23,7 +23,7 @@ from ..schedule.verifier import verify_schedule
 from ..target_ir.verifier import verify_target_kernel
 from ..tile.interpreter import Argument, Uninitialised, run_kernel
 from ..tile.verifier import verify_kernel
-from .execution import Level, run_lowered
+from .execution import LEVELS, Level, run_lowered
 
 HOST: Mapping[str, tuple[str, ...]] = {
     "graph": ("tessera.graph.", "tessera.collective.", "tessera.await"),
@@ -52,6 +52,28 @@ def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> 
     for module in modules:
         verify_at(level, module, target)
     return modules
+
+
+def level_of(text: str) -> Level:
+    """The lowest level that a text has operations of."""
+    return next((level for level in reversed(LEVELS) if f"tessera.{level}." in text), LEVELS[0])
+
+
+def require_names(modules: Sequence[Module]) -> None:
+    """The modules of a text that people hand in have names of their own; those of an image share one.
+
+    Raises `Rejection`.
+    """
+    seen = set[str]()
+    found: list[Diagnostic] = []
+    for each in modules:
+        if each.name and each.name in seen:
+            message = f"module: @{each.name} is declared twice"
+            refusal = Refusal("types", message, "one module of a name", "AMB-LANG-86", "")
+            found.append(diagnostic_of(refusal, each.location))
+        seen.add(each.name)
+    if found:
+        raise Rejection(found)
 
 
 def verify_at(level: Level, module: Module, target: Target) -> None:

@@ -207,10 +207,8 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
 
 def _integer_quotient(a: Values, b: Values) -> Values:
     """Truncate toward zero: divide magnitudes, which unsigned numbers hold even for the least integer."""
-    if np.count_nonzero(b) < b.size:
-        zeros = np.argwhere(np.broadcast_to(b == 0, broadcast_shape("divide", a.shape, b.shape)))
-        if len(zeros):
-            raise DivisionByZero(tuple(int(i) for i in zeros[0]))
+    if np.count_nonzero(b) < b.size and 0 not in broadcast_shape("divide", a.shape, b.shape):
+        raise DivisionByZero
     unsigned = np.dtype(f"u{a.dtype.itemsize}")
     quotient = np.abs(a).astype(unsigned) // np.abs(b).astype(unsigned)
     return np.asarray(np.where((a < 0) != (b < 0), np.negative(quotient), quotient), a.dtype)

@@ -38,12 +38,10 @@ class ShapeMismatch(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class DivisionByZero(NumericsFailure):
-    """An integer was divided by zero; `index` is the first such element of the result, in row-major order."""
-
-    index: tuple[int, ...]
+    """An integer was divided by zero."""
 
     def __str__(self) -> str:
-        return f"integer division by zero at element {list(self.index)}"
+        return "integer division by zero"
 
 
 @dataclass(eq=False, repr=False)

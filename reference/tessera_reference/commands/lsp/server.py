@@ -24,8 +24,7 @@ from ... import __version__
 from ...ir.diagnostics import Diagnostic, Rejection, Span, UnsupportedConstruct
 from ...ir.targets import Target
 from ...language import compile_source, format_program
-from ...levels.execution import LEVELS
-from ...levels.texts import read_at
+from ...levels.texts import level_of, read_at, require_names
 from ...schedule.lowering import verify_stated_schedules
 from .hover import ir_hover, program_hover
 
@@ -123,8 +122,7 @@ def diagnose(text: str, path: str, target: Target) -> Sequence[Diagnostic]:
             warnings = compiled.warnings
             verify_stated_schedules(compiled.modules, [target])
         elif "tessera." in text:  # others' IR is not for this reference
-            level = next((level for level in reversed(LEVELS) if f"tessera.{level}." in text), LEVELS[0])
-            read_at(level, text, target, path)
+            require_names(read_at(level_of(text), text, target, path))
     except Rejection as rejection:
         return [*warnings, *rejection.diagnostics]
     except UnsupportedConstruct as unsupported:

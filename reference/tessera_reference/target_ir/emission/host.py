@@ -72,7 +72,7 @@ def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> 
     fault = ctypes.c_int32(0)
     run(*passed, ctypes.addressof(fault))
     if fault.value:
-        raise DivisionByZero(())
+        raise DivisionByZero
     return tuple(Array.from_bits(like.dtype, like.shape, _bytes_of(like, memory)) for like, memory in memories)
 
 
