@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 import runpy
@@ -298,6 +299,50 @@ def test_a_refusal_of_a_launch_names_the_argument(kernel_launch: Build, tensor: 
     assert told(kernel_launch(failure_policy="retry")) == ("failure_policy", "HIO-D7-50")
     assert told(kernel_launch(data=[1])) == ("data", "HIO-D7-33")
     assert told(kernel_launch(meta={"a": "b" * 4096})) == ("meta", "HIO-D7-33")
+
+
+EDGES = (
+    *(None, True, 0, -1, 0.5, 1e30, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 65519, 65520, -65520),
+    *(2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1),
+    *(2**128 - 2**103 - 1, 2**128 - 2**103, -(2**128) + 2**103, Decimal("65519.99"), Decimal("1e-400")),
+)
+"""Values at the ends of the ranges of dtypes."""
+
+
+def disagreeing(memory_write: Build, kernel_launch: Build) -> Iterator[Message]:
+    """Messages whose members may disagree, in ways that a schema can say."""
+    kinds = ("zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32")
+    for kind in kinds:
+        yield memory_write(pattern={"pattern_kind": kind})
+        yield from (memory_write(pattern={"pattern_kind": kind, "value": value}) for value in EDGES)
+        yield from (memory_write(pattern={"pattern_kind": kind, "value": 1}, nbytes=nbytes) for nbytes in range(1, 9))
+    for source in ("pattern", "host_buffer_ref"):
+        yield from (memory_write(src_kind=source, pattern=each) for each in (None, {"pattern_kind": "zero"}))
+    for kind, pa, nbytes in itertools.product(("deployed", "builtin"), (None, 0, 1), (0, 1)):
+        yield kernel_launch(kernel={"kind": kind, "deploy_pa": pa, "nbytes_code": nbytes})
+    for dtype, value in itertools.product(("i32", "i64", "fp16", "fp32", "bool"), EDGES):
+        yield kernel_launch(args=[{"arg_kind": "scalar", "dtype": dtype, "value": value}])
+
+
+def test_the_published_schema_refuses_members_that_disagree(memory_write: Build, kernel_launch: Build) -> None:
+    """It refuses the messages that the endpoint refuses, which names the member and its clause."""
+    schema = json.loads((ROOT / "schemas" / "host_io.schema.json").read_text("utf-8"))
+    judges = {
+        kind: Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]})
+        for kind, definition in (("MemoryWrite", "memory_write"), ("KernelLaunch", "kernel_launch"))
+    }
+    said, reasons = [], set()
+    for message in disagreeing(memory_write, kernel_launch):
+        reason = judged(message, fast=False)
+        said.append((judges[message["msg_type"]].is_valid(message), reason is None, message))
+        reasons.add("" if reason is None else reason.split(":")[0] + reason[reason.rindex(" (") :])
+    assert [each for each in said if each[0] != each[1]] == []
+    assert sum(not valid for valid, _, _ in said) > 101
+    assert reasons == {
+        *("", "pattern (HIO-D5-10)", "pattern (HIO-D5-11)", "pattern.value (HIO-D5-19)", "pattern.value (HIO-D5-20)"),
+        *("nbytes (HIO-D5-07)", "args[0].value (HIO-D7-27)", "kernel_ref.deploy_pa (HIO-D7-07)"),
+        *("kernel_ref.deploy_pa (HIO-D7-08)", "kernel_ref.nbytes_code (HIO-D7-12)"),
+    }
 
 
 FORMATS = {"fp16": ("<e", np.float16), "fp32": ("<f", np.float32)}

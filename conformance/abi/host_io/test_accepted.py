@@ -56,6 +56,30 @@ def test_a_kernel_is_run_by_writes_and_a_launch(impl, check):
     host.accepted(host.launch(kernel, [tensor(*shards), scalar("i32", 96 * len(places))]))
 
 
+LONG = {"timestamp_tag": "HIO-D3-08", "debug_label": "HIO-D5-24", "args": "HIO-D7-04", "shards": "HIO-D7-18"}
+
+
+@pytest.mark.parametrize("member", listed(LONG))
+def test_long_texts_and_lists_are_taken(impl, check, member):
+    """1,024 characters and arguments, and 4,096 shards (AMB-HIO-68)."""
+    host = connected(impl, check)
+    kernel = host.deploy()
+    place, base = host.machine.places[0], host.machine.memories[0].base
+
+    def message(count: int) -> Any:
+        match member:
+            case "args":
+                return host.launch(kernel, [scalar("i32", 1)] * count)
+            case "shards":
+                return host.launch(kernel, [tensor(*[shard(place, base + 4 * n, 4, 4 * n) for n in range(4 * count)])])
+        return host.write(**{member: "x" * count})
+
+    host.accepted(message(1))
+    (completion,) = host.completions(message(1024))
+    check.reading("AMB-HIO-68", "lower bounds", not completion["ok"])
+    check.true(completion["ok"], f"success with long {member}", completion)
+
+
 @clause("HIO-D3-07")
 def test_every_device_that_is_told_takes_requests(impl, check):
     """target_device has one of the names of `host_io.describe` (AMB-HIO-32)."""

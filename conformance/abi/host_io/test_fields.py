@@ -30,8 +30,9 @@ MEMBERS = [each for each in members() if each.name not in IDS]
 JUDGED = ("type", "enum", "const", "minimum", "maximum", "minItems", "items")
 LEFT_OUT = {
     "minLength": "refusal of an empty identifier is not asserted (AMB-HIO-39)",
-    "maxLength": "refusal of a longer identifier is not asserted (AMB-HIO-39), nor that of a longer label",
-    "maxItems": "no interpretation bounds arguments and shards",
+    "maxLength": "refusal of a longer identifier or label is not asserted (AMB-HIO-39, AMB-HIO-68)",
+    "maxItems": "refusal of more arguments is not asserted (AMB-HIO-68)",
+    "allOf": "members that have to agree are judged in `test_agreement.py`",
     "additionalProperties": "members that are not named are judged where they are planted (AMB-HIO-15, AMB-HIO-21)",
     "default": "accepted values are judged below",
     "properties": "a part has cases of its own",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import re
 import signal
 import sys
 from asyncio import StreamReader, StreamWriter
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .. import __version__
 from ..host_io.endpoint import Endpoint
-from ..host_io.machine import MOST_PLACES, Machine, MachineSize, described, description
+from ..host_io.machine import MOST_PLACES, Machine, MachineSize, Place, described, description
 from ..host_io.server import CHUNK, Address, AddressProblem, Listener, Server, closed, connect, read_address
 from ..ir.types import own_dims
 from ..mesh.topology import default
@@ -121,6 +122,11 @@ def _register_serve(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many requests may be unanswered, of which a connection has one (default: %(default)s)",
     )
+    parser.add_argument("--seed", type=int, metavar="N", help="answer out of order, by a seed: clients match ids")
+    parser.add_argument(
+        "--fail", action="append", default=[], metavar="SIP.CUBE.PE", help="a PE that fails whatever it is given"
+    )
+    parser.add_argument("--reads", metavar="FILE.jsonl", help="append what reads bring: ids and bytes, one a line")
     parser.add_argument(
         "--description",
         metavar="FILE.json",
@@ -152,6 +158,7 @@ def _address(options: argparse.Namespace) -> Address:
 def serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM. Raises `BadInput`."""
     machine = Machine(_size(options.machine, options.queue_depth))
+    machine.failing = frozenset(_place(each, machine) for each in options.fail)
     if options.description is not None:
         _describe(machine, options.description)
     try:
@@ -159,19 +166,28 @@ def serve(options: argparse.Namespace) -> int:
     except AddressProblem as problem:
         raise BadInput(str(problem)) from None
     try:
-        asyncio.run(_serve(machine, listener))
+        with contextlib.nullcontext() if options.reads is None else _opened(options.reads) as reads:
+            asyncio.run(_serve(Server(machine, options.seed, reads), listener))
     finally:
         listener.close()
     return 0
 
 
-async def _serve(machine: Machine, listener: Listener) -> None:
+def _opened(path: str) -> TextIO:
+    """A file to append to. Raises `BadInput`."""
+    try:
+        return open(path, "a", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+
+
+async def _serve(server: Server, listener: Listener) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     listener.socket.listen()
     print(f"listening on {listener.address}", flush=True)
-    await Server(machine).serve(listener, stop)
+    await server.serve(listener, stop)
 
 
 def _describe(machine: Machine, path: str) -> None:
@@ -181,6 +197,15 @@ def _describe(machine: Machine, path: str) -> None:
         Path(path).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
+
+
+def _place(text: str, machine: Machine) -> Place:
+    """The PE that `--fail` names. Raises `BadInput`."""
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
+    place = Place(*map(int, found.groups())) if found else None
+    if place is None or not machine.has(place):
+        raise BadInput(f"--fail {text}: expected a PE of the machine, such as 0.1.2")
+    return place
 
 
 def _size(text: str, queue_depth: int) -> MachineSize:

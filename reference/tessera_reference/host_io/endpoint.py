@@ -178,11 +178,11 @@ class Endpoint:
         self._pending[pair] = self._run(request, pair, len(frame))
         return None
 
-    def drain(self, choices: Choices) -> list[str]:
-        """Complete every request that waits."""
+    def drain(self, choices: Choices, most: int = 0) -> list[str]:
+        """Complete requests that wait until at most so many are left."""
         waiting = self.waiting
         answers = []
-        while waiting:
+        while len(waiting) > most:
             chosen = choices.pick(len(waiting)) if len(waiting) > 1 else 0
             answers.append(self.complete(waiting.pop(chosen)))
         return answers

@@ -219,7 +219,7 @@ def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
 
 
 def _judging(node: Any) -> Any:
-    """A schema without what refuses nothing."""
+    """A schema without what refuses nothing, and without `allOf`, whose clauses `require_agreement` tells."""
     if isinstance(node, list):
         return [_judging(each) for each in node]
     if not isinstance(node, dict):
@@ -229,7 +229,7 @@ def _judging(node: Any) -> Any:
     return kept | ({"properties": {name: _judging(each) for name, each in names.items()}} if names else {})
 
 
-ANNOTATIONS = {"title", "description", "default", "x-clauses", "x-other-members", "x-other-values"}
+ANNOTATIONS = {"title", "description", "default", "allOf", "x-clauses", "x-other-members", "x-other-values"}
 
 
 def _strange(argument: Any, place: int) -> RequestFailed:
@@ -275,7 +275,7 @@ def _part(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     return schema
 
 
-# What the schema of the messages cannot say: members that must agree with one another (D5, D7).
+# Members that must agree with one another (D5, D7); where the schema refuses them too, by `allOf`, a clause is told.
 #
 # What depends on the endpoint is judged there: ids that are in use, devices, places and addresses that exist.
 

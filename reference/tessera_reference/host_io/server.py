@@ -1,4 +1,4 @@
-"""An endpoint behind a socket, and clients that talk to it (D3; AMB-HIO-55, -58 to -61)."""
+"""An endpoint behind a socket (D3; AMB-HIO-55, -58 to -61)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import socket
 import stat
 import sys
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
-from .endpoint import MOST_BYTES, Endpoint, Journal, Pair, ids_of
-from .errors import InvalidFrame
+from ..mesh.engine import Choices, FirstCome, Seeded
+from .endpoint import MOST_BYTES, Endpoint, Journal
 from .frames import write_frame
 from .machine import Machine
 
@@ -173,8 +172,9 @@ def _resolved(address: TcpAddress, allow_remote: bool) -> tuple[int, int, int, A
 #
 # Every connection has ids and a queue of its own; all of them work on one machine. A request is answered before the
 # next one of its connection is taken, so that completions do not depend on how bytes are cut (HIO-D4-07), and other
-# connections have their turn in between. While a host does not read its answers, nothing more is read from it, so
-# that what is kept for a connection is bounded.
+# connections have their turn in between. With a seed, answers wait until the queue is full or nothing more has come,
+# and leave in an order of the seed. While a host does not read its answers, nothing more is read from it, so that what
+# is kept for a connection is bounded.
 
 
 CHUNK = 1 << 16
@@ -189,10 +189,15 @@ LINGER = 2.0
 
 
 class Server:
-    """Serves one machine to many connections."""
+    """Serves one machine to many connections.
 
-    def __init__(self, machine: Machine) -> None:
+    With a `seed` answers come out of order. What reads bring is appended to `reads`, a line of JSON for each.
+    """
+
+    def __init__(self, machine: Machine, seed: int | None = None, reads: TextIO | None = None) -> None:
         self._machine = machine
+        self._seed = seed
+        self._reads = reads
         self._tasks: set[asyncio.Task[Any]] = set()
         self._writers: set[StreamWriter] = set()
 
@@ -243,18 +248,34 @@ class Server:
         """Answer frames until the host sends no more, or one that is too long."""
         writer.transport.set_write_buffer_limits(high=MOST_UNSENT)
         endpoint = Endpoint(machine=self._machine, journal=Journal(0))
+        most = 0 if self._seed is None else self._machine.size.queue_depth - 1
+        choices: Choices = FirstCome() if self._seed is None else Seeded(self._seed)
         rest = b""
         while chunk := await reader.read(CHUNK):
             *frames, rest = (rest + chunk).split(b"\n")
             too_long = next((place for place, each in enumerate((*frames, rest)) if len(each) > MOST_BYTES), None)
             for frame in frames[:too_long]:
-                await _send(writer, endpoint.exchange([frame]))
+                refusal = endpoint.submit(frame)
+                await _send(writer, [] if refusal is None else [refusal])
+                await _send(writer, self._completed(endpoint, choices, most))
                 await asyncio.sleep(0)  # other connections have their turn
+            await _send(writer, self._completed(endpoint, choices, 0))
             if too_long is not None:
                 await _refuse(reader, writer, f"a frame of more than {MOST_BYTES} bytes")
                 return
         if rest:
             await _send(writer, [write_frame({"refused": "the connection ended within a frame"})])
+
+    def _completed(self, endpoint: Endpoint, choices: Choices, most: int) -> list[str]:
+        """The responses of requests until at most so many wait; what reads bring goes to the file."""
+        if self._reads is None:
+            return endpoint.drain(choices, most)
+        brought = endpoint.share({})
+        answers = endpoint.drain(choices, most)
+        for (correlation, request), data in brought.items():
+            line = {"correlation_id": correlation, "request_id": request, "data": data.hex()}
+            print(json.dumps(line), file=self._reads, flush=True)
+        return answers
 
 
 async def _send(writer: StreamWriter, answers: Sequence[str]) -> None:
@@ -283,122 +304,3 @@ def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
     """A message for what the event loop cannot do, such as to accept a connection without a file descriptor."""
     reason = context.get("exception") or context["message"]
     print(f"host-io serve: {reason}", file=sys.stderr, flush=True)
-
-
-# The host's side of a connection to an endpoint: frames as they are, or requests with their responses (D3).
-
-
-Response: TypeAlias = dict[str, Any]
-
-
-class ConnectionEnded(Exception):
-    """The endpoint ended the connection before it answered; says what it told last."""
-
-
-class Client:
-    """Sends requests, any number of which may be unanswered, and matches the responses by their ids."""
-
-    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._unanswered: dict[Pair, asyncio.Future[Response]] = {}
-        self._last_words = ""
-        self._receiving = asyncio.create_task(self._receive())
-
-    @classmethod
-    async def open(cls, address: Address) -> Self:
-        """A client with a connection of its own. Raises `AddressProblem`."""
-        return cls(*await connect(address))
-
-    async def request(self, message: Mapping[str, Any]) -> Response:
-        """The response of one request.
-
-        Raises:
-            InvalidFrame: the message has no two ids.
-            ValueError: a request with the same ids is unanswered.
-            ConnectionEnded: the endpoint ended the connection before.
-        """
-        pair = ids_of(message)
-        if pair in self._unanswered:
-            raise ValueError(f"{pair[1]!r} of {pair[0]!r} is not answered yet")
-        if self._receiving.done():
-            raise self._ended()
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._unanswered[pair] = answer
-        with contextlib.suppress(ConnectionError):  # what the endpoint told before decides
-            self._writer.write(f"{write_frame(message)}\n".encode())
-            await self._writer.drain()
-        try:
-            return await answer
-        finally:
-            self._unanswered.pop(pair, None)
-
-    async def exchange(self, messages: Sequence[Mapping[str, Any]]) -> list[Response]:
-        """The responses of requests that are sent without waiting, in their order; raises as `request`."""
-        return await asyncio.gather(*map(self.request, messages))
-
-    async def close(self) -> None:
-        """End the connection; what is unanswered raises `ConnectionEnded`."""
-        await closed(self._writer)
-        await self._receiving
-
-    async def _receive(self) -> None:
-        """Match lines to requests until the connection ends."""
-        try:
-            while line := await self._reader.readline():
-                self._match(line)
-        except (ConnectionError, ValueError) as error:
-            self._last_words = str(error)
-        for answer in self._unanswered.values():
-            if not answer.done():
-                answer.set_exception(self._ended())
-
-    def _match(self, line: bytes) -> None:
-        """Give a response to its request; anything else is what the endpoint told last. Raises `ValueError`."""
-        response = json.loads(line)
-        try:
-            answer = self._unanswered[ids_of(response)]
-        except (InvalidFrame, KeyError, AttributeError):
-            self._last_words = line.decode().strip()
-            return
-        if not answer.done():
-            answer.set_result(response)
-
-    def _ended(self) -> ConnectionEnded:
-        told = f"; it told: {self._last_words:.300}" if self._last_words else ""
-        return ConnectionEnded(f"the endpoint ended the connection{told}")
-
-
-class BlockingClient:
-    """A client for code that waits: `with BlockingClient(address) as client: client.request(message)`.
-
-    Raises:
-        AddressProblem: nobody listens at the address.
-    """
-
-    def __init__(self, address: Address) -> None:
-        self._runner = asyncio.Runner()
-        try:
-            self._client = self._runner.run(Client.open(address))
-        except AddressProblem:
-            self._runner.close()
-            raise
-
-    def request(self, message: Mapping[str, Any]) -> Response:
-        """As `Client.request`."""
-        return self._runner.run(self._client.request(message))
-
-    def exchange(self, messages: Sequence[Mapping[str, Any]]) -> list[Response]:
-        """As `Client.exchange`."""
-        return self._runner.run(self._client.exchange(messages))
-
-    def close(self) -> None:
-        """End the connection."""
-        self._runner.run(self._client.close())
-        self._runner.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()

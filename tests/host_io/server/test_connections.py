@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -20,19 +19,13 @@ from served import PATIENCE, Served, codes, frames
 
 from tessera_reference.cli import main
 from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.errors import InvalidFrame
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.host_io.server import (
-    AddressProblem,
-    BlockingClient,
-    Client,
-    ConnectionEnded,
     Listener,
     Server,
     UnixAddress,
     closed,
     connect,
-    read_address,
 )
 
 Build = Callable[..., dict[str, Any]]
@@ -130,7 +123,7 @@ def test_a_connection_has_its_turn_between_the_requests_of_another(
 ) -> None:
     """A write that is sent while the first of 100 launches runs is answered before the last of them."""
     order: list[str] = []
-    exchange = Endpoint.exchange
+    submit = Endpoint.submit
 
     async def session() -> None:
         address, stop = UnixAddress(str(tmp_path / "s")), asyncio.Event()
@@ -141,13 +134,13 @@ def test_a_connection_has_its_turn_between_the_requests_of_another(
         writing.write(frames([memory_write()]))
         await reader.readline()
 
-        def recorded(self: Endpoint, given: list[str | bytes]) -> list[str]:
+        def recorded(self: Endpoint, frame: str | bytes) -> str | None:
             if not order:
                 writing.write(frames([memory_write(request_id="write")]))
-            order.extend(json.loads(frame)["request_id"] for frame in given)
-            return exchange(self, given)
+            order.append(json.loads(frame)["request_id"])
+            return submit(self, frame)
 
-        monkeypatch.setattr(Endpoint, "exchange", recorded)
+        monkeypatch.setattr(Endpoint, "submit", recorded)
         launching.write(frames(kernel_launch("nop", request_id=str(number)) for number in range(100)))
         for _ in range(100):
             await answers.readline()
@@ -265,64 +258,35 @@ def responses(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each | {"completion": COMPLETION} for each in ids]
 
 
-def test_responses_in_any_order_belong_to_their_requests(memory_write: Build) -> None:
-    """Backwards, and with a response between them that belongs to no request."""
-    requests = [memory_write(correlation_id=f"{n % 3}", request_id=f"{n // 3}") for n in range(30)]
-
-    def backwards(found: list[dict[str, Any]]) -> bytes:
-        return frames(
-            [*responses(found)[:14:-1], {"refused": "x"}, *responses([memory_write()]), *responses(found)[14::-1]]
-        )
-
-    with endpoint(backwards, 30) as address, BlockingClient(read_address(address)) as client:
-        assert client.exchange(requests) == responses(requests)
-
-
-def test_an_endpoint_answers_a_client(served: Served, memory_write: Build, memory_read: Build) -> None:
-    with BlockingClient(read_address(served.address)) as client:
-        assert client.request(memory_write())["completion"] == COMPLETION
-        answers = client.exchange([memory_read(request_id=str(number), nbytes=number) for number in range(3)])
-        assert [each["completion"]["ok"] for each in answers] == [False, True, True]
+def test_answers_leave_in_an_order_of_the_seed(serve: Callable[..., Served], memory_write: Build) -> None:
+    """Each request has its answer, however the bytes are cut, and no queue is full."""
+    requests = [memory_write(request_id=str(number)) for number in range(200)]
+    orders = set()
+    for seed, size in ((1, 1 << 20), (2, 1 << 20), (2, 700)):
+        data = frames(requests)
+        with serve("--tcp", "127.0.0.1:0", "--seed", str(seed), "--queue-depth", "16").connect() as wire:
+            for first in range(0, len(data), size):
+                wire.socket.sendall(data[first : first + size])
+            answers = wire.lines(200)
+        assert sorted(answers, key=lambda each: int(each["request_id"])) == responses(requests)
+        orders.add(tuple(each["request_id"] for each in answers))
+    assert len(orders) > 1
+    assert tuple(map(str, range(200))) not in orders
 
 
-def test_many_clients_at_once(served: Served, memory_write: Build) -> None:
-    requests = [memory_write(request_id=str(number)) for number in range(100)]
-
-    async def all_of_them() -> list[list[dict[str, Any]]]:
-        clients = [await Client.open(read_address(served.address)) for _ in range(30)]
-        answers = await asyncio.gather(*(each.exchange(requests) for each in clients))
-        for each in clients:
-            await each.close()
-        return answers
-
-    assert asyncio.run(all_of_them()) == [responses(requests)] * 30
-
-
-def test_a_client_does_not_use_a_pair_twice_at_once(served: Served, memory_write: Build) -> None:
-    with BlockingClient(read_address(served.address)) as client:
-        with pytest.raises(ValueError, match="'r' of 'c' is not answered yet"):
-            client.exchange([memory_write(), memory_write()])
-        with pytest.raises(InvalidFrame):
-            client.request(memory_write(request_id=3))
-
-
-def test_what_the_endpoint_told_last_is_told(memory_write: Build) -> None:
-    told = endpoint(lambda found: b'{"refused":"too long"}\n', 1)
-    with told as address, BlockingClient(read_address(address)) as client:
-        for _ in range(2):
-            with pytest.raises(ConnectionEnded, match=r'ended the connection; it told: {"refused":"too long"}'):
-                client.request(memory_write())
-
-
-def test_an_endpoint_that_is_killed(serve: Callable[..., Served], memory_write: Build) -> None:
-    served = serve("--tcp", "127.0.0.1:0")
-    with BlockingClient(read_address(served.address)) as client:
-        assert client.request(memory_write())["completion"] == COMPLETION
-        served.end(signal.SIGKILL)
-        with pytest.raises(ConnectionEnded):
-            client.request(memory_write())
-    with pytest.raises(AddressProblem, match=r"tcp:127\.0\.0\.1:\d+: no connection: "):
-        BlockingClient(read_address(served.address))
+def test_a_pe_fails_and_reads_reach_a_file(
+    serve: Callable[..., Served], memory_write: Build, memory_read: Build, tmp_path: Path
+) -> None:
+    path = tmp_path / "reads.jsonl"
+    served = serve("--tcp", "127.0.0.1:0", "--fail", "0.1.3", "--reads", str(path))
+    with served.connect() as wire:
+        read = memory_read(request_id="7", nbytes=8)
+        assert codes(wire.ask(memory_write(), memory_write(request_id="2", dst_pe=3))) == [None, "PE_FAULT"]
+        assert codes(wire.ask(read, memory_read(dst_kind="discard"))) == [None, None]
+    data = 2 * "04030201"
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"correlation_id": read["correlation_id"], "request_id": "7", "data": data}
+    ]
 
 
 def test_send_prints_the_answers(served: Served, memory_write: Build, tmp_path: Path, capsysbinary: Any) -> None:

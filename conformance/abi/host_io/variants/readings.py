@@ -67,6 +67,12 @@ def refused(message: Message) -> Message:
     return message | {"msg_type": "none"}
 
 
+def short(message: Message) -> Message:
+    """Texts of more than 1,000 characters are refused."""
+    texts = (message.get("debug_label"), message.get("timestamp_tag"))
+    return refused(message) if any(isinstance(each, str) and len(each) > 1000 for each in texts) else message
+
+
 def empty(message: Message) -> Message:
     """A request that does nothing in its place: a byte is read and dropped."""
     if message.get("msg_type") == "KernelLaunch":
@@ -245,6 +251,7 @@ READINGS = [
     follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
     follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),
     follows("AMB-HIO-08", "empty_tensors", "takes tensors without shards", without_empty),
+    follows("AMB-HIO-68", "short_texts", "takes texts of 1,000 characters and no more", short),
     follows("AMB-HIO-14", "counts_truth", "takes true for 1, and 1 for true", counted),
     follows("AMB-HIO-20", "nothing_at_once", "completes zero bytes at once", zero_done),
     follows("AMB-HIO-21", "passes_over", "passes over members that it does not know", known),
