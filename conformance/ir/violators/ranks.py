@@ -280,7 +280,7 @@ class ComparesCounts(ReferenceAdapter):
         counts = {len(each["X"].data) for each in ranks if "X" in each}
         if len(shapes) > 1 and len(counts) == 1:
             first = ranks[0]["X"].shape
-            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in execution]
+            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in ranks]
         return super().language_execute_ranks(ranks=ranks, **request)
 
 
