@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
+from tessera_reference.collectives import recurrence
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.delivery import Sent
 from tessera_reference.collectives.links import FIXED, PATHS, route, topology_of, way_between
@@ -27,7 +28,8 @@ from tessera_reference.collectives.queues import (
     simulate,
 )
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.travel import Cut, MessageTimes, Progress, message_times, travel
+from tessera_reference.collectives.travel import Cut, MessageTimes, Progress, Transfer, message_times, travel
+from tessera_reference.mesh.engine import Engine
 from tessera_reference.mesh.topology import NAMES, End, Topology, named, uniform
 
 KINDS = {"nvlink": {"nvlink"}, "pcie": {"pcie"}, "rdma": {"pcie", "rdma"}, "network": {"pcie", "network"}}
@@ -100,35 +102,33 @@ def test_every_message_arrives_once_and_every_credit_is_back(
 ) -> None:
     """Or there is no way left, which the failure says."""
     sent = messages(operation, name, 8, 100_003, per_node=4, chunk=20_000)
-    progress = Progress(TOPOLOGY, path=path, cuts=cuts)
-    found = travelled(progress, sent)
+    found, lost = travelled(sent, path, cuts)
     if isinstance(found, Failure):
         assert found.status is Status.TESS_ERR_LAUNCH_FAILED
         assert any(cut.link in str(found) for cut in cuts)
         return
     assert sorted(found, key=str) == sorted(sent, key=str)
-    assert all(any(cut.link in each.links and cut.at == each.end for cut in cuts) for each in progress.lost)
+    assert all(any(cut.link in each.links and cut.at == each.end for cut in cuts) for each in lost)
 
 
-def travelled(progress: Progress, sent: list[Sent]) -> list[Sent] | Failure:
-    """Return the messages that arrive in six chunks, or the failure; credits are counted at every event."""
-    arrived: list[Sent] = []
+def travelled(sent: list[Sent], path: str, cuts: list[Cut]) -> tuple[list[Sent] | Failure, list[Transfer]]:
+    """Return the messages that arrive in six chunks, or the failure, and those lost; credits are always counted."""
+    engine, arrived = Engine(), list[Sent]()
+    progress = Progress(engine, TOPOLOGY, lambda part, transfer: arrived.append(transfer.sent), path=path, cuts=cuts)
     try:
         for chunk in range(6):
             progress.add(chunk, ALL_EIGHT, [each for each in sent if each.first // 20_000 == chunk], 4)
-        progress.start(0)
-        while progress.next is not None:
-            arrived += [each.transfer.sent for each in progress.advance()]
-            progress.check()
+        progress.start()
+        engine.run()
     except Failure as failure:
-        return failure
-    return arrived
+        return failure, progress.lost
+    return arrived, progress.lost
 
 
 def test_a_credit_that_is_kept_is_found_at_once() -> None:
-    progress = Progress(TOPOLOGY)
+    progress = Progress(Engine(), TOPOLOGY, lambda part, transfer: None)
     progress.add(0, ALL_EIGHT, [Sent(0, 0, 1, 0, 8, False)], 4)
-    progress.start(0)
+    progress.start()
     progress.check()
     progress._lanes["nvlink0", 0].credits -= 1
     with pytest.raises(AssertionError, match="nvlink0 from 0: 14 credits left, 1 taken"):
@@ -240,7 +240,7 @@ def test_one_rank_tells_how_long_like_ranks_take(
         durations._duration.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durations, "FEW", few)
-            patch.setattr(durations, "ONE_FOR_ALL", one_for_all)
+            patch.setattr(recurrence, "VECTORS", one_for_all)
             try:
                 answers.append(
                     durations.collective_duration(
@@ -255,7 +255,7 @@ def test_one_rank_tells_how_long_like_ranks_take(
 def test_one_rank_tells_of_every_symmetric_algorithm() -> None:
     for name in ("ring", "direct", "hierarchical", "halving_doubling"):
         asked = [
-            durations._alike_duration(topology, tuple(range(16)), "all_reduce", 320, name, frozenset())
+            recurrence.alike_duration(topology, tuple(range(16)), "all_reduce", 320, name, frozenset())
             for topology in (uniform(1, 16), uniform(2, 8))
         ]
         assert asked[0] is not None, name
@@ -343,16 +343,19 @@ def test_two_collectives_of_the_same_links_share_their_time() -> None:
 
 def test_messages_added_later_join_what_travels() -> None:
     """Three parts on one link: of two that wait for it, the one of higher priority goes first."""
-    progress, sent = Progress(EIGHT), [Sent(0, 0, 1, 0, 1000, False)]
+    engine, arrived, sent = Engine(), list[Any](), [Sent(0, 0, 1, 0, 1000, False)]
+    progress = Progress(engine, EIGHT, lambda part, transfer: arrived.append(part))
     progress.add("first", [0, 1], sent, 1)
-    progress.start(0)
-    progress.add("second", [0, 1], sent, 1)
-    progress.add("third", [0, 1], sent, 1, priority=1)
-    progress.start(5)
-    assert progress.has_credits([0, 1], sent)
-    arrived: list[Any] = []
-    while progress.next is not None:
-        arrived += [each.part for each in progress.advance()]
+    progress.start()
+
+    def add_more() -> None:
+        progress.add("second", [0, 1], sent, 1)
+        progress.add("third", [0, 1], sent, 1, priority=1)
+        progress.start()
+        assert progress.has_credits([0, 1], sent)
+
+    engine.call_at(5, add_more)
+    engine.run()
     assert arrived == ["first", "third", "second"]
 
 

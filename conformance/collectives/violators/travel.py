@@ -57,7 +57,7 @@ def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *gi
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:
     """Whatever cannot leave holds up all that comes after it from the same rank."""
     held: set[int] = set()
-    for unit in sorted(units, key=lambda each: each.number):
+    for _, unit in sorted({unit.number: unit for unit in units}.items()):
         lanes = [self._lanes[direction] for direction in unit.way.directions]
         waiting = (each for lane in self._lanes.values() for each in lane.waiting.values())
         before = any(each.sent.source == unit.sent.source and each.number < unit.number for each in waiting)

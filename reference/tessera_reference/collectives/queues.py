@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, TypeAlias
 
@@ -14,6 +13,7 @@ import numpy as np
 from ..abi.status import Failure, Status, invalid
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.diagnostics import did_you_mean
+from ..mesh.engine import Engine, Mailbox
 from ..mesh.topology import Topology
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType, shown
@@ -21,7 +21,7 @@ from ..numerics.rounding import cast
 from .delivery import Sent
 from .operations import OPERATIONS, messages, run
 from .schedules import ALGORITHMS, require_known, require_within
-from .travel import Progress, algorithms
+from .travel import Part, Progress, Transfer, algorithms
 
 # What the two queues of a device hold: computations and collectives, and what each of them waits for.
 #
@@ -260,7 +260,9 @@ class _Queues:
         self._chunks = chunks
         self._devices = devices
         self._max_inflight = max_inflight
-        self._progress = Progress(topology)
+        self._engine = Engine()
+        self._progress = Progress(self._engine, topology, self._receive)
+        self._events = Mailbox(self._engine, "events of the queues")
         self._states = {each.id: _State() for each in units}
         order = sorted(units, key=lambda unit: -unit.priority)
         self._computations = [each for each in order if isinstance(each, Compute)]
@@ -268,40 +270,35 @@ class _Queues:
         self._busy: set[int] = set()
         self._inflight = [0] * len(devices)
         self._flights: dict[int, _Flight] = {}
-        self._ends: list[tuple[int, int, str]] = []
         self._slots: list[Slot] = []
         self._issued = 0
 
     def run(self) -> Run:
-        """Advance from event to event until nothing is left to do."""
-        now = 0
-        self._start_all(now)
-        while (following := self._next()) is not None:
-            now = following
-            while self._ends and self._ends[0][0] == now:
-                _, rank, name = heapq.heappop(self._ends)
-                self._busy.discard(rank)
-                self._states[name].ended.add(rank)
-            if self._progress.next == now:
-                self._receive(now)
-            self._start_all(now)
+        """Run until nothing is left to do."""
+        self._engine.spawn("queues", self._start_ready())
+        self._engine.run()
+        self._engine.close()
         slots = tuple(sorted(self._slots, key=lambda each: (each.start, each.end)))
         return Run(tuple(self._devices), slots, max((each.end for each in slots), default=0))
 
-    def _next(self) -> int | None:
-        times = [self._ends[0][0]] if self._ends else []
-        if self._progress.next is not None:
-            times.append(self._progress.next)
-        return min(times, default=None)
+    async def _start_ready(self) -> None:
+        """Start what can start, at first and whenever a computation or a chunk has ended."""
+        while True:
+            self._start_all(self._engine.now)
+            await self._events
 
-    def _receive(self, now: int) -> None:
-        """The messages that arrive now, and the chunks that end with them."""
-        for arrival in self._progress.advance():
-            assert isinstance(arrival.part, int), "the part that `_issue` gave"
-            flight = self._flights[arrival.part]
-            flight.missing -= 1
-            if not flight.missing:
-                self._end_chunk(self._flights.pop(arrival.part), now)
+    def _receive(self, part: Part, transfer: Transfer) -> None:
+        """A message has arrived, and with the last one its chunk."""
+        assert isinstance(part, int), "the part that `_issue` gave"
+        flight = self._flights[part]
+        flight.missing -= 1
+        if not flight.missing:
+            self._end_chunk(self._flights.pop(part), self._engine.now)
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._events.work:
+            self._events.put(None)
 
     def _end_chunk(self, flight: _Flight, now: int) -> None:
         unit, state = flight.unit, self._states[flight.unit.id]
@@ -354,7 +351,7 @@ class _Queues:
             return
         self._flights[self._issued] = flight
         self._progress.add(self._issued, devices, sent, 1, unit.priority)
-        self._progress.start(now)
+        self._progress.start()
 
     def _compute_one(self, now: int) -> bool:
         """Start the first computation whose device is free and whose values are there."""
@@ -374,8 +371,14 @@ class _Queues:
         if len(started) == len(unit.ranks):
             self._computations.remove(unit)
         end = now + unit.picoseconds
-        heapq.heappush(self._ends, (end, rank, unit.id))
+        self._engine.call_at(end, partial(self._end, unit.id, rank))
         self._slots.append(Slot(unit.id, "compute", self._devices[rank], None, now, end))
+
+    def _end(self, name: str, rank: int) -> None:
+        """A computation has ended."""
+        self._busy.discard(rank)
+        self._states[name].ended.add(rank)
+        self._wake()
 
     def _is_there(self, name: str, unit: Unit, rank: int) -> bool:
         """True if what a unit awaits has ended: where it runs itself, or, where it does not run there, everywhere."""

@@ -5,13 +5,14 @@ as its sender is ready and each of its links is free and has a credit, which fol
 are the times of `travel`, provided that no message would have left before one that comes earlier in their order; where
 that cannot be excluded, the case is irregular and refused, and `travel` has to be asked.
 
-A ring, whose messages of all steps go the same ways and share them with no other, needs a few operations a step.
+A ring, whose messages of all steps go the same ways and share them with no other, needs a few operations a step. Of
+ranks that are all alike one tells the time of all. A switch, `VECTORS`, asks the engine of everything.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from ..mesh.topology import Topology
 from ..numerics.collectives import share_of
-from .links import FIXED, Direction, Way, way_between
+from .links import FIXED, Direction, Way, like_links, way_between
 from .schedules import algorithm, steps
 
 Whole: TypeAlias = npt.NDArray[np.int64]
@@ -28,6 +29,10 @@ _LONGEST = 1 << 61
 """Picoseconds, a month; sums of two of them are exact."""
 
 _NEVER = np.iinfo(np.int64).max
+
+
+VECTORS = True
+"""False asks the engine of everything."""
 
 
 class Irregular(Exception):
@@ -72,6 +77,8 @@ def recurrence(
 
     Raises `Irregular`, and `Failure` as `schedules.algorithm` and `travel` do.
     """
+    if not VECTORS:
+        raise Irregular("the engine is asked of everything")
     ranks = len(devices)
     starts = np.array([share_of(count, share, ranks).start for share in range(ranks + 1)])
     ways = _Ways(topology, devices, down)
@@ -270,3 +277,44 @@ class _Lanes:
         self._ends[lanes, slots] = (start + lasts + fixed)[:, None]
         self._free[0], self._ends[0, 0], self._closed_since[0] = 0, 0, _NEVER
         return start
+
+
+# Where one switch joins all ranks by like links and all shares are of one size, no rank differs from another: at each
+# time all have sent and received as much, and one rank tells when all are done. The times are those of the engine.
+
+
+def alike_duration(
+    topology: Topology, devices: tuple[int, ...], collective: str, bytes: int, algorithm: str, down: frozenset[str]
+) -> int | None:
+    """Return the duration of a collective whose ranks are all alike, or None where they are not."""
+    ranks = len(devices)
+    links = like_links(topology, devices, down) if VECTORS and bytes % ranks == 0 else None
+    if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
+        return None
+    if algorithm == "halving_doubling" and ranks & (ranks - 1):
+        return None
+    combining = _ROUNDS[algorithm](ranks)
+    rounds = {
+        "all_reduce": [*combining, *reversed(combining)],
+        "reduce_scatter": combining,
+        "all_gather": combining[::-1],
+    }[collective]
+    way = Way((), 2 * links.latency, links.bandwidth)
+    arrived = free = 0
+    in_flight = deque([0] * links.credits, maxlen=links.credits)
+    for messages_sent, shares in rounds:
+        ready, lasts = arrived, way.time(bytes // ranks * shares)
+        for _ in range(messages_sent):
+            free = max(ready, free, in_flight[0]) + lasts
+            arrived = free + way.latency + FIXED
+            in_flight.append(arrived)
+    return arrived
+
+
+_ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
+    "ring": lambda ranks: [(1, 1)] * (ranks - 1),
+    "direct": lambda ranks: [(ranks - 1, 1)],
+    "hierarchical": lambda ranks: [(ranks - 1, 1)],  # of one node
+    "halving_doubling": lambda ranks: [(1, ranks >> step) for step in range(1, ranks.bit_length())],
+}
+"""The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -16,12 +16,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..abi.status import Failure, Status
+from ..mesh.engine import Engine
 from ..mesh.topology import End, Topology
 from ..numerics.formats import shown
 from .delivery import Sent
-from .links import FIXED, Way, like_links, way_between
+from .links import FIXED, Way, way_between
 from .operations import messages
-from .recurrence import Irregular, Times, recurrence
+from .recurrence import Irregular, Times, alike_duration, recurrence
 from .schedules import ALGORITHMS, Maker, maker, require_known
 
 # When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
@@ -72,6 +73,19 @@ class _Lane:
     free: bool = True
     waiting: dict[int, _Unit] = field(default_factory=dict)
 
+    @property
+    def is_open(self) -> bool:
+        """True if a message may enter."""
+        return self.free and self.credits > 0
+
+    def in_order(self) -> Iterable[_Unit]:
+        """Return the messages that wait, in order of their numbers."""
+        numbers = list(self.waiting)
+        ordered = sorted(numbers)
+        if numbers != ordered:
+            self.waiting = {number: self.waiting[number] for number in ordered}
+        return self.waiting.values()
+
 
 @dataclass(eq=False, slots=True)
 class _Unit:
@@ -85,6 +99,27 @@ class _Unit:
     lasts: int
     """The time for which it occupies its links."""
     receiver: _Needs
+
+
+def _in_turn(ready: Sequence[_Unit], lanes: Iterable[_Lane]) -> Iterator[_Unit]:
+    """Yield, in order of their numbers, the messages that are ready and those that wait at open lanes.
+
+    Once a message has left by a lane, which closes it, those behind it are not asked.
+    """
+    rows = [(None, iter(ready)), *((lane, iter(lane.in_order())) for lane in lanes if lane.waiting and lane.is_open)]
+    first = [(next(units, None), place) for place, (_, units) in enumerate(rows)]
+    following = [(unit.number, place, unit) for unit, place in first if unit is not None]
+    heapq.heapify(following)
+    while following:
+        _, place, unit = following[0]
+        lane, units = rows[place]
+        if lane is None or lane.is_open:
+            yield unit
+        after = next(units, None) if lane is None or lane.is_open else None
+        if after is None:
+            heapq.heappop(following)
+        else:
+            heapq.heapreplace(following, (after.number, place, after))
 
 
 class _Due(NamedTuple):
@@ -151,59 +186,48 @@ def travel(
     `sent` is in order of steps. Links that are `down` were never up, those of `cuts` fail midway; messages lost on them
     are told beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
-    progress = Progress(topology, down, path, cuts)
+    engine, done = Engine(), list[Transfer]()
+    progress = Progress(engine, topology, lambda part, transfer: done.append(transfer), down, path, cuts)
     for part, together in groupby(sent, lambda each: each.first // chunk if chunk else 0):
         progress.add(part, devices, together, element_bytes)
-    progress.start(0)
-    done: list[Transfer] = []
-    while progress.next is not None:
-        done += [each.transfer for each in progress.advance()]
-        if cuts:
-            progress.check()
+    progress.start()
+    engine.run()
     return sorted((*done, *progress.lost), key=_end) if progress.lost else done
 
 
-class Arrival(NamedTuple):
-    """A message that has arrived, and the part it belongs to."""
-
-    part: Part
-    transfer: Transfer
-
-
 class Progress:
-    """The progress engine: advances time from event to event, and lets go what can (COLL-04.3-01, -02).
+    """The progress engine (COLL-04.3-01, -02): messages that leave and arrive as events of the virtual-time engine.
 
     Messages of any number of collectives are added, at any time, before `start`, which lets go those of them that wait
-    for nothing. `lost` are the messages that were lost on links that failed.
+    for nothing. `arrived` takes each message that has arrived; `lost` are those that were lost on links that failed.
     """
 
     def __init__(
         self,
+        engine: Engine,
         topology: Topology,
+        arrived: Callable[[Part, Transfer], None],
         down: frozenset[str] = frozenset(),
         path: str = "auto",
         cuts: Sequence[Cut] = (),
     ) -> None:
         self.lost: list[Transfer] = []
+        self._engine = engine
         self._topology = topology
+        self._arrived = arrived
         self._path = path
         self._down = down.union(cut.link for cut in cuts if cut.at <= 0)
         self._cuts = deque(sorted(cut for cut in cuts if cut.at > 0))
+        self._checked = bool(cuts)
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
         self._ways: dict[tuple[int, int], tuple[Way, tuple[_Lane, ...]]] = {}
         self._needs: dict[Part, dict[int, _Needs]] = {}
         self._added: dict[Part, dict[int, _Needs]] = {}
         self._of: dict[Part, tuple[Sequence[int], int]] = {}
         self._count = 0
-        self._times: list[int] = []
         self._due: dict[int, _Due] = {}
         for cut in self._cuts:
             self._at(cut.at)
-
-    @property
-    def next(self) -> int | None:
-        """When something happens next; None where nothing travels."""
-        return self._times[0] if self._times else None
 
     def add(
         self, part: Part, devices: Sequence[int], sent: Iterable[Sent], element_bytes: int, priority: int = 0
@@ -231,42 +255,35 @@ class Progress:
         lanes = [lane for each in sent for lane in self._way(devices[each.source], devices[each.target])[1]]
         return all(lane.credits > len(lane.waiting) for lane in lanes)
 
-    def start(self, now: int) -> None:
+    def start(self) -> None:
         """Let go of what was added all that waits for nothing."""
         ready = [unit for part in self._added.values() for needs in part.values() for unit in needs.ready()]
         self._added.clear()
-        self._let_go(sorted(ready, key=_number), now)
+        self._let_go(sorted(ready, key=_number), self._engine.now)
 
-    def advance(self) -> list[Arrival]:
-        """Go to the next time at which something happens: what arrives then."""
-        now = heapq.heappop(self._times)
+    def _happen(self) -> None:
+        """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
+        now = self._engine.now
         due = self._due.pop(now)
-        candidates: dict[int, _Unit] = {}
-        changed: list[_Lane] = []
+        ready: dict[int, _Unit] = {}
+        changed: dict[int, _Lane] = {}
         for unit in due.sent:
             for lane in unit.lanes:
                 lane.free = True
-                if lane.waiting:
-                    changed.append(lane)
+                changed[id(lane)] = lane
         due.arrived.sort(key=_number)
-        arrivals = []
         for unit in due.arrived:
             for lane in unit.lanes:
                 lane.credits += 1
-                if lane.waiting:
-                    changed.append(lane)
-            for ready in unit.receiver.arrived(unit.sent.step):
-                candidates[ready.number] = ready
-            way = unit.way
-            start = now - unit.lasts - way.latency - FIXED
-            arrivals.append(Arrival(unit.part, Transfer(unit.sent, way.links, start, now)))
-        for lane in changed:
-            if lane.free and lane.credits:
-                candidates.update(lane.waiting)
+                changed[id(lane)] = lane
+            ready.update((other.number, other) for other in unit.receiver.arrived(unit.sent.step))
+            start = now - unit.lasts - unit.way.latency - FIXED
+            self._arrived(unit.part, Transfer(unit.sent, unit.way.links, start, now))
         if self._cuts and self._cuts[0].at == now:
-            candidates.update(self._cut(now, tuple(candidates.values())))
-        self._let_go([candidates[number] for number in sorted(candidates)], now)
-        return arrivals
+            ready.update(self._cut(now, tuple(ready.values())))
+        self._let_go(_in_turn(sorted(ready.values(), key=_number), changed.values()), now)
+        if self._checked:
+            self.check()
 
     def check(self) -> None:
         """Every link has all of its credits, each way, but for those of the messages in flight on it."""
@@ -319,13 +336,12 @@ class Progress:
 
     def _let_go(self, units: Iterable[_Unit], now: int) -> None:
         """Start each message whose links are free and have credits; the others wait at their links."""
+        waiting = []
         for unit in units:
             lanes = unit.lanes
             for lane in lanes:
                 if not (lane.free and lane.credits):
-                    if unit.number not in lane.waiting:
-                        for each in lanes:
-                            each.waiting[unit.number] = unit
+                    waiting.append(unit)
                     break
             else:
                 for lane in lanes:
@@ -334,13 +350,16 @@ class Progress:
                     lane.waiting.pop(unit.number, None)
                 self._at(now + unit.lasts).sent.append(unit)
                 self._at(now + unit.lasts + unit.way.latency + FIXED).arrived.append(unit)
+        for unit in waiting:
+            for lane in unit.lanes:
+                lane.waiting.setdefault(unit.number, unit)
 
     def _at(self, time: int) -> _Due:
         """Return the events of a time."""
         due = self._due.get(time)
         if due is None:
             due = self._due[time] = _Due([], [])
-            heapq.heappush(self._times, time)
+            self._engine.call_at(time, self._happen)
         return due
 
     def _way(self, source: int, target: int) -> tuple[Way, tuple[_Lane, ...]]:
@@ -495,57 +514,13 @@ def _duration(
     nodes = topology.by_node(devices)
     together = tuple(each for node in nodes for each in node)
     if len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and links that fail
-        alike = _alike_duration(topology, together, collective, bytes, algorithm, down) if ONE_FOR_ALL else None
+        alike = alike_duration(topology, together, collective, bytes, algorithm, down)
         if alike is not None:
             return alike
         per_node = len(nodes[0])
         return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
     return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
-
-
-# Where one switch joins all ranks by like links and all shares are of one size, no rank differs from another: at each
-# time all have sent and received as much, and one rank tells when all are done. The times are those of the engine.
-
-ONE_FOR_ALL = True
-"""False asks the recurrence and the engine also for what one rank tells."""
-
-
-def _alike_duration(
-    topology: Topology, devices: tuple[int, ...], collective: str, bytes: int, algorithm: str, down: frozenset[str]
-) -> int | None:
-    """Return the duration of a collective whose ranks are all alike, or None where they are not."""
-    ranks = len(devices)
-    links = like_links(topology, devices, down) if bytes % ranks == 0 else None
-    if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
-        return None
-    if algorithm == "halving_doubling" and ranks & (ranks - 1):
-        return None
-    combining = _ROUNDS[algorithm](ranks)
-    rounds = {
-        "all_reduce": [*combining, *reversed(combining)],
-        "reduce_scatter": combining,
-        "all_gather": combining[::-1],
-    }[collective]
-    way = Way((), 2 * links.latency, links.bandwidth)
-    arrived = free = 0
-    in_flight = deque([0] * links.credits, maxlen=links.credits)
-    for messages_sent, shares in rounds:
-        ready, lasts = arrived, way.time(bytes // ranks * shares)
-        for _ in range(messages_sent):
-            free = max(ready, free, in_flight[0]) + lasts
-            arrived = free + way.latency + FIXED
-            in_flight.append(arrived)
-    return arrived
-
-
-_ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
-    "ring": lambda ranks: [(1, 1)] * (ranks - 1),
-    "direct": lambda ranks: [(ranks - 1, 1)],
-    "hierarchical": lambda ranks: [(ranks - 1, 1)],  # of one node
-    "halving_doubling": lambda ranks: [(1, ranks >> step) for step in range(1, ranks.bit_length())],
-}
-"""The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""
 
 
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:
