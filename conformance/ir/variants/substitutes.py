@@ -28,7 +28,8 @@ GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
 NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.reductions"]
 MATMUL, OVER_TREE, MODEL = GRAPH_MATMUL.matmul, reductions._over_tree, reductions._model
-REDUCED = collectives._reduced
+COLLECTIVES = ("all_reduce", "reduce_scatter", "reduced")
+"""The functions by which Graph IR combines contributions."""
 
 
 class Orders:
@@ -55,13 +56,17 @@ class Orders:
             (catalogue, "matmul", self.product),
             (reductions, "_model", self.model),
             (reductions, "_over_tree", self.over_tree),
-            (collectives, "_reduced", self.over_ranks),
+            *((collectives, name, self.over_ranks(getattr(collectives, name))) for name in COLLECTIVES),
         ]
 
-    def over_ranks(self, op: str, contributions: Sequence[Array]) -> Array:
-        """A collective of the language, in the order of all_reduce."""
-        with self.called("all_reduce"):
-            return REDUCED(op, contributions)
+    def over_ranks(self, collective: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a collective of the language in the order of all_reduce."""
+
+        def in_its_order(*arguments: Any, **named: Any) -> Any:
+            with self.called("all_reduce"):
+                return collective(*arguments, **named)
+
+        return in_its_order
 
     def columns_left_over(self, width: int) -> list[Substitution]:
         """Products whose last columns, those of no whole group, are folded."""
