@@ -96,19 +96,23 @@ def module(messages: Messages) -> str:
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:
     """One class."""
-    clauses = ", ".join(node.get("x-clauses", ()))
-    told = node["description"] + (f".\n\n    {clauses}.\n    " if clauses else ".")
-    lines = [f'\n\n@dataclass(frozen=True)\nclass {class_name(node)}:\n    """{told}"""\n']
+    lines = [f"\n\n@dataclass(frozen=True)\nclass {class_name(node)}:\n{docstring(node)}\n"]
     for name, member, required in messages.members(node):
         if "const" in member:
             lines.append(f"    {name}: ClassVar[str] = {json.dumps(member['const'])}")
         else:
             default = "" if required else f" = {json.dumps(member['default']) if 'default' in member else None}"
             lines.append(f"    {name}: {messages.python_type(member, required)}{default}")
-        told, stated = member["description"], ", ".join(member["x-clauses"])
-        short = f'    """{told} ({stated})."""'
-        lines.append(short if len(short) <= WIDTH else f'    """{told}.\n\n    {stated}.\n    """')
+        lines.append(docstring(member))
     return "\n".join(lines) + "\n"
+
+
+def docstring(node: Mapping[str, Any]) -> str:
+    """The description and its clauses, on one line where they fit."""
+    told, clauses = node["description"], ", ".join(node.get("x-clauses", ()))
+    beside = f"{told[:-1]}; {clauses})" if told.endswith(")") else f"{told} ({clauses})"
+    short = f'    """{beside if clauses else told}."""'
+    return short if len(short) <= WIDTH else f'    """{told}.\n\n    {clauses}."""'
 
 
 def json_type(node: Mapping[str, Any]) -> str:

@@ -149,9 +149,7 @@ class Bridge:
         reference = KernelRef(
             name=kernel.name,
             kind="deployed",
-            deploy_sip=code.place.sip,
-            deploy_cube=code.place.cube,
-            deploy_pe=code.place.pe,
+            **code.place.members("deploy"),
             nbytes_code=code.nbytes,
             deploy_pa=code.pa,
         )
@@ -171,9 +169,7 @@ class Bridge:
     def _memory_write(self, place: Place, pa: int, nbytes: int, pattern: Pattern | None) -> MemoryWrite:
         return MemoryWrite(
             **self._envelope(place),
-            dst_sip=place.sip,
-            dst_cube=place.cube,
-            dst_pe=place.pe,
+            **place.members("dst"),
             dst_pa=pa,
             nbytes=nbytes,
             src_kind="host_buffer_ref" if pattern is None else "pattern",
@@ -185,14 +181,7 @@ class Bridge:
         parts = []
         for done in range(0, nbytes, MOST_SUNK):
             count = min(MOST_SUNK, nbytes - done)
-            request = MemoryRead(
-                **self._envelope(place),
-                src_sip=place.sip,
-                src_cube=place.cube,
-                src_pe=place.pe,
-                src_pa=pa + done,
-                nbytes=count,
-            )
+            request = MemoryRead(**self._envelope(place), **place.members("src"), src_pa=pa + done, nbytes=count)
             parts.append(self._send([request])[_pair(request)])
         return b"".join(parts)
 

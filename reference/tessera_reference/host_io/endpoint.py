@@ -11,7 +11,7 @@ from ..mesh.trace import Names, Record, RecordKind, chrome_trace, trace_text
 from .errors import ErrorCode, InvalidFrame, RequestFailed
 from .frames import Request, read_frame, request_of, write_frame
 from .launches import launch
-from .machine import CONTROL, Branch, Hop, Journey, Machine, MachineSize, Place, components, traced
+from .machine import CONTROL, Branch, Journey, Machine, MachineSize, Place, components, traced
 from .messages import KernelLaunch, MemoryRead, MemoryWrite
 from .patterns import element_bytes
 
@@ -75,35 +75,19 @@ def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
         {number: f"sip {each.sip} cube {each.cube} pe {each.pe}" for each, number in devices.items()},
         dict(enumerate(components())),
     )
-    return trace_text(chrome_trace(_records(answered, devices), names))
-
-
-def _records(answered: Iterable[Answered], devices: Mapping[Place, int]) -> Iterator[Record]:
-    """A record for each hop."""
     rows = {name: number for number, name in enumerate(components())}
+    records: list[Record] = []
     now = 0
-    for each in answered:
-        trace = traced(each.journey)
-        kind: RecordKind = "kernel" if isinstance(each.request, KernelLaunch) else "copy"
-        name = f"{each.request.msg_type} {each.request.correlation_id} {each.request.request_id}"
+    for request, journey, _ in answered:
+        trace = traced(journey)
+        name = f"{request.msg_type} {request.correlation_id} {request.request_id}"
         for hop in (*trace.path, *trace.branches):
-            yield _record(hop, name, kind, rows[hop.component], devices, now)
+            device = 0 if hop.place is None else devices[hop.place]
+            work: RecordKind = "kernel" if isinstance(request, KernelLaunch) else "copy"
+            kind, times = "host" if hop.place is None else work, (now, now + hop.start, now + hop.end)
+            records.append(Record(kind, name, rows[hop.component], device, device, *times, hop.bytes))
         now += trace.latency
-
-
-def _record(hop: Hop, name: str, kind: RecordKind, row: int, devices: Mapping[Place, int], now: int) -> Record:
-    device = 0 if hop.place is None else devices[hop.place]
-    return Record(
-        "host" if hop.place is None else kind,
-        name,
-        row,
-        device,
-        device,
-        now,
-        now + hop.start,
-        now + hop.end,
-        hop.bytes,
-    )
+    return trace_text(chrome_trace(records, names))
 
 
 # The endpoint: frames of requests come in, frames of responses go out (D1 to D4; AMB-HIO-48, -50, -51, -55).

@@ -220,6 +220,10 @@ class Place(NamedTuple):
     cube: int
     pe: int
 
+    def members(self, side: str) -> dict[str, Any]:
+        """The members of a message that say where it is, such as `dst_sip`."""
+        return {f"{side}_{name}": number for name, number in self._asdict().items()}
+
 
 @dataclass(frozen=True)
 class MachineSize:

@@ -13,10 +13,7 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True)
 class MemoryWrite:
-    """The host writes to, or initializes, memory of a PE (D5).
-
-    HIO-D5-01, HIO-D5-02, HIO-D5-25.
-    """
+    """The host writes to, or initializes, memory of a PE (D5; HIO-D5-01, HIO-D5-02, HIO-D5-25)."""
 
     msg_type: ClassVar[str] = "MemoryWrite"
     """The kind of the message (HIO-D3-01, HIO-D2-02)."""
@@ -45,8 +42,7 @@ class MemoryWrite:
     dst_mem_kind: Literal["HBM", "TCM", "AUTO"] = "AUTO"
     """The memory that holds the address; AUTO follows from the address.
 
-    HIO-D5-22, HIO-D5-23, HIO-D5-27, HIO-D5-28, HIO-D5-29, HIO-D5-31.
-    """
+    HIO-D5-22, HIO-D5-23, HIO-D5-27, HIO-D5-28, HIO-D5-29, HIO-D5-31."""
     debug_label: str | None = None
     """For debugging only: it changes nothing (HIO-D5-24)."""
 
@@ -58,21 +54,16 @@ class Pattern:
     pattern_kind: Literal["zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32"]
     """Zero bytes, or the element type of the value, little-endian.
 
-    HIO-D5-12, HIO-D5-13, HIO-D5-14, HIO-D5-15, HIO-D5-16, HIO-D5-17, HIO-D5-18.
-    """
+    HIO-D5-12, HIO-D5-13, HIO-D5-14, HIO-D5-15, HIO-D5-16, HIO-D5-17, HIO-D5-18."""
     value: int | Decimal | None = None
     """The element that is repeated; required for every fill, without influence for zero.
 
-    HIO-D5-19, HIO-D5-20, HIO-D5-21.
-    """
+    HIO-D5-19, HIO-D5-20, HIO-D5-21."""
 
 
 @dataclass(frozen=True)
 class MemoryRead:
-    """The host reads memory of a PE (D6).
-
-    HIO-D6-01, HIO-D6-02.
-    """
+    """The host reads memory of a PE (D6; HIO-D6-01, HIO-D6-02)."""
 
     msg_type: ClassVar[str] = "MemoryRead"
     """The kind of the message (HIO-D3-01, HIO-D2-03)."""
@@ -102,10 +93,7 @@ class MemoryRead:
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """The host launches a kernel on the PEs that its shards name (D7).
-
-    HIO-D7-01, HIO-D7-02, HIO-D7-33.
-    """
+    """The host launches a kernel on the PEs that its shards name (D7; HIO-D7-01, HIO-D7-02, HIO-D7-33)."""
 
     msg_type: ClassVar[str] = "KernelLaunch"
     """The kind of the message (HIO-D3-01, HIO-D2-04)."""
@@ -128,18 +116,14 @@ class KernelLaunch:
     failure_policy: Literal["fail_fast", "collect_all"] = "fail_fast"
     """The end of a launch: at its first failing shard, or after all.
 
-    HIO-D7-30, HIO-D7-31, HIO-D7-43, HIO-D7-44, HIO-D7-50.
-    """
+    HIO-D7-30, HIO-D7-31, HIO-D7-43, HIO-D7-44, HIO-D7-50."""
     debug_label: str | None = None
     """For debugging only: it changes nothing (HIO-D7-32)."""
 
 
 @dataclass(frozen=True)
 class KernelRef:
-    """A reference to a kernel and the place of its binary (D7).
-
-    HIO-D7-13, HIO-D7-14, HIO-D7-15.
-    """
+    """A reference to a kernel and the place of its binary (D7; HIO-D7-13, HIO-D7-14, HIO-D7-15)."""
 
     name: str
     """The kernel's name (HIO-D7-05)."""
@@ -159,10 +143,7 @@ class KernelRef:
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A tensor by the places of its shards (D7).
-
-    HIO-D7-47.
-    """
+    """A tensor by the places of its shards (D7; HIO-D7-47)."""
 
     arg_kind: ClassVar[str] = "tensor"
     """A tensor (HIO-D7-16, HIO-D7-49)."""
@@ -198,10 +179,7 @@ class TensorShard:
 
 @dataclass(frozen=True)
 class ScalarArgument:
-    """A scalar by value (D7).
-
-    HIO-D7-48.
-    """
+    """A scalar by value (D7; HIO-D7-48)."""
 
     arg_kind: ClassVar[str] = "scalar"
     """A scalar (HIO-D7-25, HIO-D7-49)."""
@@ -225,10 +203,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Completion:
-    """The end of a request (D4).
-
-    HIO-D4-07.
-    """
+    """The end of a request (D4; HIO-D4-07)."""
 
     ok: bool
     """True if the request was done (HIO-D4-01)."""

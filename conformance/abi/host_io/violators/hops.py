@@ -25,7 +25,7 @@ _get = Journal.get
 _run = Endpoint._run
 _read = Endpoint._read
 _code = launches._code
-_records = timeline._records
+_timeline = timeline.timeline
 
 TYPES = {
     "HIO-Verification-03": MemoryWrite,
@@ -161,10 +161,10 @@ def untraced(clause: str, kind: Any) -> Violation:
 def undrawn(clause: str, kind: Any) -> Violation:
     """The timeline leaves out requests of a type."""
 
-    def records(answered: Any, devices: Any) -> Any:
-        return _records([each for each in answered if not isinstance(each.request, kind)], devices)
+    def drawn(machine: Any, answered: Any) -> Any:
+        return _timeline(machine, [each for each in answered if not isinstance(each.request, kind)])
 
-    return changed(clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", (timeline, "_records", records))
+    return changed(clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", (adapter, "timeline", drawn))
 
 
 MISSING = [violation for clause, kind in TYPES.items() for violation in (untraced(clause, kind), undrawn(clause, kind))]
