@@ -42,7 +42,7 @@ KERNELS = [
 def test_instructions(
     execute: Execute, program: Program, dtype: str, op: str, a: tuple[Any, ...], b: tuple[Any, ...], expected: Any
 ) -> None:
-    kernel = program.kernel("k", a="tensor", b="tensor", to="tensor")._add(op, "to", "a", "b")
+    kernel = getattr(program.kernel("k", a="tensor", b="tensor", to="tensor"), op)("to", "a", "b")
     tensors = [program.tensor("a", dtype, 2, a), program.tensor("b", dtype, 2, b), program.tensor("to", dtype, 2)]
     with program.process("p"):
         program.run(kernel, *tensors)

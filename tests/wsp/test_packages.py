@@ -7,9 +7,7 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ from tessera_reference.wsp.errors import (
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import canonical_bytes, content_hash, document, package_bytes
 from tessera_reference.wsp.reading import load
-from tessera_reference.wsp.targets import NAMES, Target, target
+from tessera_reference.wsp.targets import NAMES, Target, stated, target
 
 SCHEMA = Draft202012Validator(schemas()["tessera:wsp-package"])
 
@@ -304,13 +302,8 @@ def test_a_target_that_there_is_not_is_refused_with_those_that_there_are(
     assert capsys.readouterr().err == f"error: --target a2a3sim: expected one of {names}\n"
 
 
-DATA = files("tessera_reference.wsp.targets")
 EMIT_ONLY = ("pto_runtime_a2a3", "aie")
 every_target = pytest.mark.parametrize("name", NAMES)
-
-
-def data(name: str) -> dict[str, Any]:
-    return tomllib.loads(DATA.joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def known(name: str) -> Target:
@@ -331,14 +324,14 @@ def simple() -> Program:
 
 @every_target
 def test_a_target_follows_its_schema(name: str) -> None:
-    assert [error.message for error in validator("tessera:wsp-target").iter_errors(data(name))] == []
+    assert [error.message for error in validator("tessera:wsp-target").iter_errors(stated(name))] == []
 
 
 @every_target
 def test_a_target_has_every_entry(name: str) -> None:
-    """An unsupported entry is stated, so that none is forgotten."""
+    """An entry that is not stated is that of the target which it is like, so that none is forgotten."""
     for table in ("directives", "csp", "predicates"):
-        assert list(data(name)[table]) == list(data("cpu_sim")[table])
+        assert list(stated(name)[table]) == list(stated("cpu_sim")[table])
 
 
 @every_target
@@ -350,17 +343,15 @@ def test_worker_types_are_units(name: str) -> None:
 
 @pytest.mark.parametrize("name", EMIT_ONLY)
 def test_what_is_emitted_alone_enforces_nothing(name: str) -> None:
-    stated = data(name)
-    assert "enforced" not in [
-        state for table in ("directives", "csp", "predicates") for state in stated[table].values()
-    ]
+    own = stated(name)
+    assert "enforced" not in [state for table in ("directives", "csp", "predicates") for state in own[table].values()]
 
 
 def test_phase_1_records_what_would_hold_back_orchestration() -> None:
-    (first,) = [name for name in NAMES if data(name)["phase"] == 1]
-    stated = data(first)["directives"]
-    bounds = [each for each in stated if each.startswith("resources.")]
-    assert {stated[each] for each in ["task_window.unit.tasks", "task_window.mode.stall", *bounds]} == {"recorded"}
+    (first,) = [name for name in NAMES if stated(name)["phase"] == 1]
+    directives = stated(first)["directives"]
+    bounds = [each for each in directives if each.startswith("resources.")]
+    assert {directives[each] for each in ["task_window.unit.tasks", "task_window.mode.stall", *bounds]} == {"recorded"}
 
 
 def test_a_channel_of_payloads_is_refused() -> None:
@@ -394,10 +385,10 @@ def two_of_each_end() -> Program:
 def test_features_of_a_program_are_judged_by_the_matrix(feature: str) -> None:
     """A target like cpu_sim that lacks one feature refuses the program, and one that ignores it says so once."""
     for state in ("unsupported", "diagnosed"):
-        stated = data("cpu_sim")
-        table = "csp" if feature in stated["csp"] else "predicates"
-        stated[table][feature] = state
-        lacking = Target("lacking", **stated)
+        own = stated("cpu_sim")
+        table = "csp" if feature in own["csp"] else "predicates"
+        own[table][feature] = state
+        lacking = Target("lacking", **own)
         if state == "diagnosed":
             _, diagnostics = compile_program(two_of_each_end().form, lacking)
             assert diagnostics == [f"target lacking ignores {feature}"]

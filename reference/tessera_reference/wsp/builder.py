@@ -15,10 +15,10 @@ Python runs once, while the program is built, and has no part in its execution (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -31,94 +31,50 @@ from .targets import target
 STALL: Final = "stall"
 
 
+def _operator(op: str) -> Callable[[Expr, Value], Expr]:
+    """Return the method that makes an expression of this and another operand."""
+
+    def expression(self: Expr, other: Value) -> Expr:
+        return Expr({"op": op, "operands": [self.form, _form(other)]})
+
+    return expression
+
+
+def _decides(sign: str, method: str) -> Callable[[Expr, object], bool]:
+    """Return the method of a comparison that would be made while the program is built, which raises TypeError."""
+
+    def refuse(self: Expr, other: object) -> NoReturn:
+        made = f"{method}(...) makes an expression that compares in a run"
+        raise TypeError(f"{sign} decides while the program is built: .{made}")
+
+    return refuse
+
+
 @dataclass(frozen=True, eq=False)
 class Expr:
-    """A ScalarExpr; the operators of Python make larger ones. Comparisons are methods: `i.lt(3)`."""
+    """A ScalarExpr; operators of Python make larger ones. Comparisons are methods, without signs: `i.lt(3)`."""
 
     form: Mapping[str, Any]
+
+    __add__, __sub__, __mul__ = _operator("add"), _operator("sub"), _operator("mul")
+    __floordiv__, __mod__ = _operator("div"), _operator("mod")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    eq, ne, lt = _operator("eq"), _operator("ne"), _operator("lt")
+    le, gt, ge = _operator("le"), _operator("gt"), _operator("ge")
+    min, max = _operator("min"), _operator("max")
+    __eq__, __ne__ = _decides("==", "eq"), _decides("!=", "ne")
+    __hash__ = None  # type: ignore[assignment]  # equality would be needed
 
     def __bool__(self) -> bool:
         raise TypeError("an Expr has a value only while the package runs: use program.cond(...) or .select(...)")
 
-    def __eq__(self, other: object) -> bool:
-        raise TypeError("== decides while the program is built: .eq(...) makes an expression that compares in a run")
-
-    def __ne__(self, other: object) -> bool:
-        raise TypeError("!= decides while the program is built: .ne(...) makes an expression that compares in a run")
-
-    __hash__ = None  # type: ignore[assignment]  # equality would be needed
-
-    def _with(self, op: str, *others: Value) -> Expr:
-        return Expr({"op": op, "operands": [self.form, *map(_form, others)]})
-
-    def __add__(self, other: Value) -> Expr:
-        return self._with("add", other)
-
-    def __sub__(self, other: Value) -> Expr:
-        return self._with("sub", other)
-
-    def __mul__(self, other: Value) -> Expr:
-        return self._with("mul", other)
-
-    def __floordiv__(self, other: Value) -> Expr:
-        return self._with("div", other)
-
-    def __mod__(self, other: Value) -> Expr:
-        return self._with("mod", other)
-
-    def __and__(self, other: Value) -> Expr:
-        return self._with("and", other)
-
-    def __or__(self, other: Value) -> Expr:
-        return self._with("or", other)
-
-    def __xor__(self, other: Value) -> Expr:
-        return self._with("xor", other)
-
-    def __lshift__(self, other: Value) -> Expr:
-        return self._with("shl", other)
-
-    def __rshift__(self, other: Value) -> Expr:
-        return self._with("shr", other)
-
     def __invert__(self) -> Expr:
-        return self._with("not")
-
-    def eq(self, other: Value) -> Expr:
-        """1 where equal."""
-        return self._with("eq", other)
-
-    def ne(self, other: Value) -> Expr:
-        """1 where different."""
-        return self._with("ne", other)
-
-    def lt(self, other: Value) -> Expr:
-        """1 where less, without signs."""
-        return self._with("lt", other)
-
-    def le(self, other: Value) -> Expr:
-        """1 where less or equal."""
-        return self._with("le", other)
-
-    def gt(self, other: Value) -> Expr:
-        """1 where greater."""
-        return self._with("gt", other)
-
-    def ge(self, other: Value) -> Expr:
-        """1 where greater or equal."""
-        return self._with("ge", other)
-
-    def min(self, other: Value) -> Expr:
-        """The smaller."""
-        return self._with("min", other)
-
-    def max(self, other: Value) -> Expr:
-        """The larger."""
-        return self._with("max", other)
+        return Expr({"op": "not", "operands": [self.form]})
 
     def select(self, chosen: Value, other: Value) -> Expr:
         """One value where this is not 0, else the other."""
-        return self._with("select", chosen, other)
+        return Expr({"op": "select", "operands": [self.form, _form(chosen), _form(other)]})
 
 
 Value: TypeAlias = Expr | int
@@ -155,53 +111,30 @@ class Compiled:
     diagnostics: tuple[str, ...]
 
 
-class Kernel:
-    """Records its instructions: `k = program.kernel("scale", x="tensor", by="scalar"); k.mul("x", "x", "by")`."""
+def _instruction(op: str, *default: int) -> Callable[..., Kernel]:
+    """Return the method that adds an instruction to a kernel."""
 
-    def __init__(self, stated: dict[str, Any]) -> None:
-        self.name: str = stated["name"]
-        self._instructions: list[dict[str, Any]] = stated["payload"]["instructions"]
-
-    def _add(self, op: str, destination: str, *operands: str | int) -> Kernel:
-        read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands]
-        self._instructions.append({"op": op, "destination": destination, "operands": read})
+    def add(self: Kernel, destination: str, *operands: str | int) -> Kernel:
+        read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands or default]
+        self.instructions.append({"op": op, "destination": destination, "operands": read})
         return self
 
-    def fill(self, destination: str, value: str | int) -> Kernel:
-        """Every element is the value."""
-        return self._add("fill", destination, value)
+    return add
 
-    def iota(self, destination: str, first: str | int = 0) -> Kernel:
-        """Element i is i plus the first."""
-        return self._add("iota", destination, first)
 
-    def copy(self, destination: str, source: str) -> Kernel:
-        """The elements of the source."""
-        return self._add("copy", destination, source)
+@dataclass(frozen=True)
+class Kernel:
+    """Records its instructions: `k = program.kernel("scale", x="tensor", by="scalar"); k.mul("x", "x", "by")`.
 
-    def add(self, destination: str, a: str | int, b: str | int) -> Kernel:
-        """Element by element, a + b."""
-        return self._add("add", destination, a, b)
+    Operands are parameters by name or constants. `docs/wsp.md` says what each instruction does.
+    """
 
-    def sub(self, destination: str, a: str | int, b: str | int) -> Kernel:
-        """Element by element, a - b."""
-        return self._add("sub", destination, a, b)
+    name: str
+    instructions: list[dict[str, Any]]
 
-    def mul(self, destination: str, a: str | int, b: str | int) -> Kernel:
-        """Element by element, a * b."""
-        return self._add("mul", destination, a, b)
-
-    def min(self, destination: str, a: str | int, b: str | int) -> Kernel:
-        """Element by element, the smaller."""
-        return self._add("min", destination, a, b)
-
-    def max(self, destination: str, a: str | int, b: str | int) -> Kernel:
-        """Element by element, the larger."""
-        return self._add("max", destination, a, b)
-
-    def sum(self, destination: str, source: str) -> Kernel:
-        """The one element is the sum, in element order."""
-        return self._add("sum", destination, source)
+    fill, iota, copy, sum = _instruction("fill"), _instruction("iota", 0), _instruction("copy"), _instruction("sum")
+    add, sub, mul = _instruction("add"), _instruction("sub"), _instruction("mul")
+    min, max = _instruction("min"), _instruction("max")
 
 
 class Program:
@@ -229,18 +162,12 @@ class Program:
         self, name: str, cycles: int = 0, per_element: int = 0, executor: str = "vector", **kinds: str
     ) -> Kernel:
         """A kernel with parameters `tensor` or `scalar`, whose instructions follow."""
-        stated = {
-            "name": name,
-            "executor": executor,
-            "payload": {
-                "form": "wsp-kernel",
-                "parameters": [{"name": each, "kind": kind} for each, kind in kinds.items()],
-                "instructions": [],
-            },
-            "cycles": {"fixed": cycles, "per_element": per_element},
-        }
-        self.form["kernels"].append(stated)
-        return Kernel(stated)
+        made = Kernel(name, [])
+        parameters = [{"name": each, "kind": kind} for each, kind in kinds.items()]
+        payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": made.instructions}
+        timing = {"fixed": cycles, "per_element": per_element}
+        self.form["kernels"].append({"name": name, "executor": executor, "payload": payload, "cycles": timing})
+        return made
 
     def tensor(self, name: str, dtype: str, count: int, initial: Sequence[int | float] | None = None) -> Tensor:
         """A tensor, of zeros or of some numbers."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import policies
 
-__all__ = ["NAMES", "Target", "target"]
+__all__ = ["NAMES", "Target", "stated", "target"]
 
 NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph", "pto_runtime_a2a3", "aie")
 """The targets of the document; the host graph is phase 1 of a2a3sim, which has a matrix of its own (AMB-WSP-73)."""
@@ -47,7 +47,16 @@ class Target:
 @cache
 def target(name: str) -> Target | None:
     """A target by name, or None for one that this reference does not have."""
-    if name not in NAMES:
-        return None
-    stated = files(__package__).joinpath(f"{name}.toml")
-    return Target(name, **tomllib.loads(stated.read_text(encoding="utf-8")))
+    return Target(name, **stated(name)) if name in NAMES else None
+
+
+def stated(name: str) -> dict[str, Any]:
+    """Return what the file of a target states; what it leaves out is as of the target that it is `like`."""
+    own = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return _over(stated(own.pop("like")), own) if "like" in own else own
+
+
+def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with other values, and what its base has beside them."""
+    tables = {name: _over(base[name], each) for name, each in own.items() if isinstance(each, dict) and name in base}
+    return {**base, **own, **tables}
