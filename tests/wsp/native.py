@@ -14,10 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tessera_reference.wsp.artifact.build import COMPILERS, build, results
+from tessera_reference.wsp.artifact.build import COMPILERS, arguments, build, of_trial, states
 from tessera_reference.wsp.compiler import compile_program
+from tessera_reference.wsp.deadlock import explained
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.executor.run import Run
+from tessera_reference.wsp.executor.run import MOST_STEPS, Run
 from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.targets import target
 
@@ -45,6 +46,27 @@ def package_of(form: Mapping[str, Any]) -> Package:
 def executed(package: Package, settings: Settings) -> dict[str, Any]:
     """The executor's result."""
     return Run(package, **settings).finish().result()
+
+
+def results(
+    packages: Sequence[Package],
+    program: Path,
+    symbols: Mapping[str, int] | None = None,
+    tensors: Mapping[str, bytes] | None = None,
+    resources: Mapping[str, int] | None = None,
+    max_steps: int = MOST_STEPS,
+) -> list[dict[str, Any]]:
+    """Return the results of the packages of a built program, all with the same inputs."""
+    with TemporaryDirectory() as place:
+        inputs = arguments(symbols, tensors, resources, max_steps, Path(place))
+
+        def explain(number: int, package: Package, state: Mapping[str, Any]) -> dict[str, Any]:
+            only = ("--only", str(number), *inputs)
+            return explained(package, state, lambda *trial: states(program, *only, *of_trial(*trial))[0])
+
+        return [
+            explain(number, *pair) for number, pair in enumerate(zip(packages, states(program, *inputs), strict=True))
+        ]
 
 
 def differences(

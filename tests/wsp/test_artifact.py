@@ -18,7 +18,7 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
 from tessera_reference.wsp import deadlock, policies
-from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build, results, states
+from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build, states
 from tessera_reference.wsp.builder import Channel, Program
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
@@ -26,7 +26,7 @@ from tessera_reference.wsp.reading import load
 from tessera_reference.wsp.targets import target
 
 from .deadlocks import DEADLOCKS
-from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of
+from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of, results
 from .programs import CORPUS, program, reduced
 
 RANDOM, BATCH, FEW = 500, 50, 15

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
@@ -11,20 +10,18 @@ from hypothesis import strategies as st
 
 from tessera_reference.wsp.a2a3sim.device_run import DeviceRun
 from tessera_reference.wsp.builder import Program, TaskWindow
-from tessera_reference.wsp.compiler import compile_program
 from tessera_reference.wsp.deadlock import report
 from tessera_reference.wsp.errors import DeviceNeeded, UnsupportedDirective
 from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import Package, package_bytes
+from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.reading import load
 from tessera_reference.wsp.runs import prepared
-from tessera_reference.wsp.targets import target
 
 from .deadlocks import DEADLOCKS
+from .native import package_of
+from .programs import program
 from .test_deadlock_reports import settings as knobs_of
 
-CHANNELS, PROCESSES = 3, 3
-small = st.integers(0, 3)
 sizes = st.fixed_dictionaries(
     {
         "task_window": st.integers(1, 4),
@@ -36,71 +33,19 @@ sizes = st.fixed_dictionaries(
 )
 
 
-@cache
-def statement(process: int, depth: int, sending: bool = True) -> st.SearchStrategy[dict[str, Any]]:
-    """A statement of a process. The body of a `consume` sends nothing: tokens that go round would never end."""
-    slot = st.sampled_from([f"s{process}_{place}" for place in range(2)])
-    tensor = st.sampled_from([{"tensor": f"t{process}_{place}"} for place in range(3)])
-    to = source = st.integers(0, CHANNELS - 1).map("c{}".format)
-    value = st.one_of(small.map(lambda n: {"constant": n}), slot.map(lambda name: {"slot": name}))
-    arguments = st.tuples(tensor, tensor, value).map(list)
-    call = {"kernel": st.sampled_from(["zero", "short", "long"]), "arguments": arguments}
-    waits = st.lists(source, max_size=2)
-    signals = st.lists(to, max_size=2) if sending else st.just([])
-    kinds = [
-        {"op": st.just("task"), **call, "key": value, "waits": waits, "signals": signals},
-        {"op": st.just("task"), **call, "key": value},
-        {"op": st.just("run"), **call},
-        {"op": st.just("receive"), "channel": source, "into": slot},
-        {"op": st.just("load"), "slot": slot, "tensor": tensor.map(lambda each: each["tensor"]), "element": value},
-        {"op": st.just("wait")},
-    ]
-    if sending:
-        kinds.append({"op": st.just("send"), "channel": to, "value": value})
-    if depth:
-        body = st.lists(statement(process, depth - 1, sending), max_size=4)
-        quiet = st.lists(statement(process, depth - 1, sending=False), max_size=4)
-        kinds += [
-            {"op": st.just("scope"), "body": body},
-            {"op": st.just("cond"), "when": value, "then": body, "otherwise": body},
-            {"op": st.just("repeat"), "count": small.map(lambda n: {"constant": n}), "index": slot, "body": body},
-            {"op": st.just("consume"), "channel": source, "into": slot, "body": quiet},
-        ]
-    return st.one_of([st.fixed_dictionaries(each) for each in kinds])
-
-
-@st.composite
-def packages(draw: st.DrawFn) -> Package:
-    """A package, through its bytes."""
-    program = Program("random")
-    for place in range(CHANNELS):
-        program.channel(f"c{place}", capacity=draw(small), latency=draw(small))
-    for name, cycles in (("zero", 0), ("short", 1), ("long", 7)):
-        kernel = program.kernel(name, cycles=cycles, a="tensor", b="tensor", by="scalar")
-        kernel.add("a", "a", "b").add("a", "a", "by")
-    for process in range(PROCESSES):
-        for place in range(3):
-            program.tensor(f"t{process}_{place}", "u64", 1, [place])
-    program.dispatch(draw(st.sampled_from(["round_robin", "affinity", "hash"])), workers=draw(st.integers(1, 3)))
-    program.resources(heap_arena=4096)
-    for process in range(PROCESSES):
-        body = draw(st.lists(statement(process, 2), max_size=6))
-        program.form["csp"]["processes"].append({"name": f"p{process}", "body": body})
-    found = target("cpu_sim")
-    assert found is not None
-    return load(package_bytes(compile_program(program.form, found)[0]))
+packages = st.integers(0, 1 << 32).map(program).map(package_of)
 
 
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
-@given(packages(), sizes, st.integers(0, 2**32))
+@given(packages, sizes, st.integers(0, 2**32))
 def test_a_seed_changes_nothing(package: Package, bounds: dict[str, int], seed: int) -> None:
     expected = Run(package, resources=bounds).finish().result()
     assert Run(package, resources=bounds, seed=seed).finish().result() == expected
 
 
 @settings(max_examples=60, deadline=None)
-@given(packages())
+@given(packages)
 def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
     run = Run(package).finish()
     if run.outcome == "deadlock":
@@ -222,7 +167,7 @@ def test_what_needs_a_device_is_emitted_and_says_so(target: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(packages(), sizes, st.integers(0, 2**32))
+@given(packages, sizes, st.integers(0, 2**32))
 def test_the_device_gives_what_cpu_sim_gives_of_random_programs(
     package: Package, bounds: dict[str, int], seed: int
 ) -> None:
@@ -231,7 +176,7 @@ def test_the_device_gives_what_cpu_sim_gives_of_random_programs(
 
 
 @settings(max_examples=60, deadline=None)
-@given(packages(), sizes)
+@given(packages, sizes)
 def test_what_a_report_suggests_completes(package: Package, bounds: dict[str, int]) -> None:
     """And one less of a smallest value does not."""
     result = Run(package, resources=bounds).finish().result()

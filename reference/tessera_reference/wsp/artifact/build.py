@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -18,7 +18,7 @@ from ..deadlock import explained
 from ..errors import WspFailure
 from ..executor.run import MOST_STEPS, checked
 from ..package import Package
-from .writer import c_program, c_tables, header_text, runtime_text
+from .writer import c_tables, header_text, runtime_text
 
 COMPILERS = ("cc", "gcc", "clang", "tcc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
@@ -118,29 +118,6 @@ def states(program: Path, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def results(
-    packages: Sequence[Package],
-    program: Path,
-    symbols: Mapping[str, int] | None = None,
-    tensors: Mapping[str, bytes] | None = None,
-    resources: Mapping[str, int] | None = None,
-    max_steps: int = MOST_STEPS,
-) -> list[dict[str, Any]]:
-    """Return the results of the packages of a built program, all with the same inputs. Raise `BuildFailed`."""
-    with TemporaryDirectory() as place:
-        given = [*_arguments(symbols or {}, tensors or {}, resources or {}, max_steps, Path(place))]
-
-        def explain(number: int, package: Package, state: Mapping[str, Any]) -> dict[str, Any]:
-            def execute(knobs: Mapping[str, int], enough: int) -> Mapping[str, Any]:
-                further = [*_knobs(knobs), "--enough", str(enough)]
-                return states(program, "--only", str(number), *given, *further)[0]
-
-            return explained(package, state, execute)
-
-        ended = states(program, *given)
-        return [explain(number, *pair) for number, pair in enumerate(zip(packages, ended, strict=True))]
-
-
 class NativeRun:
     """A run of a native program, which is built for it; it offers what `Run` offers.
 
@@ -161,7 +138,7 @@ class NativeRun:
         self._package, self._program = package, _program(c_tables([package]))
         self._place = TemporaryDirectory()
         weakref.finalize(self, self._place.cleanup)
-        self._given = [*_arguments(symbols or {}, tensors or {}, resources or {}, max_steps, Path(self._place.name))]
+        self._given = arguments(symbols, tensors, resources, max_steps, Path(self._place.name))
         self._instants = 0
         self._events: list[Any] | None = None
 
@@ -196,33 +173,29 @@ class NativeRun:
 
     def result(self) -> dict[str, Any]:
         """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
-        return explained(
-            self._package,
-            self._state,
-            lambda knobs, enough: self._execute(*_knobs(knobs), "--enough", str(enough)),
-        )
+        return explained(self._package, self._state, lambda *trial: self._execute(*of_trial(*trial)))
 
     def _execute(self, *further: str) -> dict[str, Any]:
         (state,) = states(self._program.path, *self._given, *further)
         return state
 
 
-def _knobs(knobs: Mapping[str, int]) -> Iterator[str]:
-    for name, value in knobs.items():
-        yield from ("--resource", f"{name}={value}")
+def arguments(
+    symbols: Mapping[str, int] | None,
+    tensors: Mapping[str, bytes] | None,
+    knobs: Mapping[str, int] | None,
+    max_steps: int,
+    place: Path,
+) -> list[str]:
+    """Return the arguments of a program for its inputs; the bytes of tensors go to files in a place."""
+    given = [part for name, value in (symbols or {}).items() for part in ("--symbol", f"{name}={value}")]
+    for number, (name, data) in enumerate((tensors or {}).items()):
+        (place / str(number)).write_bytes(data)
+        given += ["--tensor", f"{name}={place / str(number)}"]
+    return [*given, "--max-steps", str(max_steps), *of_trial(knobs or {})]
 
 
-def _arguments(
-    symbols: Mapping[str, int], tensors: Mapping[str, bytes], knobs: Mapping[str, int], max_steps: int, place: Path
-) -> Iterator[str]:
-    for name, value in symbols.items():
-        yield from ("--symbol", f"{name}={value}")
-    yield from _knobs(knobs)
-    for number, (name, data) in enumerate(tensors.items()):
-        file = place / str(number)
-        file.write_bytes(data)
-        yield from ("--tensor", f"{name}={file}")
-    yield from ("--max-steps", str(max_steps))
-
-
-__all__ = ["BuildFailed", "NativeRun", "NoCompiler", "build", "c_program", "compiler", "results", "states"]
+def of_trial(knobs: Mapping[str, int], enough: int | None = None) -> list[str]:
+    """Return the arguments of a program for other settings, and the steps after which it is left."""
+    given = [part for name, value in knobs.items() for part in ("--resource", f"{name}={value}")]
+    return given if enough is None else [*given, "--enough", str(enough)]
