@@ -128,4 +128,18 @@ def _many() -> list[Outcome]:
     return [
         Measurement("package of 10,000 tasks", compiling, "its limit", 2, compiling, "s", 2),
         Measurement("deadlock of 10,000 tasks", deadlock, "its limit", 1, deadlock, "s", 1),
+        _building(package),
     ]
+
+
+def _building(package: Package) -> Outcome:
+    """The C compiler's time for the native program of as many statements."""
+    name = "native program of 10,000 tasks"
+    with TemporaryDirectory() as place:
+        started = _processor_time()
+        try:
+            build([package], Path(place) / "many")
+        except NoCompiler as problem:
+            return NotMeasured(name, str(problem))
+        seconds = _processor_time() - started
+    return Measurement(name, seconds, "its limit", 20, seconds, "s", 20)
