@@ -134,7 +134,7 @@ def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_packages_of_other_targets_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BuildFailed, match="is for aie, and native programs are those of cpu_sim"):
+    with pytest.raises(BuildFailed, match="is for aie, and native programs are for cpu_sim"):
         build([replace(made("nothing"), target="aie")], tmp_path / "program")
 
 

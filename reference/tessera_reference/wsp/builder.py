@@ -115,7 +115,10 @@ def _instruction(op: str, *default: int) -> Callable[..., Kernel]:
     """Return the method that adds an instruction to a kernel."""
 
     def add(self: Kernel, destination: str, *operands: str | int) -> Kernel:
-        read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands or default]
+        read = [
+            {"constant": operand} if isinstance(operand, int) else {"parameter": operand}
+            for operand in operands or default
+        ]
         self.instructions.append({"op": op, "destination": destination, "operands": read})
         return self
 
@@ -275,8 +278,8 @@ class Program:
     ) -> None:
         """Issue a kernel to a worker."""
         more: dict[str, Any] = {} if key is None else {"key": _form(key)}
-        more |= {"waits": [_name(each, Channel, "task") for each in waits]} if waits else {}
-        more |= {"signals": [_name(each, Channel, "task") for each in signals]} if signals else {}
+        more |= {"waits": [_name(wait, Channel, "task") for wait in waits]} if waits else {}
+        more |= {"signals": [_name(signal, Channel, "task") for signal in signals]} if signals else {}
         self._state("task", kernel=_name(kernel, Kernel, "task"), arguments=_arguments(arguments), **more)
 
     def send(self, channel: Channel, value: Value = 0) -> None:
@@ -335,7 +338,7 @@ def _form(value: Value) -> Mapping[str, Any]:
 
 
 def _arguments(arguments: Sequence[Tensor | Value]) -> list[Mapping[str, Any]]:
-    return [{"tensor": each.name} if isinstance(each, Tensor) else _form(each) for each in arguments]
+    return [{"tensor": argument.name} if isinstance(argument, Tensor) else _form(argument) for argument in arguments]
 
 
 def _name(declared: Any, kind: type[Channel | Kernel | Tensor], statement: str) -> str:

@@ -157,5 +157,5 @@ def _schedule(value: Any, reader: BodyReader, target: Target) -> tuple[Schedule,
         further = members(each, at, ("name", "value"))
         called = name(further["name"], f"{at}/name")
         directives.append(Directive(called, text(further["value"], f"{at}/value"), target.state(called)))
-    used += [f"resources.{each}" for each in resources] + [each.name for each in directives]
+    used += [f"resources.{resource}" for resource in resources] + [directive.name for directive in directives]
     return Schedule(policy, window, sizes, tuple(directives), target.directives), used

@@ -96,9 +96,9 @@ def _channels(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
 
 def _wants_what_scopes_hold(waiting: Result) -> bool:
     """True if a process waits for a resource of which some scope holds a part."""
-    reasons = {each["waiting"]["reason"] for each in waiting["processes"] if each["waiting"] is not None}
+    reasons = {process["waiting"]["reason"] for process in waiting["processes"] if process["waiting"] is not None}
     wanted = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
-    return any(_held_by_scopes(each, resource) for each in waiting["processes"] for resource in wanted)
+    return any(_held_by_scopes(process, resource) for process in waiting["processes"] for resource in wanted)
 
 
 def _held_by_scopes(process: Result, resource: str) -> bool:
@@ -139,7 +139,7 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     graph |= {scope: [process] for scope, (process, _) in scopes.items()}
     for resource in RESOURCE_OF.values():
         holders = [scope for scope, (_, at) in scopes.items() if _held_by_scopes(at, resource)]
-        graph[f"resource {resource}"] = holders + [_of_task(each) for each in _holders(waiting, resource)]
+        graph[f"resource {resource}"] = holders + [_of_task(holder) for holder in _holders(waiting, resource)]
     empty = _awaited_channels(waiting)
     for task in tasks:
         current = waiting["workers"][task["worker"]]
@@ -214,8 +214,8 @@ def mitigations(package: Package, report: Result, state: Result, execute: Execut
 def _progress(state: Result) -> int:
     """Return the tasks issued, the kernels that ran, and the tokens sent and taken."""
     statistics = state["statistics"]
-    tokens: int = sum(each["sent"] + each["taken"] for each in statistics["channels"].values())
-    kernels: int = sum(each["runs"] for each in statistics["kernels"].values())
+    tokens: int = sum(channel["sent"] + channel["taken"] for channel in statistics["channels"].values())
+    kernels: int = sum(kernel["runs"] for kernel in statistics["kernels"].values())
     return len(statistics["assignments"]) + kernels + tokens
 
 
@@ -240,10 +240,10 @@ class _Search:
 
     def scopes(self) -> Iterator[dict[str, Any]]:
         """Each process whose scopes hold something, if it goes on without them."""
-        for each in self.report["scopes"]:
-            knob = no_scopes_of(each["process"])
-            if each["held"] and self.report["held_by_scopes"] and self._tried({knob: 1}).helps:
-                held = f"its scopes hold the outputs of {each['held']} complete tasks"
+        for scope in self.report["scopes"]:
+            knob = no_scopes_of(scope["process"])
+            if scope["held"] and self.report["held_by_scopes"] and self._tried({knob: 1}).helps:
+                held = f"its scopes hold the outputs of {scope['held']} complete tasks"
                 yield {"knob": knob, "why": f"{held}: without them the run goes on, so end them sooner"}
 
     def knobs_together(self) -> list[dict[str, Any]]:
@@ -325,7 +325,9 @@ def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
         _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
     }
     full = {each["for"] for each in report["waiting"] if each["reason"] == CHANNEL_FULL_WAIT}
-    found |= {capacity_of(each["name"]): each["capacity"] for each in report["channels"] if each["name"] in full}
+    found |= {
+        capacity_of(channel["name"]): channel["capacity"] for channel in report["channels"] if channel["name"] in full
+    }
     return found
 
 
@@ -386,10 +388,10 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
     for name, use in report["resources"].items():
         if name != "task_ring" and use["high_water"]:
             yield _row("resource", f"{name}: {_use(use)}")
-    for each in report["channels"]:
-        closed = ", closed" if each["closed"] else ""
-        tokens = f"{each['tokens']} of {each['capacity']} tokens{closed}"
-        yield _row("channel", f"{each['name']} is {each['state']}: {tokens}")
+    for channel in report["channels"]:
+        closed = ", closed" if channel["closed"] else ""
+        tokens = f"{channel['tokens']} of {channel['capacity']} tokens{closed}"
+        yield _row("channel", f"{channel['name']} is {channel['state']}: {tokens}")
     for each in report["waiting"][:MOST_SHOWN]:
         who = f"task {each['task']} of {each['process']}" if "task" in each else f"process {each['process']}"
         yield _row("waiting", f"{who}, {each['reason']}, for {each['for']}, at {each['statement']}")
@@ -399,13 +401,13 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
         yield _row("spinning", f"process {report['spinning']} goes on without a kernel, a token or a task")
     cycle = report["cycle"]
     yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: nobody who waits could end it")
-    for each in report["scopes"]:
-        yield _row("scopes", f"{each['process']}: depth {each['depth']}, holds {each['held']}")
+    for scope in report["scopes"]:
+        yield _row("scopes", f"{scope['process']}: depth {scope['depth']}, holds {scope['held']}")
     if report["held_by_scopes"]:
         yield _row("", "what scopes hold is what is lacking")
-    for each in report["mitigations"]:
-        at_least = f" = {each['at_least']}" if "at_least" in each else ""
-        yield _row("helps", f"{each['knob']}{at_least}: {each['why']}")
+    for mitigation in report["mitigations"]:
+        at_least = f" = {mitigation['at_least']}" if "at_least" in mitigation else ""
+        yield _row("helps", f"{mitigation['knob']}{at_least}: {mitigation['why']}")
 
 
 def _use(use: Mapping[str, int]) -> str:
@@ -430,7 +432,7 @@ def drawing(report: Mapping[str, Any]) -> str:
     cycle = report["cycle"]
     around = list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
     waits = _waits(report)
-    shown = [each for each in waits if each[0][0] in cycle] + [each for each in waits if each[0][0] not in cycle]
+    shown = [wait for wait in waits if wait[0][0] in cycle] + [wait for wait in waits if wait[0][0] not in cycle]
     shown = shown[:MOST_SHOWN]
     names = list(dict.fromkeys([*(name for edge, _ in shown for name in edge), *cycle]))
     places = _places([each for each in names if each], report)
@@ -463,23 +465,23 @@ def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
 
 def _places(names: Sequence[str], report: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """Column and row of each: who acts at the left, what they wait for at the right."""
-    left = [each for each in names if each.startswith(("process ", "task "))]
-    right = [each for each in names if each not in left]
+    left = [name for name in names if name.startswith(("process ", "task "))]
+    right = [name for name in names if name not in left]
     return {each: (LEFT, row) for row, each in enumerate(left)} | {each: (RIGHT, row) for row, each in enumerate(right)}
 
 
 def _note(name: str, report: Mapping[str, Any]) -> str:
     """Return the report's remark on a channel, resource or scope."""
     kind, _, subject = name.partition(" ")
-    for each in report["channels"]:
-        if kind == "channel" and each["name"] == subject:
-            return f"{each['state']}, {each['tokens']} of {each['capacity']}"
+    for channel in report["channels"]:
+        if kind == "channel" and channel["name"] == subject:
+            return f"{channel['state']}, {channel['tokens']} of {channel['capacity']}"
     if kind == "resource":
         use = report["resources"][subject]
         return f"{use['used']} of {use['size']}"
-    for each in report["scopes"]:
-        if name == f"scope of {each['process']}":
-            return f"depth {each['depth']}, holds {each['held']}"
+    for scope in report["scopes"]:
+        if name == f"scope of {scope['process']}":
+            return f"depth {scope['depth']}, holds {scope['held']}"
     for each in report["waiting"]:
         if name in (f"task {each.get('task')}", f"process {each['process']}" if "task" not in each else None):
             return str(each["statement"])

@@ -37,7 +37,7 @@ DEEPEST = 64
 """The most levels of bodies and expressions inside one another."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 FIELDS = {
-    kind: tuple((each.name, str(each.type), each.default is MISSING) for each in fields(kind))
+    kind: tuple((field.name, str(field.type), field.default is MISSING) for field in fields(kind))
     for kind in STATEMENTS.values()
 }
 """The members of each statement: name, type, whether it must be there."""

@@ -65,8 +65,8 @@ class Kernel:
     @property
     def written(self) -> tuple[str, ...]:
         """The tensors that some instruction has as its destination, by parameter, in their order."""
-        destinations = {each.destination for each in self.instructions}
-        return tuple(each for each in self.parameters if each in destinations)
+        destinations = {instruction.destination for instruction in self.instructions}
+        return tuple(parameter for parameter in self.parameters if parameter in destinations)
 
     def cycles(self, counts: Sequence[int]) -> int:
         """Its own report, for tensors of these counts."""
@@ -140,14 +140,14 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
             "parameters": [{"name": each, "kind": kind} for each, kind in kernel.parameters.items()],
             "instructions": [
                 {
-                    "op": each.op,
-                    "destination": each.destination,
+                    "op": instruction.op,
+                    "destination": instruction.destination,
                     "operands": [
                         {"parameter": operand.parameter} if operand.parameter else {"constant": operand.constant}
-                        for operand in each.operands
+                        for operand in instruction.operands
                     ],
                 }
-                for each in kernel.instructions
+                for instruction in kernel.instructions
             ],
         },
         "cycles": {"fixed": kernel.fixed, "per_element": kernel.per_element},
@@ -156,30 +156,30 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
 
 def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str) -> None:
     """The instructions are defined for tensors of these dtypes and counts, by parameter. Raises `ProgramRefused`."""
-    for each in kernel.instructions:
-        dtype, count = tensors[each.destination]
-        if dtype == "bool" and not INSTRUCTIONS[each.op].of_bool:
-            raise ProgramRefused(path, f"kernel {kernel.name}: {each.op} is not defined for bool")
-        if each.op == "sum" and count != 1:
+    for instruction in kernel.instructions:
+        dtype, count = tensors[instruction.destination]
+        if dtype == "bool" and not INSTRUCTIONS[instruction.op].of_bool:
+            raise ProgramRefused(path, f"kernel {kernel.name}: {instruction.op} is not defined for bool")
+        if instruction.op == "sum" and count != 1:
             raise ProgramRefused(path, f"kernel {kernel.name}: the destination of sum has {count} elements, expected 1")
-        for operand in each.operands:
+        for operand in instruction.operands:
             if operand.parameter not in tensors:
                 continue
             other, length = tensors[operand.parameter]
-            if other != dtype or (length != count and each.op != "sum"):
-                wanted = dtype if each.op == "sum" else f"{count} of {dtype}"
+            if other != dtype or (length != count and instruction.op != "sum"):
+                wanted = dtype if instruction.op == "sum" else f"{count} of {dtype}"
                 found = f"{operand.parameter} is {length} of {other}"
-                raise ProgramRefused(path, f"kernel {kernel.name}: {found}, and {each.op} needs {wanted}")
+                raise ProgramRefused(path, f"kernel {kernel.name}: {found}, and {instruction.op} needs {wanted}")
 
 
 def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
     """Return the effect of a call on its tensors, as a function of the scalar arguments in their parameters' order."""
     scalars = [each for each, kind in kernel.parameters.items() if kind == "scalar"]
     steps = []
-    for each in kernel.instructions:
-        destination = tensors[each.destination]
-        readers = [_value_of(operand, tensors, scalars, destination.dtype) for operand in each.operands]
-        steps.append((INSTRUCTIONS[each.op].apply, destination, readers))
+    for instruction in kernel.instructions:
+        destination = tensors[instruction.destination]
+        readers = [_value_of(operand, tensors, scalars, destination.dtype) for operand in instruction.operands]
+        steps.append((INSTRUCTIONS[instruction.op].apply, destination, readers))
 
     def effect(given: Sequence[int]) -> None:
         for apply, destination, readers in steps:

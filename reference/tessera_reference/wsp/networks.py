@@ -31,7 +31,7 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     """
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
     reading = _Reading()
-    cycles = {each["name"]: each["cycles"] for each in objects(stated["kernels"], "/kernels")}
+    cycles = {kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")}
     processes = [
         {
             "name": each["name"],
@@ -47,7 +47,7 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
             "kernels": list(reading.forms_of_kernels(cycles)),
             "schedule": _schedule(stated),
             "csp": {"channels": stated["channels"], "processes": processes},
-            "tensors": [{"name": each, **TENSOR} for each in reading.tensors],
+            "tensors": [{"name": tensor, **TENSOR} for tensor in reading.tensors],
         },
         on_target,
     )
@@ -109,7 +109,7 @@ class _Reading:
         if "key" in stated:
             more["key"] = {"constant": stated["key"]}
         kernel = self.kernel(stated["kernel"], path, len(reads), len(writes))
-        return {"op": "task", "kernel": kernel, "arguments": [{"tensor": each} for each in (*writes, *reads)], **more}
+        return {"op": "task", "kernel": kernel, "arguments": [{"tensor": write} for write in (*writes, *reads)], **more}
 
     def kernel(self, value: Any, path: str, reads: int, writes: int) -> str:
         """The kernel of the program that stands for one of the network."""
@@ -168,13 +168,13 @@ def _short(report: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a report that section 3.3 asks for."""
     return {
         "window": report["window"],
-        "channels": [{"name": each["name"], "state": each["state"]} for each in report["channels"]],
+        "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
         "waiting": [
             {"process": each["process"], "for": _subject(each["for"]), "reason": each["reason"]}
             for each in report["waiting"]
             if "task" not in each
         ],
-        "mitigations": [f"{each['knob']}: {each['why']}" for each in report["mitigations"]],
+        "mitigations": [f"{mitigation['knob']}: {mitigation['why']}" for mitigation in report["mitigations"]],
     }
 
 

@@ -213,7 +213,10 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
         },
         "task_window": {"size": window.size, "unit": window.unit, "mode": window.mode},
         "resources": dict(schedule.resources),
-        "directives": [{"name": each.name, "value": each.value, "state": each.state} for each in schedule.directives],
+        "directives": [
+            {"name": directive.name, "value": directive.value, "state": directive.state}
+            for directive in schedule.directives
+        ],
         "capabilities": dict(schedule.capabilities),
     }
 
@@ -322,8 +325,8 @@ def check_acyclic(package: Package) -> None:
 
 def _edges(package: Package) -> Iterator[dict[str, Any]]:
     for place, channel in enumerate(package.channels):
-        producers = [each.name for each in package.processes if place in produced_channels(each.body)]
-        consumers = [each.name for each in package.processes if place in consumed_channels(each.body)]
+        producers = [process.name for process in package.processes if place in produced_channels(process.body)]
+        consumers = [process.name for process in package.processes if place in consumed_channels(process.body)]
         for producer, consumer in product(producers or (None,), consumers or (None,)):
             yield {
                 "channel": channel.name,
@@ -336,19 +339,19 @@ def _edges(package: Package) -> Iterator[dict[str, Any]]:
 
 def _successors(edges: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in edges:
-        if each["from"] is not None and each["to"] is not None:
-            found.setdefault(each["from"], []).append(each["to"])
+    for edge in edges:
+        if edge["from"] is not None and edge["to"] is not None:
+            found.setdefault(edge["from"], []).append(edge["to"])
     return found
 
 
 def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
     """For each process, the edges of the longest path to it."""
-    level = {each.name: 0 for each in package.processes}
+    level = {process.name: 0 for process in package.processes}
     for _ in package.processes:
-        for each in edges:
-            if each["from"] is not None and each["to"] is not None:
-                level[each["to"]] = max(level[each["to"]], level[each["from"]] + 1)
+        for edge in edges:
+            if edge["from"] is not None and edge["to"] is not None:
+                level[edge["to"]] = max(level[edge["to"]], level[edge["from"]] + 1)
     return list(level.values())
 
 
@@ -380,9 +383,9 @@ def _csp_features(package: Package) -> Iterator[tuple[str, str]]:
             yield "rendezvous", f"{path}/capacity"
         if channel.latency:
             yield "latency", f"{path}/latency"
-        if sum(place in produced_channels(each.body) for each in package.processes) > 1:
+        if sum(place in produced_channels(process.body) for process in package.processes) > 1:
             yield "several_producers", path
-        if sum(place in consumed_channels(each.body) for each in package.processes) > 1:
+        if sum(place in consumed_channels(process.body) for process in package.processes) > 1:
             yield "several_consumers", path
     for path, statement in _statements(package):
         match statement:

@@ -112,7 +112,7 @@ def compiled(
             given = {} if inputs is None else inputs
             return lambda: given[name]
         case Operation(name, operands):
-            return _operation(name, [compiled(each, symbols, slots, inputs) for each in operands])
+            return _operation(name, [compiled(operand, symbols, slots, inputs) for operand in operands])
 
 
 def _operation(name: str, operands: Sequence[Evaluate]) -> Evaluate:
@@ -139,7 +139,7 @@ def expression_json(expression: Expression) -> dict[str, Any]:
         case Input(name):
             return {"input": name}
         case Operation(name, operands):
-            return {"op": name, "operands": [expression_json(each) for each in operands]}
+            return {"op": name, "operands": [expression_json(operand) for operand in operands]}
 
 
 def slots_of(expression: Expression) -> Iterator[int]:
@@ -148,8 +148,8 @@ def slots_of(expression: Expression) -> Iterator[int]:
         case SlotValue(slot):
             yield slot
         case Operation(_, operands):
-            for each in operands:
-                yield from slots_of(each)
+            for operand in operands:
+                yield from slots_of(operand)
 
 
 # The statements of a process body (sections 2, 3 and 4), as a package has them: what they name, they name by id.

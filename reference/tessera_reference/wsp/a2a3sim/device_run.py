@@ -30,9 +30,9 @@ class DeviceAgenda(Agenda):
 
     def add_cores(self, workers: Sequence[WorkerState]) -> None:
         """An AICore for each worker, which runs the kernels that it is given."""
-        for each in workers:
-            self._work.append(Mailbox(self.engine, f"core {each.index}"))
-            self.engine.spawn(f"core {each.index}", self._core(self._work[each.index]))
+        for worker in workers:
+            self._work.append(Mailbox(self.engine, f"core {worker.index}"))
+            self.engine.spawn(f"core {worker.index}", self._core(self._work[worker.index]))
 
     def after(self, cycles: int, kind: int, number: int) -> None:
         """A kernel starts on its core, or a timer of the AICPU is set. Raises `RunError`."""

@@ -81,9 +81,9 @@ def build(
 
     Raises `NoCompiler` and `BuildFailed`.
     """
-    for each in packages:
-        if each.target != "cpu_sim":
-            raise BuildFailed(f"package {each.name} is for {each.target}, and native programs are those of cpu_sim")
+    for package in packages:
+        if package.target != "cpu_sim":
+            raise BuildFailed(f"package {package.name} is for {package.target}, and native programs are for cpu_sim")
     _link(c_tables(packages), program, flags, compilers)
 
 

@@ -98,7 +98,7 @@ class Tables:
         for kernel in package.kernels:
             kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.instructions))))
             instructions += list(_instructions(kernel))
-        processes = [row(text(each.name), *self._process(each.body)) for each in package.processes]
+        processes = [row(text(process.name), *self._process(process.body)) for process in package.processes]
         policy = package.schedule.policy
         worker = self._value(policies.worker(policy.id, policy.parameters))
         tables: Sequence[tuple[str, str, Sequence[object]]] = (
@@ -110,7 +110,7 @@ class Tables:
             ("Site", "sites", self.sites),
             ("Expression", "expressions", self.expressions),
             ("uint32_t", "numbers", self.numbers),
-            ("char *const", "slots", [text(each) for each in package.slots]),
+            ("char *const", "slots", [text(slot) for slot in package.slots]),
             ("SymbolInfo", "symbols", [row(text(s.name), s.width, f"UINT64_C({s.default})") for s in package.symbols]),
             ("TensorInfo", "tensors", [self._tensor(place) for place in range(len(package.tensors))]),
         )
@@ -118,7 +118,7 @@ class Tables:
         for kind, name, values in tables:
             if values:  # C has no arrays without elements
                 yield f"static const {kind} {self.prefix}{name}[] = {{"
-                yield from (f"    {each}," for each in values)
+                yield from (f"    {value}," for value in values)
                 yield "};"
         sizes = package.schedule.task_window.size, *package.schedule.resources.values()
         counts = package.kernels, package.channels, package.processes, package.slots, package.symbols, package.tensors
@@ -163,7 +163,7 @@ class Tables:
         """The place of a call of a kernel."""
         form = CallForm.of(self.package, call)
         waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
-        scalars = [self._value(each) for each in form.scalars]
+        scalars = [self._value(scalar) for scalar in form.scalars]
         self.most_scalars = max(self.most_scalars, len(scalars))
         self.most_reads = max(self.most_reads, len(form.reads))
         lists = [*form.tensors.values()], scalars, form.reads, form.writes, waits, signals
@@ -249,7 +249,7 @@ def _instructions(kernel: Kernel) -> Iterator[str]:
                 return row(f"OF_{kind.upper()}", names[stated.parameter])
         return row("OF_CONSTANT", f"UINT64_C({stated.constant})")
 
-    for each in kernel.instructions:
-        op = INSTRUCTIONS.get(each.op, f"KERNEL_{each.op.upper()}")
-        operands = [*map(operand, each.operands), row("OF_CONSTANT", 0)][:2]
-        yield row(op, places["tensor"][each.destination], row(*operands))
+    for instruction in kernel.instructions:
+        op = INSTRUCTIONS.get(instruction.op, f"KERNEL_{instruction.op.upper()}")
+        operands = [*map(operand, instruction.operands), row("OF_CONSTANT", 0)][:2]
+        yield row(op, places["tensor"][instruction.destination], row(*operands))

@@ -564,8 +564,8 @@ class Machine:
         self.observe("task", site.kernel, worker.index, site.cycles)
         self.tasks[number] = task
         self.tensor_map.add(site, task)
-        for each in dependencies.values():
-            each.dependents.append(task)
+        for dependency in dependencies.values():
+            dependency.dependents.append(task)
         process.in_flight += 1
         for channel in site.signals:
             process.signalling[channel] = process.signalling.get(channel, 0) + 1
@@ -611,7 +611,7 @@ class Machine:
 
     def progress(self) -> int:
         """Return the progress of the run: the tasks issued, the kernels that ran, the tokens sent and taken."""
-        tokens = sum(each.sent + each.taken for each in self.channels)
+        tokens = sum(channel.sent + channel.taken for channel in self.channels)
         return len(self.assignments) + sum(self.kernel_runs) + tokens
 
     def count_kernel(self, site: CallSite) -> None:
@@ -656,8 +656,8 @@ class Machine:
         worker.time = now
         if worker.ready:
             self._startable[worker.index] = worker
-        for each in task.dependents:
-            self._one_less(each)
+        for dependent in task.dependents:
+            self._one_less(dependent)
         for watcher in task.watchers:
             watcher.awaited -= 1
             if not watcher.awaited:

@@ -299,11 +299,11 @@ class CallForm(NamedTuple):
         return cls(
             call,
             tensors,
-            [each for each in arguments.values() if not isinstance(each, TensorArgument)],
-            kernel.cycles([package.tensors[each].count for each in tensors.values()]),
-            tuple(dict.fromkeys(each for each in tensors.values() if each not in writes)),
+            [argument for argument in arguments.values() if not isinstance(argument, TensorArgument)],
+            kernel.cycles([package.tensors[tensor].count for tensor in tensors.values()]),
+            tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
             writes,
-            sum(package.tensors[each].nbytes for each in writes),
+            sum(package.tensors[write].nbytes for write in writes),
         )
 
 

@@ -26,20 +26,22 @@ def statistics(machine: Machine) -> dict[str, Any]:
     resources = machine.resources
     fullest = max(worker.places for worker in machine.workers)
     return {
-        "total_cycles": max([*(each.time for each in machine.processes), *(each.time for each in machine.workers)]),
-        "processes": {each.name: each.time for each in machine.processes},
+        "total_cycles": max(
+            [process.time for process in machine.processes] + [worker.time for worker in machine.workers]
+        ),
+        "processes": {process.name: process.time for process in machine.processes},
         "workers": [{"busy": each.busy, "tasks": each.tasks} for each in machine.workers],
         "kernels": {
             each.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
             for place, each in enumerate(package.kernels)
         },
-        "stalls": {each: {"count": machine.stalls.count[each], "cycles": cycles[each]} for each in REASONS},
+        "stalls": {reason: {"count": machine.stalls.count[reason], "cycles": cycles[reason]} for reason in REASONS},
         "current_stalls": current,
         "used": {**resources.used, "ready_queue": fullest},
         "high_water": dict(resources.high_water),
         "channels": {
-            package.channels[each.index].name: {"sent": each.sent, "taken": each.taken, "left": len(each.tokens)}
-            for each in machine.channels
+            stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
+            for stated, channel in zip(package.channels, machine.channels, strict=True)
         },
         "slots": {name: str(machine.slots[place]) for place, name in enumerate(package.slots)},
         "tensors": {each.name: machine.tensors[place].tobytes().hex() for place, each in enumerate(package.tensors)},
@@ -73,40 +75,40 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
         "sizes": list(machine.resources.sizes.values()),
         "processes": [
             {
-                "done": each.done,
-                "waiting": None if each.waiting is None else _wait(each.waiting),
-                "closed": sorted(each.closed),
-                "scopes": [[scope.slots, scope.entries, scope.heap] for scope in each.scopes],
+                "done": process.done,
+                "waiting": None if process.waiting is None else _wait(process.waiting),
+                "closed": sorted(process.closed),
+                "scopes": [[scope.slots, scope.entries, scope.heap] for scope in process.scopes],
             }
-            for each in machine.processes
+            for process in machine.processes
         ],
         "channels": [
             {
-                "capacity": each.capacity,
-                "tokens": len(each.tokens),
-                "senders": len(each.senders),
-                "producers": each.producers,
-                "takers": len(each.takers),
-                "tasks": sorted(number for _, kind, number in each.takers if kind == TASK),
+                "capacity": channel.capacity,
+                "tokens": len(channel.tokens),
+                "senders": len(channel.senders),
+                "producers": channel.producers,
+                "takers": len(channel.takers),
+                "tasks": sorted(number for _, kind, number in channel.takers if kind == TASK),
             }
-            for each in machine.channels
+            for channel in machine.channels
         ],
         "tasks": [
             {
-                "task": each.number,
-                "process": each.process.index,
-                "statement": path_of(each.place),
-                "worker": each.worker.index,
-                "started": each.started >= 0,
-                "full": None if each.waiting is None else each.waiting.subject,
-                "holds": [1, len(each.site.writes), each.nodes, each.site.heap],
-                "signals": list(each.site.signals),
-                "dependents": sorted(other.number for other in each.dependents),
-                "watchers": sorted(other.index for other in each.watchers),
+                "task": task.number,
+                "process": task.process.index,
+                "statement": path_of(task.place),
+                "worker": task.worker.index,
+                "started": task.started >= 0,
+                "full": None if task.waiting is None else task.waiting.subject,
+                "holds": [1, len(task.site.writes), task.nodes, task.site.heap],
+                "signals": list(task.site.signals),
+                "dependents": sorted(other.number for other in task.dependents),
+                "watchers": sorted(other.index for other in task.watchers),
             }
-            for each in machine.tasks.values()
+            for task in machine.tasks.values()
         ],
-        "workers": [-1 if each.task is None else each.task.number for each in machine.workers],
+        "workers": [-1 if worker.task is None else worker.task.number for worker in machine.workers],
     }
 
 
@@ -293,13 +295,13 @@ def checked(
 
 
 def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:
-    known = {each.name: each for each in package.symbols}
+    known = {symbol.name: symbol for symbol in package.symbols}
     for name, value in given.items():
         if name not in known:
             raise ArgumentRefused(f"symbol {name}"[:120], f"the package has {', '.join(known) or 'no symbols'}")
         if not 0 <= value < 1 << known[name].width:
             raise ArgumentRefused(f"symbol {name}", f"{value} does not fit its {known[name].width} bits")
-    return [given.get(each.name, each.default) for each in package.symbols]
+    return [given.get(symbol.name, symbol.default) for symbol in package.symbols]
 
 
 def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:

@@ -27,7 +27,7 @@ Parameter: TypeAlias = int | Expression
 @cache
 def found() -> Mapping[str, Any]:
     """The modules by policy id."""
-    modules = [import_module(f"{__name__}.{each.name}") for each in iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     return {module.ID: module for module in sorted(modules, key=lambda module: str(module.ID))}
 
 
