@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..wsp.artifact.build import BuildFailed, NoCompiler, build, compiler
-from ..wsp.artifact.writer import c_program
+from ..wsp.artifact.build import NoCompiler, build, c_program, compiler
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.executor.run import MOST_STEPS
@@ -155,8 +154,6 @@ def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
     try:
         native = options.engine == "native" or (options.engine is None and compiler() is not None)
         return prepared(package, *given, max_steps=options.max_steps, native=native).finish().result()
-    except BuildFailed as problem:
-        raise BadInput(f"{problem}; --engine executor runs it without a C compiler") from None
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 
