@@ -10,12 +10,17 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 
 import pytest
 from hypothesis import settings
+
+from tessera_conformance.reports.journal import Report, read
+
+ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile("untimed", deadline=None, derandomize=True)
 settings.load_profile("untimed")
@@ -94,6 +99,51 @@ def every(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """Of so many things that a test could try it tries one; all with `--whole` or TESSERA_EVERY=1."""
     whole = request.config.getoption("--whole")
     return lambda usual: 1 if whole else int(os.environ.get("TESSERA_EVERY", usual))
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The end of a run of the suite: its exit code, what it printed, and its report."""
+
+    exit_code: int
+    output: str
+    directory: Path
+
+    @property
+    def report(self) -> Report:
+        return read(self.directory / "report.jsonl")
+
+
+RunSuite = Callable[..., FinishedRun]
+
+
+@pytest.fixture
+def run_suite(tmp_path: Path) -> RunSuite:
+    """Run files of the suite against an implementation, in a process of their own.
+
+    The process finds modules where this one does, after those of the `folders`.
+    """
+
+    def run(
+        *options: str,
+        report: Path = tmp_path,
+        folders: tuple[Path, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        command: tuple[str, ...] = ("pytest", "-q", "-p", "no:cacheprovider"),
+    ) -> FinishedRun:
+        paths = [*map(str, folders), str(ROOT), *filter(None, sys.path)]
+        done = subprocess.run(
+            [sys.executable, "-m", *command, f"--report-dir={report}", *options],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        return FinishedRun(done.returncode, done.stdout + done.stderr, report)
+
+    return run
 
 
 @pytest.fixture(scope="session")

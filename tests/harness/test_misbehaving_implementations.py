@@ -207,14 +207,6 @@ def test_a_module_that_skips_itself_is_a_problem_of_the_run(checkout):
 
 
 @pytest.mark.slow
-def test_a_lost_case_keeps_its_clauses_and_its_deviation(shared_checkout, tmp_path):
-    pytest.importorskip("xdist", reason="pip install pytest-xdist")
-    done = shared_checkout.run("--impl=py:echo:KillsItsProcess", "-k", "one_bit", command=["-n", "1"])
-    line = done.observation("differs-in-one-bit")
-    assert (line["verdict"], line["clauses"]) == ("crash", ["LANG-02-01", "LANG-10-02"])
-
-
-@pytest.mark.slow
 def test_half_a_surrogate_pair_does_not_end_a_worker(shared_checkout):
     pytest.importorskip("xdist", reason="pip install pytest-xdist")
     done = shared_checkout.run("--impl=py:echo:SpeaksSurrogates", "-k", "one_bit", command=["-n", "1"])

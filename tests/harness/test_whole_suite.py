@@ -8,19 +8,24 @@ import subprocess
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pytest
 
 from tessera_conformance.cases import clauses_directory
+from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.executor.cases import seconds_of_case
+from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
-from tessera_conformance.registry.model import DOCUMENTS, carries
+from tessera_conformance.registry.model import DOCUMENTS, Product, carries
 from tessera_conformance.reports.claim import missing_musts, outcomes_of_musts, product_results
 from tessera_conformance.reports.journal import Report, read, without_run
+from tessera_conformance.strength.matrix import put
 from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.suite_run import SuiteRun, observation
+from tessera_conformance.transports.locate import locate
 
 # The real suite and the reference: the same verdicts and the same answers through every transport and order.
 
@@ -313,34 +318,52 @@ def test_the_numbers_of_testable_clauses_are_the_same_in_every_run(judge: Judge)
 
 # Products: the reference with the methods and features of a product alone makes it whole.
 
-PRODUCTS = load_registry(clauses_directory()).products
+REGISTRY = load_registry(clauses_directory())
 ENOUGH = 100
 """Cases that a product has at least: fewer prove little."""
 EVERY = 72
 """Of so many cases of a product one is asked."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.id)
-def test_the_methods_and_features_of_a_product_are_enough(product, tmp_path, every):
-    """Of its cases a sample that the ids draw; one that asks more than the product has would be missing there."""
+def cases_of(product: Product, parts: int) -> list[str]:
+    """A sample of the cases of a product, by the digests of their ids."""
     inside, outside = tuple(product.cases), tuple(product.without)
     names = [name for name in case_index() if name.startswith(inside) and not name.startswith(outside or "?")]
     assert len(names) >= ENOUGH
-    chosen = [name for name in names if zlib.crc32(name.encode()) % every(EVERY) == 0]
-    listed = tmp_path / "cases.txt"
-    listed.write_text("\n".join(chosen), encoding="utf-8")
-    way = ["--via=operations"] if any(name.startswith("numerics.") for name in product.methods) else []
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "smaller_suite", *way]
-    command += [f"--impl=py:claims_chosen:{product.id.replace('-', '_')}", f"--report-dir={tmp_path}", "conformance"]
-    path = os.pathsep.join([str(FAKES), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": path, "SMALLER_SUITE": str(listed)}
-    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    report = read(tmp_path / "report.jsonl")
-    result = product_results(report.plan, report.observed)[product.id]
+    return [name for name in names if zlib.crc32(name.encode()) % parts == 0]
+
+
+@pytest.fixture(scope="module")
+def collected(every: Callable[[int], int]) -> Mapping[str, pytest.Function]:
+    """The cases of all products that are asked, by id."""
+    index = case_index()
+    files = {index[name].node.partition("::")[0] for each in REGISTRY.products for name in cases_of(each, every(EVERY))}
+    return {item.stash[CASE].id: item for item in CollectedSuite(files=sorted(files)).items}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("product", REGISTRY.products, ids=lambda product: product.id)
+def test_the_methods_and_features_of_a_product_are_enough(
+    product: Product,
+    collected: Mapping[str, pytest.Function],
+    every: Callable[[int], int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A case that asks more than the product has would be missing there."""
+    monkeypatch.syspath_prepend(FAKES)
+    via = "operations" if any(name.startswith("numerics.") for name in product.methods) else "programs"
+    run = SuiteRun(locate(f"py:claims_chosen:{product.id.replace('-', '_')}"), REGISTRY, via=via)
+    lines = []
+    try:
+        for name in cases_of(product, every(EVERY)):
+            case, judgement = put(run, collected[name])
+            run.settle(case, judgement)
+            lines.append(observation(case))
+    finally:
+        run.session.close()
     lost = [
         f"{line['case']}: {line['verdict']}: {line['reason']}"
-        for line in report.observed
+        for line in lines
         if line["verdict"] not in ("pass", "unsupported", "inapplicable") and {*line["needs"]} <= {*product.features}
     ]
-    assert result.whole, "\n".join(lost[:20])
+    assert product_results({"products": run.products()}, lines)[product.id].whole, "\n".join(lost[:20])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.wsp.thread_runtime import ThreadRuntime
 
 from tessera_conformance.reports.claim import outcomes_of_musts
-from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.reports.journal import Report
 
-ROOT = Path(__file__).resolve().parents[2]
+SUITE = "conformance/runtime/wsp"
 
 
 class Defective(ThreadRuntime):
@@ -34,19 +31,9 @@ SHOWN = {
 """The clauses that the defects break."""
 
 
-def judged(runtime: type[ThreadRuntime], directory: Path, *options: str) -> Report:
-    """The report of a run of the document's cases."""
-    implementation = f"py:{runtime.__module__}:{runtime.__name__}"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "conformance/runtime/wsp"]
-    subprocess.run(
-        [*command, f"--impl={implementation}", f"--report-dir={directory}", *options],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-    return read(directory / "report.jsonl")
+def implementation(runtime: type[ThreadRuntime]) -> str:
+    """The option that names a runtime."""
+    return f"--impl=py:{runtime.__module__}:{runtime.__name__}"
 
 
 def failed(report: Report) -> set[str]:
@@ -55,8 +42,8 @@ def failed(report: Report) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_runtime_on_threads_passes_all_that_the_core_asks(tmp_path: Path) -> None:
-    report = judged(ThreadRuntime, tmp_path)
+def test_a_runtime_on_threads_passes_all_that_the_core_asks(run_suite: Callable[..., Any]) -> None:
+    report = run_suite(SUITE, implementation(ThreadRuntime)).report
     verdicts = [line["verdict"] for line in report.observations]
     assert set(verdicts) == {"pass", "unsupported"}
     assert verdicts.count("pass") >= 340
@@ -64,6 +51,8 @@ def test_a_runtime_on_threads_passes_all_that_the_core_asks(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_its_defects_show_in_their_clauses_and_no_others(tmp_path: Path, every: Callable[[int], int]) -> None:
+def test_its_defects_show_in_their_clauses_and_no_others(
+    run_suite: Callable[..., Any], every: Callable[[int], int]
+) -> None:
     part = [] if every(BLOCKS) == 1 else ["-k", "not test_network_random"]
-    assert failed(judged(Defective, tmp_path, *part)) == SHOWN
+    assert failed(run_suite(SUITE, implementation(Defective), *part).report) == SHOWN
