@@ -208,48 +208,21 @@ class Divide(Arithmetic):
         return to_a, -to_a * y
 
 
-@operation("tessera.graph.equal", spellings=("==",), clauses=("LANG-02.3-66",))
-class Equal(Comparison):
-    """a == b; NaN equals nothing."""
-
-    defined_on = ("float", "int", "complex", "bool")
-    compute = staticmethod(arithmetic.equal)
-
-
-@operation("tessera.graph.not_equal", spellings=("!=",), clauses=("LANG-02.3-67",))
-class NotEqual(Comparison):
-    """a != b; true for NaN."""
-
-    defined_on = ("float", "int", "complex", "bool")
-    compute = staticmethod(arithmetic.not_equal)
+def _comparison(
+    name: str, spelling: str, clause: str, meaning: str, compute: Operator, kinds: tuple[str, ...] = ("float", "int")
+) -> type[Comparison]:
+    members = {"__doc__": meaning, "compute": staticmethod(compute), "defined_on": kinds}
+    declared = type(name.title().replace("_", ""), (Comparison,), members)
+    return operation(f"tessera.graph.{name}", spellings=(spelling,), clauses=(clause,))(declared)
 
 
-@operation("tessera.graph.less", spellings=("<",), clauses=("LANG-02.3-68",))
-class Less(Comparison):
-    """a < b."""
-
-    compute = staticmethod(arithmetic.less)
-
-
-@operation("tessera.graph.greater", spellings=(">",), clauses=("LANG-02.3-69",))
-class Greater(Comparison):
-    """a > b."""
-
-    compute = staticmethod(arithmetic.greater)
-
-
-@operation("tessera.graph.less_equal", spellings=("<=",), clauses=("LANG-02.3-70",))
-class LessEqual(Comparison):
-    """a <= b."""
-
-    compute = staticmethod(arithmetic.less_equal)
-
-
-@operation("tessera.graph.greater_equal", spellings=(">=",), clauses=("LANG-02.3-71",))
-class GreaterEqual(Comparison):
-    """a >= b."""
-
-    compute = staticmethod(arithmetic.greater_equal)
+NUMBERS = ("float", "int", "complex", "bool")
+Equal = _comparison("equal", "==", "LANG-02.3-66", "a == b; NaN equals nothing.", arithmetic.equal, NUMBERS)
+NotEqual = _comparison("not_equal", "!=", "LANG-02.3-67", "a != b; true for NaN.", arithmetic.not_equal, NUMBERS)
+Less = _comparison("less", "<", "LANG-02.3-68", "a < b.", arithmetic.less)
+Greater = _comparison("greater", ">", "LANG-02.3-69", "a > b.", arithmetic.greater)
+LessEqual = _comparison("less_equal", "<=", "LANG-02.3-70", "a <= b.", arithmetic.less_equal)
+GreaterEqual = _comparison("greater_equal", ">=", "LANG-02.3-71", "a >= b.", arithmetic.greater_equal)
 
 
 @operation("tessera.graph.negate", spellings=("unary -",), clauses=("LANG-14.2-02",))
