@@ -4,7 +4,7 @@
 enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 
 /* The state of a run as one line of JSON: the members of schemas/wsp_result.schema.json but the report of a deadlock,
- * which follows from `waiting`; `wsp explain` makes it. */
+ * which `deadlock.py` makes from `waiting`. */
 
 /* Members of a list or object with commas between them, for `each` below `count`. */
 #define PRINT_EACH(count, ...)                            \
