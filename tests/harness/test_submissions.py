@@ -20,8 +20,9 @@ from tessera_conformance.cli import main
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
-from tessera_conformance.reports.journal import dump, read, seal
+from tessera_conformance.reports.journal import UnreadableReport, dump, read, seal
 from tessera_conformance.reports.lines import whole
+from tessera_conformance.submissions.contents import FILES as FILES_OF_A_SUBMISSION
 from tessera_conformance.submissions.contents import MANIFEST, contents, write
 from tessera_conformance.submissions.recompute import Recomputation
 from tessera_conformance.submissions.verify import verify
@@ -146,6 +147,31 @@ def test_a_file_that_is_not_what_it_was_is_found(
 ) -> None:
     accident(copy)
     assert [problem for problem in verified(copy, suite).problems if words in problem]
+
+
+HOSTILE = {
+    "null": b"null",
+    "a list": b"[]",
+    "a number": b"7",
+    "numbers for digests": b'{"plan.txt": 7}',
+    "nested": b"[" * 100_000 + b"]" * 100_000,
+    "no text": b"\xff\xfe",
+    "nothing": b"",
+    "holes": b"",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE)
+@pytest.mark.parametrize("name", FILES_OF_A_SUBMISSION)
+def test_a_hostile_file_is_a_problem_and_no_error(copy: Path, suite: Suite, name: str, content: str) -> None:
+    (copy / name).write_bytes(HOSTILE[content])
+    if content == "holes":
+        os.truncate(copy / name, 1 << 40)
+    try:
+        problems = verified(copy, suite).problems
+    except UnreadableReport as error:
+        problems = [str(error)]
+    assert [problem for problem in problems if name in problem or "plan.txt" in problem]
 
 
 def mend(lines: Lines) -> None:

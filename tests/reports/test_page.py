@@ -51,6 +51,15 @@ def test_the_policy_allows_just_this_script_and_this_style(build, registry, obse
     assert not re.findall(r"https?://", document)
 
 
+def test_the_title_shows_hidden_characters_escaped(build, registry, observations):
+    report = build(observations)
+    name = "acme \x1b[2J \u202egnp \ud800 <b>"
+    report.header["implementation"]["hello"]["implementation"]["name"] = name
+    document = "".join(page(report, registry))
+    (title,) = re.findall(r"<title>(.*?)</title>", document, re.DOTALL)
+    assert "\\x1b[2J \\u202egnp \\ud800 &lt;b&gt;" in title
+
+
 def test_no_data_leaves_its_island(build, registry, observations):
     document = "".join(page(build(observations), registry))
     assert document.isascii()

@@ -6,7 +6,10 @@ import gzip
 import hashlib
 import json
 import random
+import subprocess
+import sys
 import tomllib
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -438,3 +441,77 @@ def test_the_command_prints_a_schema_or_writes_it(tmp_path: Path, capsys: pytest
     assert (tmp_path / "tessera-cabi-description.schema.json").is_file()
     assert main(["schema", "declared", "--output", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.startswith(f"error: {tmp_path}")
+
+
+# A report that somebody hands in costs its reader neither much time nor much memory, whatever is in it.
+
+READING = """
+import re, resource, sys, time
+from pathlib import Path
+from tessera_conformance.reports.journal import UnreadableReport, read
+limit = 2 << 30
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+began = time.process_time()
+try:
+    words = read(Path(sys.argv[1])).problem or ""
+except UnreadableReport as error:
+    words = str(error)
+peak = int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+print(f"{time.process_time() - began:.1f} {peak} {words}")
+"""
+MEBI = 1 << 20
+MOST_SECONDS, MOST_MEBIBYTES = 20.0, 250
+"""For each of these files; the largest unpacks to 300 MiB."""
+
+
+def _with_an_exchange(lines: list[bytes], value: str) -> bytes:
+    """A whole report of which the first case has this value in a message."""
+    place = next(number for number, line in enumerate(lines) if b'"params":{' in line)
+    before, found, after = lines[place].partition(b'"params":{')
+    return b"\n".join([*lines[:place], before + found + b'"x":' + value.encode() + b"," + after, *lines[place + 1 :]])
+
+
+HOSTILE: dict[str, tuple[Callable[[list[bytes]], Iterable[bytes]], str]] = {
+    "newlines": (lambda lines: [b"\n" * MEBI] * 300, ":1: not the header of a report"),
+    "one long line": (lambda lines: [b"x" * MEBI] * 300, ":1: larger than any report"),
+    "a line of many lists": (lambda lines: [b"[", b"[]," * MEBI * 50, b"0]"], ":1: larger than any report"),
+    "many lines of lists": (lambda lines: [b"[]\n" * MEBI] * 50, ":1: not the header of a report"),
+    "a header and lists": (lambda lines: [lines[0], b"\n", *[b"[]\n" * MEBI] * 50], "line 2 is not a JSON object"),
+    "a header and a long line": (lambda lines: [lines[0], b"\n", *[b"x" * MEBI] * 100], ":2: larger than any report"),
+    "plan upon plan": (lambda lines: [lines[0], *[b"\n" + lines[1]] * 300_000], "line 3: a second plan"),
+    "many values": (lambda lines: [_with_an_exchange(lines, f"[{'[],' * 1_100_000}0]")], "is not a JSON object"),
+    "wide": (lambda lines: [_with_an_exchange(lines, f"[{'[],' * 450_000}0]")], "the footer's sha256"),
+    "deep": (lambda lines: [_with_an_exchange(lines, "[" * 100_000 + "]" * 100_000)], "is not a JSON object"),
+    "long numbers": (
+        lambda lines: [_with_an_exchange(lines, f"[{','.join(['7' * 4000] * 3000)}]")],
+        "the footer's sha256",
+    ),
+    "bytes": (lambda lines: [lines[0], b"\n\xff\xfe"], "line 2 is not UTF-8 text"),
+    "nothing": (lambda lines: [], ":1: not the header of a report: the file is empty"),
+    "many wide lines": (
+        lambda lines: [lines[0], b"\n", lines[1], *[b"\n" + _wide(lines)] * 12],
+        "there is no footer",
+    ),
+}
+
+
+def _wide(lines: list[bytes]) -> bytes:
+    return _with_an_exchange([line for line in lines if b'"params":{' in line][:1], f"[{'[],' * 450_000}0]")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process's memory")
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_report_is_refused_in_bounded_time_and_memory(build, observations, tmp_path, kind, packed):
+    make, words = HOSTILE[kind]
+    path = tmp_path / ("hostile.jsonl.gz" if packed else "hostile.jsonl")
+    with gzip.open(path, "wb", compresslevel=1) if packed else path.open("wb") as file:
+        for part in make(build(observations).path.read_bytes().splitlines()):
+            file.write(part)
+    done = subprocess.run(
+        [sys.executable, "-c", READING, path], capture_output=True, text=True, timeout=120, check=True
+    )
+    seconds, mebibytes, found = done.stdout.split(" ", 2)
+    assert words in found
+    assert float(seconds) < MOST_SECONDS
+    assert int(mebibytes) < MOST_MEBIBYTES

@@ -120,6 +120,14 @@ def test_bits_are_compared_again(script, run, answer, code, told):
     assert got == code
 
 
+def test_half_a_surrogate_pair_ends_no_script(script, run):
+    """A script that died of one would exit with 1, as where a difference still shows."""
+    path = script(Returned(outputs(ONE, NEXT)), bits(fp32(ONE, ONE)), title="half \ud800")
+    assert run(path, {"returned": outputs(ONE, ONE)})[0] == 0
+    code, output = run(path, {"rejected": {"code": "\ud800", "phase": "verify", "message": "\udc00"}})
+    assert (code, "expected a result" in output) == (1, True)
+
+
 def test_any_nan_equals_any_nan(script, run):
     path = script(Returned(outputs(ONE, NEXT)), bits(fp32(NAN, ONE)))
     assert run(path, {"returned": outputs(OTHER_NAN, ONE)})[0] == 0

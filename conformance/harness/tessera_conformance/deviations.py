@@ -6,7 +6,7 @@ A deviation that matches no case, has expired, or whose must-fail case passes is
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +16,8 @@ from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.schemas import problems
 from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import BAD_VERDICTS, Disposition
+
+REPORTED = "the deviations of a run"
 
 
 class MalformedDeviations(Exception):
@@ -64,6 +66,15 @@ class Deviations:
         if found:
             raise MalformedDeviations(*(_told(path, text, *each) for each in found))
         return cls([_entry(path, fields) for fields in document["deviation"]])
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], report: Path) -> Deviations:
+        """The entries in the header of a report. Raises `MalformedDeviations`."""
+        entries = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        for place, complaint in problems("tessera:deviations", "file", {"deviation": entries}):
+            where = ".".join(map(str, place))
+            raise MalformedDeviations(error_text(str(report), f"in its header, {where}: {complaint}", REPORTED))
+        return cls([_entry(report, entry) for entry in entries])
 
     def disposition(self, case: str, clauses: Sequence[str], verdict: str) -> tuple[Disposition, str]:
         """Return the disposition that the entries give a verdict, and the reason given in the entry."""

@@ -1,4 +1,4 @@
-"""JSON and TOML from files of others: whatever is wrong with one, deep nesting and endless digits too, is one error."""
+"""JSON and TOML from files and messages of others: whatever is wrong with one, its size too, is one error."""
 
 from __future__ import annotations
 
@@ -9,30 +9,48 @@ from typing import Any
 
 DEEPEST = 100
 """Levels of nesting; no document of the project has twenty."""
+MOST_BYTES = 256 << 20
+MOST_VALUES = 1_000_000
+"""Values in one document or message; the largest line of a report of the whole suite has 9,000."""
 
 
 class NoDocument(ValueError):
-    """A text that is none, or more deeply nested than any document of the project."""
+    """A text that is none, or larger or more deeply nested than any document of the project."""
 
 
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises `NoDocument`."""
-    return _read("JSON", json.loads, text.decode() if isinstance(text, bytes) else text)
+    return _read("JSON", json.loads, text)
 
 
-def read_toml(text: str) -> dict[str, Any]:
+def read_toml(text: str | bytes) -> dict[str, Any]:
     """The table of a TOML text. Raises `NoDocument`."""
-    found: dict[str, Any] = _read("TOML", tomllib.loads, text)
-    return found
+    table: dict[str, Any] = _read("TOML", tomllib.loads, text)
+    return table
 
 
-def _read(kind: str, parse: Callable[[str], Any], text: str) -> Any:
+def exceeds(text: str | bytes) -> str:
+    """Return the bound that a text exceeds before it is parsed: each value of it follows a comma, a bracket or "="."""
+    if len(text) <= MOST_VALUES:
+        return ""
+    if len(text) > MOST_BYTES:
+        return f"more than {MOST_BYTES} bytes"
+    signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{", "=")
+    return f"more than {MOST_VALUES} values" if sum(map(text.count, signs)) > MOST_VALUES else ""
+
+
+def _read(kind: str, parse: Callable[[str], Any], text: str | bytes) -> Any:
+    if excess := exceeds(text):
+        raise NoDocument(f"not {kind} of the project: {excess}")
     try:
+        text = text.decode() if isinstance(text, bytes) else text
         value = parse(text)
     except RecursionError:
         raise NoDocument(f"not {kind}: nested too deeply") from None
     except ValueError as error:
         raise NoDocument(f"not {kind}: {error}") from None
+    if kind == "JSON" and text.count("[") + text.count("{") <= DEEPEST:
+        return value
     level = [value]
     for _ in range(DEEPEST):
         level = [item for each in level for item in _items(each)]

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 INLINE_LIMIT = 64 * 1024
 """Tensors of more bytes than this cross a process boundary as files."""
 MOST_ELEMENTS = 1 << 48
-"""A shape of more elements is malformed, and never multiplied out for a message."""
+"""A shape of more elements is malformed."""
+MOST_DIMENSIONS = 256
+"""A shape of more dimensions is malformed; of so many with extents of 64 bits the product takes microseconds."""
 MOST_FILE_BYTES = 1 << 30
 """A larger file is not read: one with holes takes no room on a disk, and all the memory here."""
 
@@ -85,8 +87,7 @@ class Tensor:
             raise MalformedTensor(f"data is {type(self.data).__name__}, expected bytes: use .tobytes()")
         if type(self.shape) is not tuple or not all(type(extent) is int for extent in self.shape):
             raise MalformedTensor("expected the shape as a tuple of plain integers")
-        if any(extent < 0 for extent in self.shape):
-            raise MalformedTensor("negative extent in the shape")
+        _require_bounded(self.shape)
         if self.size >= MOST_ELEMENTS:
             raise MalformedTensor("more elements than any tensor of the suite has")
         expected = self.size * self.format.word_bytes * self.format.words
@@ -175,6 +176,7 @@ class Tensor:
             raise MalformedTensor("field dtype: expected a dtype name")
         if not isinstance(shape, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in shape):
             raise MalformedTensor("field shape: expected a list of integers")
+        _require_bounded(shape)
         if isinstance(body.get("bits"), str):
             return cls.from_bits(dtype, shape, body["bits"])
         if isinstance(body.get("file"), str):
@@ -199,6 +201,16 @@ class Tensor:
         if tensor.sha256 != sha256:
             raise MalformedTensor(f"field sha256: {path.name} holds {tensor.sha256}, but the message says {sha256}")
         return tensor
+
+
+def _require_bounded(shape: Sequence[int]) -> None:
+    """Raise `MalformedTensor` where the extents of a shape cannot be those of a tensor, before they are multiplied."""
+    if len(shape) > MOST_DIMENSIONS:
+        raise MalformedTensor(f"{len(shape)} dimensions, more than any tensor of the suite has")
+    if any(extent < 0 for extent in shape):
+        raise MalformedTensor("negative extent in the shape")
+    if any(extent >> 64 for extent in shape):
+        raise MalformedTensor("an extent of more than 64 bits")
 
 
 def _format(dtype: str) -> ElementFormat:

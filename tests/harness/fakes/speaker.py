@@ -259,10 +259,24 @@ def sends_too_much() -> None:
             "too many": ",".join(["0"] * 3_000_000),
             "too deep": "[" * 100_000 + "]" * 100_000,
             "a long integer": "9" * 100_000,
+            "wide": ",".join(["7"] * 900_000),
+            "many keys": "{" + ",".join(f'"{number}":0' for number in range(900_000)) + "}",
+            "equal keys": "{" + ",".join(['"k":0'] * 900_000) + "}",
+            "lone surrogates": ",".join(['"\\ud800"'] * 900_000),
+            "long numbers": ",".join(["8" * 4_000] * 9_000),
+            "a long text": f'"{"x" * 60_000_000}"',
+            "long extents": tensor_of(["7" * 4_000] * 200),
+            "many extents": tensor_of(["9" * 18] * 20_000),
+            "a product of extents": tensor_of(["9" * 18] * 200),
         }
         send(f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{{"returned":{{"outputs":[{lists[kind]}]}}}}}}')
 
     converse(answer)
+
+
+def tensor_of(extents: list[str]) -> str:
+    """A tensor's message with a shape of these extents, as JSON."""
+    return f'{{"$tensor":{{"dtype":"fp32","shape":[{",".join(extents)}],"bits":"00000000"}}}}'
 
 
 def speaks_another_protocol() -> None:

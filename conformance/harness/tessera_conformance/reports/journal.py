@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import hashlib
 import json
@@ -17,7 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tessera_conformance.deviations import Deviation, Deviations
+from tessera_conformance.deviations import Deviations
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import (
     Line,
@@ -29,7 +28,7 @@ from tessera_conformance.reports.claim import (
     settled,
     tallies,
 )
-from tessera_conformance.reports.lines import ObservedLine, short, whole
+from tessera_conformance.reports.lines import ObservedLine, ReadLine, short, whole, without_run
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import VERDICTS
@@ -43,8 +42,9 @@ from tessera_conformance.verdicts import VERDICTS
 FORMAT = 5
 FILE_NAME = "report.jsonl"
 REPORT = f"the {FILE_NAME} of a run"
-MOST_UNPACKED = 1 << 30
-"""Bytes that a compressed report may have inside."""
+MOST_BYTES, MOST_LINES, MOST_LINE, MOST_HEADER = 1 << 30, 200_000, 1 << 26, 1 << 20
+"""The most bytes of a report (one of the whole suite with all evidence has a quarter), its lines, and the bytes of a
+line and of the first one."""
 
 NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}, "products": {}}
 """The plan of a report that was cut off before its own."""
@@ -202,16 +202,25 @@ def content(path: Path) -> bytes:
     Raises:
         UnreadableReport: it cannot be opened, or is larger than any report.
     """
+    return b"".join(_lines_of(path))
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a report file with their ends. Raises `UnreadableReport`."""
+    size = 0
     try:
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            data = file.read(MOST_UNPACKED + 1)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number in range(1, MOST_LINES + 2):
+                most = MOST_HEADER if number == 1 else MOST_LINE
+                line: bytes = file.readline(most + 1)
+                size += len(line)
+                if not line:
+                    return
+                if len(line) > most or size > MOST_BYTES or number > MOST_LINES:
+                    raise UnreadableReport(f"{path}:{number}: larger than any report, or than such a line of one")
+                yield line
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableReport(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > MOST_UNPACKED:
-        raise UnreadableReport(f"{path}: unpacks to more than {MOST_UNPACKED} bytes, which no report has")
-    return data
 
 
 def report_in(path: Path) -> Path:
@@ -228,16 +237,21 @@ def read(path: Path) -> Report:
     Raises:
         UnreadableReport: it cannot be opened, or does not begin with a header.
     """
-    try:
-        raw = content(path).decode("utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableReport(f"{path}: not UTF-8 text: {error}") from None
-    lines, problem = _parse(raw)
-    if not lines or lines[0].get("record") != "header":
-        why = (problem or "it is of another record").removeprefix("line 1").removeprefix(":").strip()
-        raise UnreadableReport(
-            error_text(f"{path}:1", f"not the header of a report: {why}", REPORT, "run the suite again")
-        )
+    lines: list[Line] = []
+    once: set[str] = set()
+    for number, raw in enumerate(_lines_of(path), start=1):
+        line, problem = _parsed(raw, number)
+        if number == 1 and (line is None or line["record"] != "header"):
+            raise _no_header(path, problem or "it is of another record")
+        if line is None:
+            break
+        if line["record"] in once:
+            problem = f"line {number}: a second {line['record']}"
+            break
+        once |= {line["record"]} - {"observation"}
+        lines.append(line)
+    if not lines:
+        raise _no_header(path, "the file is empty")
     by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
     for line in lines[1:]:
         by_record[line["record"]].append(line)
@@ -247,24 +261,31 @@ def read(path: Path) -> Report:
     return Report(path, lines[0], plan, by_record["observation"], footer, problem)
 
 
-def _parse(raw: Sequence[str]) -> tuple[list[Line], str | None]:
-    lines: list[Line] = []
-    for number, text in enumerate(raw, start=1):
-        try:
-            line = read_json(text)
-            record = line.get("record")
-        except (ValueError, AttributeError):
-            return lines, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
-        if record not in ("header", "plan", "observation", "footer"):
-            missing = "the line has no record" if record is None else f"the line has an unknown record {record!r}"
-            return lines, f"line {number}: {missing}"
-        wrong = first_problem("tessera:report/lines", record, line)
-        if wrong is None and record == "header" and line["implementation"]["hello"] is not None:
-            wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
-        if wrong is not None:
-            return lines, f"line {number}: {wrong}"
-        lines.append(whole(line))
-    return lines, None
+def _no_header(path: Path, problem: str) -> UnreadableReport:
+    why = problem.removeprefix("line 1").removeprefix(":").strip()
+    what = f"not the header of a report: {why}"
+    return UnreadableReport(error_text(f"{path}:1", what, REPORT, "run the suite again"))
+
+
+def _parsed(raw: bytes, number: int) -> tuple[Line | None, str | None]:
+    """A line of a report file, or the fault of it."""
+    try:
+        text = raw.decode("utf-8").removesuffix("\n")
+        line = read_json(text)
+        record = line.get("record")
+    except UnicodeDecodeError as error:
+        return None, f"line {number} is not UTF-8 text: {error}"
+    except (ValueError, AttributeError):
+        return None, f"line {number} is not a JSON object: the run was cut off, or the file was edited"
+    if record not in ("header", "plan", "observation", "footer"):
+        missing = "the line has no record" if record is None else f"the line has an unknown record {record!r:.40}"
+        return None, f"line {number}: {missing}"
+    wrong = first_problem("tessera:report/lines", record, line)
+    if wrong is None and record == "header" and line["implementation"]["hello"] is not None:
+        wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
+    if wrong is not None:
+        return None, f"line {number}: {wrong}"
+    return ReadLine(text) if record == "observation" else whole(line), None
 
 
 def _seal_problem(lines: Sequence[Line], footer: Line | None) -> str | None:
@@ -277,14 +298,6 @@ def _seal_problem(lines: Sequence[Line], footer: Line | None) -> str | None:
         if footer[key] != value:
             return f"the footer's {key} does not follow from the lines above it: the file was edited"
     return None
-
-
-def without_run(line: Line) -> Any:
-    """A line without what differs between two runs of the same behaviour: every field named run outside of data."""
-    result = {key: value for key, value in line.items() if key != "run"}
-    if "exchanges" in result:
-        result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
-    return result
 
 
 def dump(line: Line) -> str:
@@ -423,9 +436,7 @@ def _problems(parts: Sequence[Report]) -> list[str]:
     if not parts[0].header["selection"]["complete"]:
         return list(dict.fromkeys(problems))
     entries = parts[0].header["selection"]["deviations"]
-    deviations = Deviations(
-        [Deviation(**entry | {"expires": datetime.date.fromisoformat(entry["expires"])}) for entry in entries]
-    )
+    deviations = Deviations.of(entries, parts[0].path)
     observed = [(line["case"], line["clauses"]) for part in parts for line in part.observations]
     return list(dict.fromkeys([*problems, *deviations.unmatched(observed)]))
 

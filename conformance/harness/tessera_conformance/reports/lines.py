@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -169,6 +170,44 @@ class ObservedLine(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._short) + len(LONG)
+
+
+class ReadLine(ObservedLine):
+    """The line of one case as a report has it: the text is kept compressed, and parsed when asked for."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", (), (0, 0))
+        self._packed = zlib.compress(text.encode(), 1)
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        return zlib.decompress(self._packed).decode()
+
+    @property
+    def text_without_run(self) -> str:
+        """The text without what differs between two runs of the same behaviour, in the canonical spelling."""
+        return json.dumps(short(without_run(whole(json.loads(self.text)))), separators=(",", ":"), allow_nan=False)
+
+    @property
+    def long_text(self) -> str:
+        """The fields `checks` and `exchanges` as JSON, with a comma between."""
+        return json.dumps(self.long_fields(), separators=(",", ":"))[1:-1]
+
+    def long_fields(self) -> dict[str, Any]:
+        """Checks and exchanges, parsed together."""
+        line: dict[str, Any] = json.loads(self.text)
+        return {name: line.get(name, []) for name in LONG}
+
+
+def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line without what differs between two runs of the same behaviour: every field named run outside of data."""
+    result = {key: value for key, value in line.items() if key != "run"}
+    if "exchanges" in result:
+        result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
+    return result
 
 
 def _shared(value: Any) -> Any:

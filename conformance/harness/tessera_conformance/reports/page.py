@@ -20,7 +20,8 @@ from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import LONG, ObservedLine
 from tessera_conformance.reports.outcomes import OUTCOME_WORDS, ClauseResult, clause_results, in_order, missing_feature
-from tessera_conformance.reports.summary import rooflines
+from tessera_conformance.reports.rooflines import rooflines
+from tessera_conformance.terminal.errors import visible
 from tessera_conformance.verdicts import VERDICTS
 
 # A self-contained HTML document: a template of `assets` with its style, its script and its data put in.
@@ -116,7 +117,7 @@ SCRIPTS = (
 def page(report: Report, registry: Registry) -> Iterator[str]:
     """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
     places = {
-        "TITLE": html.escape(f"{wording.implementation_name(report)}: {report.claim}"),
+        "TITLE": html.escape(visible(f"{wording.implementation_name(report)}: {report.claim}")),
         "ROOFLINES": rooflines(report),
         "DATA": packed(script_json(_data(report, clause_results(report, registry), registry))),
     }

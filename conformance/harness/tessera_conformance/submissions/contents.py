@@ -12,7 +12,6 @@ MANIFEST.json      the SHA-256 of every other file
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import importlib.metadata
 import json
@@ -24,31 +23,50 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.cases import clauses_directory, vectors_directory
-from tessera_conformance.deviations import Deviation
+from tessera_conformance.deviations import Deviations
+from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.reports.journal import FILE_NAME, Report, content
 from tessera_conformance.reports.known_failures import as_toml
 
+UTF_8 = ("utf-8", "backslashreplace")
+"""The encoding of texts of others, in which half of a surrogate pair may stand."""
 MANIFEST = "MANIFEST.json"
 CLAUSES_LOCK, VECTORS_LOCK = "locks/clauses.lock", "locks/vectors.json"
+FILES = (
+    *("statement.json", FILE_NAME, "plan.txt", "deviations.toml", "environment.json"),
+    *(CLAUSES_LOCK, VECTORS_LOCK, "REPEAT.md", MANIFEST),
+)
+"""Every file of a submission."""
 PACKAGES = ("tessera-conformance", "numpy", "lark", "mpmath", "gmpy2", "jsonschema", "pytest", "hypothesis")
 
 
 def contents(report: Report, implementation: str) -> dict[str, bytes]:
     """The files of a submission but its manifest, by path."""
+    return {
+        FILE_NAME: content(report.path),
+        **locks(),
+        **made_from(report),
+        "environment.json": _json(_environment()).encode(),
+        "REPEAT.md": _repeat(report, implementation).encode(*UTF_8),
+    }
+
+
+def locks() -> dict[str, bytes]:
+    """Return the files by which a submission says what it was judged by."""
+    return {
+        CLAUSES_LOCK: (clauses_directory() / "clauses.lock").read_bytes(),
+        VECTORS_LOCK: (vectors_directory() / "MANIFEST.json").read_bytes(),
+    }
+
+
+def made_from(report: Report) -> dict[str, bytes]:
+    """Return the files that follow from the report alone. Raises `MalformedDeviations`."""
     texts = {
         "statement.json": _json(statement(report)),
         "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
         "deviations.toml": deviations_text(report),
-        "environment.json": _json(_environment()),
-        "REPEAT.md": _repeat(report, implementation),
     }
-    return {
-        FILE_NAME: content(report.path),
-        CLAUSES_LOCK: (clauses_directory() / "clauses.lock").read_bytes(),
-        VECTORS_LOCK: (vectors_directory() / "MANIFEST.json").read_bytes(),
-        **{path: text.encode() for path, text in texts.items()},
-    }
+    return {path: text.encode(*UTF_8) for path, text in texts.items()}
 
 
 def write(directory: Path, files: Mapping[str, bytes]) -> None:
@@ -79,10 +97,7 @@ def statement(report: Report) -> dict[str, Any]:
 
 def deviations_text(report: Report) -> str:
     """The deviations under which the run was made, as a file that `--deviations` takes."""
-    entries = [
-        Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])})
-        for entry in report.header["selection"]["deviations"]
-    ]
+    entries = Deviations.of(report.header["selection"]["deviations"], report.path).entries
     return as_toml(entries, "The known deviations of the run.")
 
 

@@ -6,34 +6,28 @@ the suite: its cases with their clauses, its golden vectors, and the verdicts th
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clauses_directory, vectors_directory
-from tessera_conformance.deviations import Deviation, Deviations, MalformedDeviations
+from tessera_conformance import __version__
+from tessera_conformance.deviations import Deviations
+from tessera_conformance.documents import NoDocument, read_json
 from tessera_conformance.interface import feature_of
+from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
-from tessera_conformance.protocol import Fault, Hello, ProtocolViolation, read_hello
+from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.claim import Blockers
-from tessera_conformance.reports.journal import FILE_NAME, Report
-from tessera_conformance.submissions.contents import (
-    CLAUSES_LOCK,
-    MANIFEST,
-    VECTORS_LOCK,
-    deviations_text,
-    digest,
-    statement,
-)
+from tessera_conformance.reports.journal import FILE_NAME, MOST_BYTES, Report
+from tessera_conformance.submissions.contents import CLAUSES_LOCK, FILES, MANIFEST, digest, locks, made_from
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.suite_run import Case, SuiteRun
-from tessera_conformance.transports.locate import DirectTransport
+from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
 from tessera_conformance.verdicts import before_running
 
@@ -53,7 +47,7 @@ def verify(
     found.problems += _files(directory)
     if report.claim == "invalid":
         found.problems.append(f"{FILE_NAME}: {report.problem}")
-    found.problems += _locks(directory, report)
+    found.problems += _locks(directory, report, registry)
     found.problems += _made_from(directory, report)
     selection = report.header["selection"]
     complete = selection["complete"] and selection["shard"] is None
@@ -63,52 +57,59 @@ def verify(
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Files that the manifest does not know, that are not there, or that are not what they were."""
+    """Files that are missing, that the manifest does not know, or that are not what they were."""
+    there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+    yield from (f"{path}: missing" for path in sorted({*FILES} - there))
+    yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES}))
+    large = [path for path in sorted(there & {*FILES}) if (directory / path).stat().st_size > MOST_BYTES]
+    if large:
+        yield from (f"{path}: larger than any file of a submission" for path in large)
+        return
     try:
-        told = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        told = read_json((directory / MANIFEST).read_bytes())
+        if not isinstance(told, dict):
+            raise NoDocument(f"is {type(told).__name__}, expected an object of digests")
+    except (OSError, NoDocument) as error:
         yield f"{MANIFEST}: cannot be read: {error}"
         return
-    there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()} - {MANIFEST}
-    yield from (f"{path}: missing" for path in sorted(told.keys() - there))
-    yield from (f"{path}: no file of the submission" for path in sorted(there - told.keys()))
-    for path in sorted(there & told.keys()):
-        if digest((directory / path).read_bytes()) != told[path]:
+    for path in sorted(({*FILES} & there) - {MANIFEST}):
+        with (directory / path).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != told.pop(path, None):
             yield f"{path}: altered: its SHA-256 is not that of the manifest"
+    yield from (f"{path}: in the manifest, and no file of the submission" for path in sorted(told))
 
 
-def _locks(directory: Path, report: Report) -> Iterator[str]:
+def _locks(directory: Path, report: Report, registry: Registry) -> Iterator[str]:
     """Yield differences between the submission's clauses and vectors and those of this suite."""
-    ours = {
-        CLAUSES_LOCK: clauses_directory() / "clauses.lock",
-        VECTORS_LOCK: vectors_directory() / "MANIFEST.json",
-    }
-    for path, file in ours.items():
-        lock = directory / path
-        if lock.is_file() and lock.read_bytes() != file.read_bytes():
+    ours = locks()
+    for path, data in ours.items():
+        if not _is(directory / path, data):
             yield f"{path}: not that of this suite: verify with the version that made the report"
-    lock = directory / CLAUSES_LOCK
-    if lock.is_file() and digest(lock.read_bytes()) != report.header["registry"]["sha256"]:
-        yield f"{CLAUSES_LOCK}: the report was made with another registry of clauses"
+    if report.header["harness"] != f"tessera-conformance {__version__}":
+        yield f"{FILE_NAME}: is told to be of {report.header['harness']}; this is tessera-conformance {__version__}"
+    told = {"clauses": len(registry.clauses), "sha256": digest(ours[CLAUSES_LOCK])}
+    if report.header["registry"] != told:
+        yield f"{FILE_NAME}: was made with another registry of clauses"
 
 
 def _made_from(directory: Path, report: Report) -> Iterator[str]:
     """Yield files made from the report that no longer agree with it."""
-    expected = {
-        "statement.json": json.dumps(statement(report), indent=1) + "\n",
-        "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
-        "deviations.toml": deviations_text(report),
-    }
-    for path, text in expected.items():
-        if (directory / path).is_file() and (directory / path).read_text(encoding="utf-8") != text:
+    for path, data in made_from(report).items():
+        if not _is(directory / path, data):
             yield f"{path}: does not follow from the report"
+
+
+def _is(path: Path, data: bytes) -> bool:
+    """True if a file has exactly these bytes, of which no more are read than there are."""
+    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: Registry, found: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
     hello = _hello(header)
     found.problems += _plan(report, registry, hello)
-    deviations = Deviations([_entry(each) for each in selection["deviations"]])
+    deviations = Deviations.of(selection["deviations"], report.path)
     blockers = Blockers(report.observations)
     for line in report.observations:
         item = suite.get(line["case"])
@@ -200,13 +201,6 @@ def _hello(header: Mapping[str, Any]) -> Hello | Fault:
         return read_hello(told["hello"])
     except ProtocolViolation as violation:
         return Fault("protocol_error", str(violation))
-
-
-def _entry(fields: Mapping[str, Any]) -> Deviation:
-    try:
-        return Deviation(**{**fields, "expires": date.fromisoformat(fields["expires"])})
-    except (TypeError, ValueError, KeyError) as error:
-        raise MalformedDeviations(f"{FILE_NAME}: a deviation in the header: {error}") from None
 
 
 def _vector(item: pytest.Function) -> Vector | None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tessera_conformance import __version__
+from tessera_conformance.documents import NoDocument, exceeds, read_json
 from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PROTOCOL
 from tessera_conformance.tensors import to_wire
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
@@ -174,8 +175,6 @@ def _token(pid: int) -> bytes:
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 """Made once: `json.dumps` would make an encoder for each of many small requests."""
 MESSAGE_LIMIT = 256 * 1024 * 1024
-MOST_VALUES = 2_000_000
-"""Values in one answer; it takes some 10 s to read so many, and half a gigabyte."""
 CHUNK = 1 << 16
 """Bytes that are read at once: as many as a pipe holds, and memory for many more would be mapped for each read."""
 STDERR_TAIL = 16 * 1024
@@ -308,16 +307,10 @@ class _Process:
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
         self._send(_encoded(message).encode() + b"\n", method, limit, deadline)
         line = self._receive(method, limit, deadline)
-        self._refuse_excess(method, line)
         result = self._result(method, line)
         if time.monotonic() > limit:
             raise TransportFault("hang", f"{method}: no answer that could be read within {deadline:g} s")
         return result
-
-    def _refuse_excess(self, method: str, line: bytes) -> None:
-        """Refuse what takes too long, and too much memory, to be read: each value follows one of these signs."""
-        if sum(map(line.count, (b",", b"[", b"{"))) > MOST_VALUES:
-            raise self._violation(f"{method}: an answer of more than {MOST_VALUES} values: {_excerpt(line)}")
 
     def _refuse_unsolicited(self, method: str) -> None:
         self._read_available()
@@ -372,11 +365,13 @@ class _Process:
                 return True
 
     def _result(self, method: str, line: bytes) -> Any:
+        if excess := exceeds(line):  # it would take long, and much memory, to be read
+            raise self._violation(f"{method}: an answer of {excess}: {_excerpt(line)}")
         try:
-            answer = json.loads(line)
-        except (ValueError, RecursionError):
+            answer = read_json(line)
+        except NoDocument as wrong:
             self._refuse_last_words(method, line)
-            raise self._violation(f"{method}: the answer is not JSON: {_excerpt(line)}") from None
+            raise self._violation(f"{method}: the answer is {wrong}: {_excerpt(line)}") from None
         if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
             raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {_excerpt(line)}")
         strange = answer.keys() - {"jsonrpc", "id", "result", "error"}
