@@ -75,7 +75,7 @@ class Blockers:
         self._failed: set[str] = set()
         self._shown: dict[str, str] = {}
         for line in lines:
-            if line["verdict"] in BAD_VERDICTS:
+            if line["verdict"] in BAD_VERDICTS or line.get("cause") == "blocked":
                 self._failed.add(line["case"])
             if line["disposition"] == "other_reading":
                 self._shown.setdefault(line["interpretation"], line["case"])
@@ -86,17 +86,18 @@ class Blockers:
         shown = (self._shown[name] for name in line.get("cites", ()) if name in self._shown)
         return next(failed, None) or next(shown, None)
 
+    def settle(self, line: Line) -> Line:
+        """Return the line of a case, as inapplicable where it is blocked."""
+        control = self.of(line)
+        if control is None or line["verdict"] not in BLOCKABLE or line["disposition"] != "none":
+            return line
+        reason = f"blocked by {control}: {line['reason']}"
+        return {**line, "verdict": "inapplicable", "cause": "blocked", "reason": reason}
+
 
 def settled(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield the observation lines of a run, a case that is blocked as inapplicable."""
-    blockers = Blockers(lines)
-    for line in lines:
-        control = blockers.of(line)
-        if control is None or line["verdict"] not in BLOCKABLE or line["disposition"] != "none":
-            yield line
-        else:
-            reason = f"blocked by {control}: {line['reason']}"
-            yield {**line, "verdict": "inapplicable", "cause": "blocked", "reason": reason}
+    return map(Blockers(lines).settle, lines)
 
 
 # What follows from a report's lines: the outcome of each clause, and the claim.

@@ -98,25 +98,22 @@ def _verify(directory: Path) -> int:
     from tessera_conformance.collection import CollectedSuite
     from tessera_conformance.plugin import CASE
     from tessera_conformance.registry.case_index import case_index
-    from tessera_conformance.submissions.verify import verify
+    from tessera_conformance.submissions.verify import cases_of, verify
 
-    index, report = case_index(), read(directory / FILE_NAME)
-    told = [index[case].node for case in report.plan["cases"] if case in index]
-    files = dict.fromkeys(node.partition("::")[0] for node in told)
-    suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items}
-    found = verify(directory, report, index, suite, load_registry(clauses_directory()))
+    index, report, registry = case_index(), read(directory / FILE_NAME), load_registry(clauses_directory())
+    files = {index[case].node.partition("::")[0]: None for case in sorted(cases_of(report, index, registry))}
+    suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items} if files else {}
+    found = verify(directory, report, index, suite, registry)
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")
-    counts = f"{found.judged} checks judged again, {found.taken} properties taken as told"
+    counts = (
+        f"{found.replayed} cases verified by replay, {found.digests} by digest, {found.by_claims} by the claims, "
+        f"{found.unverified} not at all"
+    )
     if found.problems:
         print_error(error_text(str(directory), f"{len(found.problems)} problems", do=counts))
         return 1
-    if found.digests:
-        print(
-            f"{directory}: what is there follows; {counts}; {found.digests} passes could not be judged again, since "
-            "the report has them as counts and digests (a run with --evidence=all keeps what they were judged by)"
-        )
-    else:
-        print(f"{directory}: everything follows; {counts}")
+    hint = "; a run with --evidence=all keeps what they were judged by" if found.digests else ""
+    print(f"{directory}: no problem; {counts}{hint}")
     return 0

@@ -31,13 +31,18 @@ class Recomputation:
     problems: list[str] = field(default_factory=list)
     judged: int = 0
     taken: int = 0
+    replayed: int = 0
+    """Cases that were replayed against their exchanges."""
     digests: int = 0
-    """Passes that the report keeps as counts and a digest: nothing is there to be judged again."""
+    """Cases of which the report has the evidence, or a long answer, by digest: counts and labels are judged."""
+    by_claims: int = 0
+    """Cases that did not run, as follows from the claims and the selection."""
+    unverified: int = 0
+    """Cases of which nothing is known, such as those that were not run; each counts against the claim."""
 
     def judge(self, line: Line, vector: Vector | None, level: str) -> None:
         """Judge the checks of a case that ran, and then its verdict."""
         if "evidence" in line:
-            self.digests += 1
             self.problems += _against_counts(line, vector if level == "strict" else None)
             return
         for check in line["checks"]:
@@ -158,7 +163,7 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(item)
 
 
-def unaccounted(lines: Sequence[Line], plan: Sequence[str], known: Collection[str], complete: bool) -> Iterator[str]:
+def unaccounted(lines: Sequence[Line], plan: Sequence[str], known: Collection[str]) -> Iterator[str]:
     """Cases that are missing, that nobody knows, or that stand there twice."""
     seen: set[str] = set()
     for case in (line["case"] for line in lines):
@@ -172,6 +177,3 @@ def unaccounted(lines: Sequence[Line], plan: Sequence[str], known: Collection[st
         yield f"{case}: observed, and not planned"
     for case in sorted(set(plan) - set(known)):
         yield f"{case}: no case of this suite"
-    if complete:
-        for case in sorted(set(known) - set(plan)):
-            yield f"{case}: a case of the suite that the plan leaves out, though the run is told to be whole"

@@ -7,13 +7,17 @@ the suite: its cases with their clauses, its golden vectors, and the verdicts th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import KeywordMatcher, MarkMatcher
+from _pytest.mark.expression import Expression
 
 from tessera_conformance import __version__
+from tessera_conformance.cases import in_shard, parse_shard
 from tessera_conformance.deviations import Deviations
 from tessera_conformance.documents import NoDocument, read_json
 from tessera_conformance.interface import feature_of
@@ -21,27 +25,30 @@ from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
+from tessera_conformance.registry.case_index import CaseIndex
 from tessera_conformance.registry.model import judged_by_checks
-from tessera_conformance.reports.claim import Blockers
+from tessera_conformance.report_plugin import PROCESS_DIED
+from tessera_conformance.reports.claim import Blockers, Line
 from tessera_conformance.reports.journal import FILE_NAME, MOST_BYTES, Report
+from tessera_conformance.reports.lines import plain
+from tessera_conformance.selection.choice import Choice, NothingChosen
 from tessera_conformance.submissions.contents import CLAUSES_LOCK, FILES, MANIFEST, digest, locks, made_from
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
-from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.submissions.replay import FOREIGN_IMAGE, NotKept, Replay, Reported
+from tessera_conformance.suite_run import Case, SuiteRun, planned_line
 from tessera_conformance.transports.direct import DirectTransport
 from tessera_conformance.vectors import Vector
-from tessera_conformance.verdicts import before_running
 
 NO_PROGRAMS = "--via=operations"
-FOREIGN_IMAGE = "the reference's compiler"
 """Words in the reason of a case that ran and says nothing of the implementation."""
 
 
 def verify(
-    directory: Path, report: Report, cases: Collection[str], suite: Mapping[str, pytest.Function], registry: Registry
+    directory: Path, report: Report, index: CaseIndex, suite: Mapping[str, pytest.Function], registry: Registry
 ) -> Recomputation:
-    """Everything that is wrong with a submission, of which `report` is the report as it was read.
+    """Return everything that is wrong with a submission, of which `report` is the report as it was read.
 
-    `cases` are the ids of this suite, `suite` its tests by id: those, at least, that the submission tells of.
+    `index` has the cases of this suite, `suite` its tests by id: those, at least, that `cases_of` names.
     """
     found = Recomputation()
     found.problems += _files(directory)
@@ -49,11 +56,61 @@ def verify(
         found.problems.append(f"{FILE_NAME}: {report.problem}")
     found.problems += _locks(directory, report, registry)
     found.problems += _made_from(directory, report)
-    selection = report.header["selection"]
-    complete = selection["complete"] and selection["shard"] is None
-    found.problems += unaccounted(report.observations, report.plan["cases"], cases, complete)
+    found.problems += unaccounted(report.observations, report.plan["cases"], index)
+    found.problems += _selected(report, index, suite, registry)
     _recompute(report, suite, registry, found)
     return found
+
+
+def cases_of(report: Report, index: CaseIndex, registry: Registry) -> set[str]:
+    """Return the cases of the suite that a report has, or may have to have by its selection."""
+    try:
+        return {*report.plan["cases"]} & index.keys() | {*_candidates(report, index, registry)}
+    except NothingChosen:
+        return {*report.plan["cases"]} & index.keys()
+
+
+def _candidates(report: Report, index: CaseIndex, registry: Registry) -> CaseIndex:
+    """The cases that a selection leaves, but for expressions that the tests must be asked. Raises `NothingChosen`."""
+    selection = report.header["selection"]
+    chosen = selection.get("chosen", {})
+    choice = Choice(None, *(chosen.get(name, ()) for name in ("cases", "clauses", "features")))
+    kept = choice.of(index, registry) if choice.narrows else index
+    shard = parse_shard(selection["shard"]) if selection["shard"] else None
+    paths = [Path(name) for name in chosen.get("paths", ())]
+    return {
+        name: case
+        for name, case in kept.items()
+        if (shard is None or in_shard(name, shard))
+        and (not paths or any(case.node.startswith((f"{path}/", f"{path}::", f"{path}[")) for path in paths))
+    }
+
+
+def _selected(
+    report: Report, index: CaseIndex, suite: Mapping[str, pytest.Function], registry: Registry
+) -> Iterator[str]:
+    """Yield differences between the plan and the cases that the selection of the header chooses."""
+    chosen, plan = report.header["selection"].get("chosen", {}), {*report.plan["cases"]}
+    try:
+        wanted = {*_candidates(report, index, registry)}
+        for name, matcher in (("keyword", KeywordMatcher.from_item), ("markexpr", _marks)):
+            if expression := chosen.get(name):
+                compiled = Expression.compile(expression)
+                wanted = {case for case in wanted if compiled.evaluate(matcher(suite[case]))}
+    except (ValueError, SyntaxError, RecursionError, pytest.UsageError) as error:
+        yield f"{FILE_NAME}: the selection chooses nothing: {error}"
+        return
+    if report.header["selection"]["complete"] and chosen.keys() - {"paths"}:
+        yield f"{FILE_NAME}: is told to be whole, and to be narrowed"
+    missing = sorted(wanted - plan) if "failed" not in chosen else []
+    for case in missing:
+        yield f"{case}: chosen by the selection in the header, and not planned"
+    for case in sorted(plan & index.keys() - wanted):
+        yield f"{case}: planned, and not chosen by the selection in the header"
+
+
+def _marks(item: pytest.Item) -> MarkMatcher:
+    return MarkMatcher.from_markers(item.iter_markers())
 
 
 def _files(directory: Path) -> Iterator[str]:
@@ -107,40 +164,79 @@ def _is(path: Path, data: bytes) -> bool:
 
 def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: Registry, found: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
-    hello = _hello(header)
-    found.problems += _plan(report, registry, hello)
     deviations = Deviations.of(selection["deviations"], report.path)
+    run = SuiteRun(
+        DirectTransport(Reported, "report"),
+        registry,
+        profile=selection["profile"],
+        level=selection["level"],
+        via=selection.get("via", "programs"),
+        deviations=deviations,
+    )
+    run.hello = _hello(header)  # nobody is asked again
+    found.problems += _plan(report, run)
+    found.problems += _untold(report, run)
     blockers = Blockers(report.observations)
+    replay = Replay(run, blockers)
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
             continue  # told already
         case: Case = item.stash[CASE]
-        if line["verdict"] != "not_run" and (line["clauses"] != case.clause_ids or line["levels"] != [*case.levels]):
-            found.problems.append(f"{line['case']}: has other clauses or levels than in this suite")
-        if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
-            found.problems.append(f"{line['case']}: is told to have judged {line.get('judges')}, and has not")
-        if "evidence" in line and selection.get("evidence") != "digests":
-            found.problems.append(f"{line['case']}: has no checks, though the run is told to have kept all evidence")
-        disposition: str = "other_reading" if line["interpretation"] else ""
-        disposition = disposition or deviations.disposition(line["case"], case.clause_ids, line["verdict"])[0]
-        if disposition != line["disposition"]:
-            found.problems.append(
-                f"{line['case']}: the disposition is {line['disposition']}, by the deviations it is {disposition}"
-            )
-        before = before_running(
-            case.clauses, case.features, case.levels, hello, selection["profile"], selection["level"]
-        )
-        if before is not None or line["verdict"] in ("unsupported", "inapplicable"):
-            expected = before.verdict if before else None
-            told_by_run = _excused(line, header, _vector(item) is not None, blockers)
-            if line["verdict"] not in (expected, "not_run") and not (expected is None and told_by_run):
-                found.problems.append(
-                    f"{line['case']}: the verdict is {line['verdict']}, by the claims and the selection it is "
-                    f"{expected or 'that of a case that ran'}"
+        wrong = _labels(line, case, deviations, selection)
+        before = run.judge_before(case)
+        if line["verdict"] == "not_run" or line["verdict"] == "harness_error" or line["reason"] == PROCESS_DIED:
+            found.unverified += 1  # each of them counts against the claim
+        elif before is not None:
+            found.by_claims += 1
+            if (line["verdict"], line["reason"], line["cause"]) != (before.verdict, before.reason, before.cause):
+                wrong.append(
+                    f"the verdict is {line['verdict']}, by the claims and the selection it is {before.verdict}"
                 )
-        elif line["verdict"] != "not_run":
-            found.judge(line, _vector(item), selection["level"])
+        else:
+            try:
+                problem = replay.problem(item, line)
+                found.replayed += 1
+                wrong += [problem] if problem else []
+            except NotKept:
+                found.digests += 1
+                if line["verdict"] not in ("unsupported", "inapplicable"):
+                    found.judge(line, _vector(item), selection["level"])
+                elif not _excused(line, header, _vector(item) is not None, blockers):
+                    wrong.append(f"the verdict is {line['verdict']}, which nothing shows")
+        found.problems += (f"{line['case']}: {each}" for each in wrong)
+
+
+def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> list[str]:
+    """Return what a line says of its case that is not so in this suite, or not by the deviations."""
+    wrong = []
+    if line["verdict"] != "not_run" and line["reason"] != PROCESS_DIED:
+        strange = [name for name, value in planned_line(case).items() if line[name] != plain(value)]
+        wrong += [f"has another {name} than in this suite" for name in strange]
+    if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
+        wrong.append(f"is told to have judged {line.get('judges')}, and has not")
+    kept = "digests" if "evidence" in line else "all"
+    if line["verdict"] == "pass" and line["disposition"] == "none" and kept != selection.get("evidence", "all"):
+        wrong.append(f"has its evidence as {kept}, which is not what the run is told to have kept")
+    disposition: str = "other_reading" if line["interpretation"] else ""
+    disposition = disposition or deviations.disposition(line["case"], case.clause_ids, line["verdict"])[0]
+    if disposition != line["disposition"]:
+        wrong.append(f"the disposition is {line['disposition']}, by the deviations it is {disposition}")
+    return wrong
+
+
+def _untold(report: Report, run: SuiteRun) -> Iterator[str]:
+    """Yield problems of the run that its footer does not have."""
+    selection = report.header["selection"]
+    try:
+        run.today = date.fromisoformat(selection["today"] or str(report.header["run"].get("started"))[:10])
+    except ValueError:
+        yield f"{FILE_NAME}: says nowhere on which day the run was"
+    told = (report.footer or {}).get("problems", ())
+    problems = run.problems()
+    if selection["complete"] and selection["shard"] is None and run.deviations is not None:
+        problems += run.deviations.unmatched([(line["case"], line["clauses"]) for line in report.observations])
+    yield from (f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in told)
 
 
 def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
@@ -149,18 +245,8 @@ def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
     return list(case.judges or judged_by_checks(kinds))
 
 
-class _Reported:
-    """Stands for the implementation of a report, which is not there."""
-
-    def hello(self) -> Mapping[str, Any]:
-        """Nothing: the report has its Hello."""
-        return {}
-
-
-def _plan(report: Report, registry: Registry, hello: Hello | Fault) -> Iterator[str]:
+def _plan(report: Report, run: SuiteRun) -> Iterator[str]:
     """Yield clauses and profiles of the plan that are not those of the registry for these claims."""
-    run = SuiteRun(DirectTransport(_Reported, "report"), registry)
-    run.hello = hello  # nobody is asked again
     for name, expected in (("musts", run.musts()), ("profiles", run.profiles()), ("products", run.products())):
         if report.plan.get(name, {}) != expected:
             yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"

@@ -1,0 +1,182 @@
+"""A case run again without the implementation: its test asks, and the exchanges of its line in a report answer.
+
+The test must ask what was asked, and its checks, verdict and reason must be those of the line. Long tensors and texts
+stand in a line by digest alone; those that the test itself sends, or that its golden vector has, are known by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera_conformance.check import Check
+from tessera_conformance.observations import Fault, Observation
+from tessera_conformance.plugin import CASE
+from tessera_conformance.protocol import Hello, ProtocolViolation, read_outcome
+from tessera_conformance.reports.claim import Blockers, Line
+from tessera_conformance.reports.lines import FOLDER, WHOLE_TEXT, encoded, short, without_run
+from tessera_conformance.session import Exchange, Implementation, Session
+from tessera_conformance.suite_run import SuiteRun, observation
+from tessera_conformance.tensors import Tensor
+from tessera_conformance.transports import Inapplicable
+from tessera_conformance.transports.direct import DeadlinePassed, DirectTransport, limited, take_alarm
+from tessera_conformance.vectors import Vector
+
+FOREIGN_IMAGE = "the reference's compiler"
+"""Words in the reason of a case that ended where a compiler has no image for a runtime."""
+DEADLINE = 60.0
+"""Seconds for a case, whose longest takes two."""
+_LONG_TEXT = re.compile(r"\.\.\. \(\d+ characters, SHA-256 ([0-9a-f]{64})\)\Z")
+
+
+class NotKept(BaseException):
+    """An answer that the line has by digest alone: the case cannot be replayed. No test catches it."""
+
+
+class Departed(BaseException):
+    """The test asks what was not asked; says what. No test catches it."""
+
+
+class RecordedSession(Session):
+    """A session in which the exchanges of a line answer, in their order."""
+
+    def __init__(self, hello: Hello | Fault, line: Line, folder: Path, known: Mapping[str, Any]) -> None:
+        super().__init__(DirectTransport(Reported, "report"))
+        self._opened, self._line = hello, line
+        self._place = json.dumps(str(folder))[1:-1]
+        self._recorded: Sequence[Line] = line["exchanges"]
+        self._left_out = line.get("left_out", {}).get("exchanges", 0)
+        self._known = dict(known)
+
+    def open(self) -> Hello | Fault:
+        """The Hello of the report."""
+        return self._opened
+
+    def call(self, method: str, params: Mapping[str, Any]) -> Observation:
+        """The recorded answer to a request. Raises `Departed` or `NotKept`."""
+        number = len(self.exchanges)
+        if self._left_out and number >= len(self._recorded) // 2:
+            raise NotKept
+        if number >= len(self._recorded):
+            if self._line["cause"] == "question" and FOREIGN_IMAGE in self._line["reason"]:
+                raise Inapplicable(self._line["reason"])
+            raise Departed(f"asks for {method}, of which there is no record")
+        recorded = self._recorded[number]
+        asked = json.loads(encoded({"method": method, "params": params}).replace(self._place, FOLDER))
+        if asked != {"method": recorded["method"], "params": recorded["params"]}:
+            raise Departed(f"exchange {number} is of another request: the test asks for {method}")
+        self._known.update(_long_values(params))
+        answer = self._answer(method, recorded["observation"])
+        self.exchanges.append(Exchange(method, params, answer, 0.0))
+        return answer
+
+    def _answer(self, method: str, recorded: Line) -> Observation:
+        if "fault" in recorded:
+            return Fault(**recorded["fault"])
+        told = json.loads(json.dumps(recorded).replace(FOLDER, self._place))
+        try:
+            return read_outcome(method, self._whole(told))
+        except ProtocolViolation as violation:
+            raise Departed(f"{violation}, which a run would have called a protocol error") from None
+
+    def _whole(self, value: Any) -> Any:
+        """The value with what it has by digest alone. Raises `NotKept`."""
+        if isinstance(value, str) and (found := _LONG_TEXT.search(value)):
+            return self._of_digest(found[1])
+        if isinstance(value, list):
+            return [self._whole(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "head" in (value.get("$tensor") or {}):
+            return self._of_digest(value["$tensor"]["sha256"])
+        return {name: self._whole(item) for name, item in value.items()}
+
+    def _of_digest(self, digest: str) -> Any:
+        if digest not in self._known:
+            raise NotKept
+        return self._known[digest]
+
+    def reset(self) -> Fault | None:
+        """Return the recorded fault of the reset, if there was one."""
+        rest, self.exchanges = self._recorded[len(self.exchanges) :], []
+        if rest and rest[0]["method"] == "session.reset" and "fault" in rest[0]["observation"]:
+            return Fault(**rest[0]["observation"]["fault"])
+        return None
+
+
+class Reported:
+    """Stands for the implementation of a report, which is not there."""
+
+    def hello(self) -> Mapping[str, Any]:
+        """Nothing: the report has its Hello."""
+        return {}
+
+
+def _long_values(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors and texts in a value that a line would have by digest, by that."""
+    if isinstance(value, Tensor):
+        yield value.sha256, value
+    elif isinstance(value, str) and len(value) > WHOLE_TEXT:
+        yield hashlib.sha256(value.encode("utf-8", "backslashreplace")).hexdigest(), value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _long_values(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _long_values(item)
+
+
+class Replay:
+    """Replays the cases of one report, whose run says what was asked for and who answered."""
+
+    def __init__(self, run: SuiteRun, blockers: Blockers) -> None:
+        self._run, self._blockers = run, blockers
+        take_alarm()
+
+    def problem(self, item: pytest.Function, line: Line) -> str | None:
+        """Return the first difference between a line and what follows from its exchanges. Raises `NotKept`."""
+        if "evidence" in line:
+            raise NotKept
+        with tempfile.TemporaryDirectory(prefix="tessera-replay-") as name:
+            try:
+                again = self._again(item, line, Path(name))
+            except Departed as departed:
+                return f"replayed, {departed}"
+        here, there = short(without_run(self._blockers.settle(again))), short(without_run(line))
+        for name in sorted({*here, *there}, key=lambda name: (name not in ("verdict", "checks"), name)):
+            follows, told = (json.dumps(fields.get(name), sort_keys=True) for fields in (here, there))
+            if follows != told:
+                return f"replayed, its {name} follow as {follows[:200]}; the report has {told[:200]}"
+        return None
+
+    def _again(self, item: pytest.Function, line: Line, folder: Path) -> Line:
+        """The line that follows from the exchanges of another."""
+        listed = item.callspec.params if hasattr(item, "callspec") else {}
+        known: dict[str, Any] = {}
+        for value in listed.values():
+            if isinstance(value, Vector):
+                known.update(_long_values([value.expected, value.call.params]))
+        run = self._run
+        run.session = RecordedSession(run.hello, line, folder, known)
+        case = replace(item.stash[CASE], check=Check())
+        case.check.asked = run.session.exchanges
+        given = {"impl": Implementation(run.session, run.level, run.via), "check": case.check, **listed}
+        if "tmp_path" in item.fixturenames:
+            given["tmp_path"] = case.folder = folder
+        error: BaseException | None = None
+        try:
+            limited(lambda: item.obj(**given), DEADLINE)
+        except DeadlinePassed:
+            raise Departed(f"its test takes more than {DEADLINE:g} s") from None
+        except Exception as raised:
+            error = raised
+        run.settle(case, run.judge_after(case, error))
+        return observation(case)
