@@ -20,8 +20,8 @@ from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import LONG, ObservedLine
 from tessera_conformance.reports.outcomes import OUTCOME_WORDS, ClauseResult, clause_results, in_order, missing_feature
-from tessera_conformance.reports.rooflines import rooflines
-from tessera_conformance.terminal.errors import visible
+from tessera_conformance.reports.summary import rooflines
+from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS
 
 # A self-contained HTML document: a template of `assets` with its style, its script and its data put in.

@@ -12,6 +12,7 @@ from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
+from tessera_conformance.submissions.signature import NoKey, sign, signature_problems, signer
 from tessera_conformance.terminal import error_text, print_error, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -36,6 +37,10 @@ def configure_bundle(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--impl", metavar="IMPL", help=f"what the report is about: {FORMS}")
     parser.add_argument("--output", type=Path, metavar="DIR", help="the folder of the submission, a new one")
+    parser.add_argument("--sign", type=Path, metavar="KEY", help="sign it with this Ed25519 key, a PEM file")
+    parser.add_argument(
+        "--signed-by", type=Path, metavar="KEY", help="verify: the public key by which it must be signed, a PEM file"
+    )
     parser.set_defaults(
         handler=reporting_errors(
             bundle,
@@ -45,6 +50,7 @@ def configure_bundle(parser: argparse.ArgumentParser) -> None:
             SuiteNotCollected,
             RegistryError,
             MalformedDeviations,
+            NoKey,
         )
     )
 
@@ -53,13 +59,13 @@ def bundle(arguments: argparse.Namespace) -> int:
     """Make or check a submission."""
     first, *rest = arguments.words
     if first == VERIFY and len(rest) == 1:
-        return _verify(Path(rest[0]))
+        return _verify(Path(rest[0]), arguments.signed_by)
     if rest or arguments.impl is None or arguments.output is None:
         raise CannotBundle("use bundle REPORT --impl=IMPL --output=DIR, or bundle verify SUBMISSION")
-    return _make(Path(first), arguments.impl, arguments.output)
+    return _make(Path(first), arguments.impl, arguments.output, arguments.sign)
 
 
-def _make(path: Path, implementation: str, output: Path) -> int:
+def _make(path: Path, implementation: str, output: Path, key: Path | None) -> int:
     from tessera_conformance.submissions.contents import contents, write
 
     report = read(report_in(path))
@@ -69,6 +75,8 @@ def _make(path: Path, implementation: str, output: Path) -> int:
         raise CannotBundle(f"{output}: is there already: name a new folder")
     _require_same_hello(report, implementation)
     write(output, contents(report, implementation))
+    if key is not None:
+        print(f"{output}: signed; the public key is {sign(output, key)}")
     print(f"{output}: the submission, claim {report.claim}; now try: tessera-conformance bundle verify {output}")
     digests = sum("evidence" in line for line in report.observations)
     if digests:
@@ -93,7 +101,7 @@ def _require_same_hello(report: Report, implementation: str) -> None:
         session.close()
 
 
-def _verify(directory: Path) -> int:
+def _verify(directory: Path, trusted: Path | None) -> int:
     """0 where everything follows, 1 where something does not, 2 where there is no report."""
     from tessera_conformance.collection import CollectedSuite
     from tessera_conformance.plugin import CASE
@@ -104,6 +112,7 @@ def _verify(directory: Path) -> int:
     files = {index[case].node.partition("::")[0]: None for case in sorted(cases_of(report, index, registry))}
     suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items} if files else {}
     found = verify(directory, report, index, suite, registry)
+    found.problems += signature_problems(directory, trusted)
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")
@@ -114,6 +123,8 @@ def _verify(directory: Path) -> int:
     if found.problems:
         print_error(error_text(str(directory), f"{len(found.problems)} problems", do=counts))
         return 1
+    public = signer(directory)
+    signed = f", signed by {public}" if public else ""
     hint = "; a run with --evidence=all keeps what they were judged by" if found.digests else ""
-    print(f"{directory}: no problem; {counts}{hint}")
+    print(f"{directory}: no problem{signed}; {counts}{hint}")
     return 0

@@ -8,6 +8,7 @@ environment.json   the machine and the versions of what ran
 locks/             the clauses and the golden vectors that were judged by, by digest
 REPEAT.md          how to run it again
 MANIFEST.json      the SHA-256 of every other file
+SIGNATURE.json     if it is signed, an Ed25519 signature of the manifest
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
+from tessera_conformance.cases import clauses_directory, vectors_directory
 from tessera_conformance.deviations import Deviations
-from tessera_conformance.locations import clauses_directory, vectors_directory
 from tessera_conformance.reports.journal import FILE_NAME, Report, content
 from tessera_conformance.reports.known_failures import as_toml
 

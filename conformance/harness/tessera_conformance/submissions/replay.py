@@ -18,16 +18,15 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check
-from tessera_conformance.observations import Fault, Observation
 from tessera_conformance.plugin import CASE
-from tessera_conformance.protocol import Hello, ProtocolViolation, read_outcome
+from tessera_conformance.protocol import Fault, Hello, Observation, ProtocolViolation, read_outcome
 from tessera_conformance.reports.claim import Blockers, Line
 from tessera_conformance.reports.lines import FOLDER, WHOLE_TEXT, encoded, short, without_run
 from tessera_conformance.session import Exchange, Implementation, Session
 from tessera_conformance.suite_run import SuiteRun, observation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import Inapplicable
-from tessera_conformance.transports.direct import DeadlinePassed, DirectTransport, limited, take_alarm
+from tessera_conformance.transports.locate import DeadlinePassed, DirectTransport, limited, take_alarm
 from tessera_conformance.vectors import Vector
 
 FOREIGN_IMAGE = "the reference's compiler"

@@ -21,9 +21,8 @@ from tessera_conformance.cases import in_shard, parse_shard
 from tessera_conformance.deviations import Deviations
 from tessera_conformance.documents import NoDocument, read_json
 from tessera_conformance.interface import feature_of
-from tessera_conformance.observations import Fault
 from tessera_conformance.plugin import CASE
-from tessera_conformance.protocol import Hello, ProtocolViolation, read_hello
+from tessera_conformance.protocol import Fault, Hello, ProtocolViolation, read_hello
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.case_index import CaseIndex
 from tessera_conformance.registry.model import judged_by_checks
@@ -31,12 +30,13 @@ from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.claim import Blockers, Line
 from tessera_conformance.reports.journal import FILE_NAME, MOST_BYTES, Report
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.selection.choice import Choice, NothingChosen
+from tessera_conformance.selection import Choice, NothingChosen
 from tessera_conformance.submissions.contents import CLAUSES_LOCK, FILES, MANIFEST, digest, locks, made_from
 from tessera_conformance.submissions.recompute import Recomputation, unaccounted
 from tessera_conformance.submissions.replay import FOREIGN_IMAGE, NotKept, Replay, Reported
+from tessera_conformance.submissions.signature import SIGNATURE
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
-from tessera_conformance.transports.direct import DirectTransport
+from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors import Vector
 
 NO_PROGRAMS = "--via=operations"
@@ -117,7 +117,7 @@ def _files(directory: Path) -> Iterator[str]:
     """Files that are missing, that the manifest does not know, or that are not what they were."""
     there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     yield from (f"{path}: missing" for path in sorted({*FILES} - there))
-    yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES}))
+    yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES, SIGNATURE}))
     large = [path for path in sorted(there & {*FILES}) if (directory / path).stat().st_size > MOST_BYTES]
     if large:
         yield from (f"{path}: larger than any file of a submission" for path in large)

@@ -55,7 +55,7 @@ class DirectTransport:
     def start(self, deadline: float) -> Any:
         """Make a new adapter and ask for its Hello."""
         self._adapter = None
-        _take_alarm()
+        take_alarm()
         return _answer_of(self._started, deadline)
 
     def _started(self) -> Any:
@@ -68,7 +68,7 @@ class DirectTransport:
             raise TransportFault("crash", "the implementation is not started")
         adapter = self._adapter
         if method == "session.reset":
-            _take_alarm()
+            take_alarm()
         return _answer_of(lambda: write_outcome(invoke(adapter, method, from_wire(dict(params)))), deadline)
 
     def stop(self) -> None:
@@ -82,7 +82,7 @@ def _answer_of(ask: Callable[[], Any], deadline: float) -> Any:
     A plain function: two context managers for each of 200,000 calls would cost half a second of a run.
     """
     try:
-        return _limited(ask, deadline)
+        return limited(ask, deadline)
     except DeadlinePassed:
         raise TransportFault("hang", f"no answer within {deadline:g} s") from None
     except SystemExit as error:
@@ -105,7 +105,7 @@ def _trace_of_others(error: BaseException) -> str:
     return "".join(told.format())
 
 
-def _limited(ask: Callable[[], Any], seconds: float) -> Any:
+def limited(ask: Callable[[], Any], seconds: float) -> Any:
     """Call, and interrupt Python code after `seconds`, where that can be done."""
     if not _can_interrupt():
         return ask()
@@ -125,7 +125,7 @@ def _can_interrupt() -> bool:
     return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
 
 
-def _take_alarm() -> None:
+def take_alarm() -> None:
     """Set the handler at the start and before every case, since the case before may have set another.
 
     It stays, since without a timer nothing calls it. To set it before each of 200,000 calls took a fortieth of a run.
