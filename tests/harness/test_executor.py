@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import pytest
 from tessera_conformance.commands import suite_process
 from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.executor import engine as engines
+from tessera_conformance.executor.answers import Answer, NoAnswer, read_answer
 from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost, Unit
 from tessera_conformance.registry.case_index import IndexedCase
 from tessera_conformance.reports.journal import Report, read
@@ -297,6 +299,38 @@ def test_no_task_is_lost_in_silence(engine: Engine) -> None:
         "forgets": Lost("its process ended without a result", by_task=False),
         "raises": Lost("RuntimeError: a defect", by_task=False),
     }
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+def test_an_answer_of_a_worker_is_never_unpickled(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker sends would else run as code on the machine of the command."""
+    monkeypatch.syspath_prepend(HERE / "fakes")
+    hostile = importlib.import_module("careless_unit").answer_with_code
+    future = engine._client.submit(hostile, str(tmp_path / "made"), pure=False)
+    with pytest.raises(ExecutorUnavailable, match="a worker cannot do its work"):
+        engine._answer_of(future)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        Answer(),
+        b"\xff\n",
+        b"[]\n",
+        b"{}\n",
+        b'["gives"]\n',
+        b'["moves",1]\n',
+        b'["gives",7]\n',
+        b"[" * 9999 + b"\n",
+    ],
+)
+def test_an_answer_in_another_form_is_refused(answer: object) -> None:
+    with pytest.raises(NoAnswer):
+        read_answer(answer)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")

@@ -34,5 +34,20 @@ def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWrite
             answers.refuses("has no such device")
 
 
+class MakesAFolder:
+    """Makes a folder wherever it is unpickled."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.path,)
+
+
+def answer_with_code(path: str) -> MakesAFolder:
+    """Answer as a hostile worker would."""
+    return MakesAFolder(path)
+
+
 if __name__ == "__main__":
     sys.exit(do_unit(work))

@@ -13,6 +13,7 @@ from typing import Any
 
 from tessera_conformance import __version__
 from tessera_conformance.cases import clauses_directory, rooms
+from tessera_conformance.documents import read_json
 from tessera_conformance.registry.case_index import digest_of_contents
 
 # What must be the same on every machine of a run, so that it makes no difference where a case is judged.
@@ -138,25 +139,50 @@ def tail(folder: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
 
 
-def read_answer(folder: Path, worker: str) -> Answer:
-    """The answers in the folder of a unit whose process has ended, in whatever way."""
-    answer, path = Answer(worker=worker), folder / ANSWERS
-    for line in path.read_text(encoding="ascii").split("\n")[:-1] if path.exists() else ():
-        kind, value = json.loads(line)
-        if kind == "begins":
+class NoAnswer(ValueError):
+    """Bytes that are no answers of a unit; says why."""
+
+
+def answer_bytes(folder: Path, worker: str) -> bytes:
+    """The answers in the folder of a unit whose process has ended, in whatever way: lines of JSON, the first of which
+    names the worker. They travel so, for an object that is unpickled may be any code."""
+    path = folder / ANSWERS
+    return json.dumps(["worker", worker]).encode() + b"\n" + (path.read_bytes() if path.exists() else b"")
+
+
+def read_answer(data: object) -> Answer:
+    """The answer that a worker sent. Raises `NoAnswer`."""
+    if not isinstance(data, bytes):
+        raise NoAnswer(f"{type(data).__name__} instead of bytes, as no worker of this version sends")
+    answer = Answer()
+    try:
+        for line in data.split(b"\n")[:-1]:
+            _take(answer, *read_json(line))
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise NoAnswer(str(error)) from None
+    return answer
+
+
+def _take(answer: Answer, kind: str, value: Any) -> None:
+    """Add what a line says to an answer."""
+    match kind:
+        case "worker":
+            answer.worker = str(value)
+        case "begins":
             answer.running = value
-        elif kind == "gives":
+        case "gives":
             answer.running = None
             answer.results.append((value[0], value[1]))
-        elif kind == "greets":
+        case "greets":
             answer.greeting = value
-        elif kind == "refuses":
-            answer.refused = value
-        elif kind == "fails":
-            answer.failed = value
-        else:
+        case "refuses":
+            answer.refused = str(value)
+        case "fails":
+            answer.failed = str(value)
+        case "ends":
             answer.whole = True
-    return answer
+        case _:
+            raise NoAnswer(f"a line of kind {kind!r:.40}")
 
 
 def do_unit(body: Body) -> int:

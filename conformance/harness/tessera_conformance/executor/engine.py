@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from tessera_conformance.executor.answers import Answer, own_identity
+from tessera_conformance.executor.answers import Answer, own_identity, read_answer
 from tessera_conformance.executor.worker import perform, stop
 from tessera_conformance.options import EXECUTORS
 
@@ -92,6 +92,8 @@ STOPPING_DEADLINE = 5.0
 GRACE = 1.0
 """Seconds for a deadline of the client's own to end its call."""
 POLL = 2.0
+DESERIALIZERS = ("msgpack",)
+"""How results of workers are read: all the others of dask unpickle what a worker sent."""
 
 
 class Engine:
@@ -202,8 +204,7 @@ class Engine:
         from distributed import KilledWorker
 
         try:
-            answer: Answer = future.result(timeout=POLL)
-            return answer
+            return read_answer(future.result(timeout=POLL))
         except KilledWorker as error:
             return Answer(failed=f"{error.allowed_failures + 1} workers died one after another while they had it")
         except CancelledError:
@@ -231,7 +232,7 @@ class Engine:
         limit = time.monotonic() + GREETING_DEADLINE
         for worker, future in asked.items():
             try:
-                answer = future.result(timeout=max(limit - time.monotonic(), POLL))
+                answer = read_answer(future.result(timeout=max(limit - time.monotonic(), POLL)))
             except TimeoutError:
                 late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
                 raise ExecutorUnavailable(f"worker {worker} {late}") from None
@@ -293,7 +294,9 @@ def _connected(executor: str) -> tuple[Any, str]:
         )
     _silence("distributed")  # what matters is said as an error of the run
     try:
-        connect = partial(Client, address, timeout=SCHEDULER_DEADLINE, set_as_default=False)
+        connect = partial(
+            Client, address, timeout=SCHEDULER_DEADLINE, set_as_default=False, deserializers=DESERIALIZERS
+        )
         return _in_time(SCHEDULER_DEADLINE + GRACE, connect), address
     except Exception as error:  # of sockets, of TLS, and of who speaks another protocol
         cause = "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"

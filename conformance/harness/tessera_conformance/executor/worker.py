@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tessera_conformance.executor import supervisor
-from tessera_conformance.executor.answers import ORDER, OUTPUT, Answer, read_answer
+from tessera_conformance.executor.answers import ORDER, OUTPUT, answer_bytes
 
 _LOCK = threading.Lock()
 _RUNNING: dict[str, list[subprocess.Popen[bytes]]] = {}
@@ -20,7 +20,7 @@ _STOPPED: set[str] = set()
 """The runs of which no further unit is to begin."""
 
 
-def perform(order: str, *, module: str, run: str) -> Answer:
+def perform(order: str, *, module: str, run: str) -> bytes:
     """Do a unit of a run, which a module does as a program; a process that dies leaves what it had answered."""
     with TemporaryDirectory(prefix="tessera-unit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -29,7 +29,7 @@ def perform(order: str, *, module: str, run: str) -> Answer:
         with (folder / OUTPUT).open("wb") as output, _started(command, output.fileno(), run) as process:
             if process is not None:
                 process.wait()
-        return read_answer(folder, _address())
+        return answer_bytes(folder, _address())
 
 
 def stop(run: str) -> None:
