@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 CASES = 1000
 WITH_HARNESS = f"""
 import pytest
-from tessera_conformance.cases import clause
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 ONE = Tensor.from_words("fp32", (1,), [0x3F800000])
 @clause("LANG-02-01")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import executed_text
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 VECTOR = 16
 """Bytes of the widest load of a lane, and of a row that ldmatrix reads."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.marks import clause
 
 COLLECTIVES = {
     "tessBroadcast": ("buffer", {"root": 0}),

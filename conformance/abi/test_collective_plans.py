@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled
 from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("image-inspection")
 

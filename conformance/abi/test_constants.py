@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.kit.c_names import (
     COLLECTIVE_OPERATORS,
     COPY_KINDS,
@@ -12,6 +11,7 @@ from tessera_conformance.chapters.abi.kit.c_names import (
     MEMORY_KINDS,
     STATUSES,
 )
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("c-abi")
 

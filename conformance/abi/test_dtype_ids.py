@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("dtype-ids")
 

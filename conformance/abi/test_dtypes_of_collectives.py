@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, judges
 from tessera_conformance.chapters.runtime.kit.collectives import asking, filled, gathered, held, judge_reduced
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM
+from tessera_conformance.marks import clause, feature, judges
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.abi.kit.fatbins import (
     DIGEST_BYTES,
     HEADER_BYTES,
@@ -27,6 +26,7 @@ from tessera_conformance.chapters.abi.kit.fatbins import (
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import filled, loading
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.transports import Inapplicable
 

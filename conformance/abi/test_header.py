@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.kit.c_header import Linkage, UnreadableHeader, linkages, read_header
 from tessera_conformance.chapters.abi.kit.c_names import (
     COLLECTIVE_OPERATORS,
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.abi.kit.c_names import (
     PROTOTYPES,
     STATUSES,
 )
+from tessera_conformance.marks import clause, feature
 
 HANDLES = {
     "tessContext_t": "RT-04.1-01",

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened
+from tessera_conformance.marks import clause
 
 SIZES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "fp32": 4, "fp64": 8}
 PATTERNS = {"fp32": ("f", 1.1), "fp64": ("d", -1.1)}

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, KERNELS, MeshSession, compiled, opened
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 NAMES = ["k", "flash_attention_fused", "Q", "_leading", "with_2_digits", "z9", "a" * 63, "_Z3fooi", "operator_new"]

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, compiled, opened, refused
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

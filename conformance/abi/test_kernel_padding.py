@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened
+from tessera_conformance.marks import clause, feature
 
 PADDING = {"zeros": 0x00, "ones": 0xFF, "low bits": 0x01, "high bits": 0x80}
 IN_PADDING = pytest.mark.parametrize("byte", PADDING.values(), ids=PADDING)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import foreign_targets, loading
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

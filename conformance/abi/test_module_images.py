@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices
 from tessera_conformance.chapters.runtime.kit.readings import rejected
-from tessera_conformance.oracle.movement import Place, by_the_rule
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.parameter_buffers import Place, by_the_rule
 
 pytestmark = feature("image-inspection")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, layout_of, signature
-from tessera_conformance.oracle.movement import SIZES, Place, by_the_rule
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.parameter_buffers import SIZES, Place, by_the_rule
 from tessera_conformance.protocol import Returned
 
 pytestmark = feature("parameter-layout")

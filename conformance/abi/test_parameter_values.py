@@ -9,9 +9,9 @@ from math import inf
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
-from tessera_conformance.oracle.movement import SIZES, arguments_of, by_the_rule, padding_of, without_padding
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.parameter_buffers import SIZES, arguments_of, by_the_rule, padding_of, without_padding
 from tessera_conformance.protocol import Returned
 from tessera_conformance.vectors.judging import golden, judge
 

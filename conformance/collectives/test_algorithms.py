@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.exchanges import (
     ALGORITHMS,
     RANKS,
@@ -16,6 +15,7 @@ from tessera_conformance.chapters.collectives.kit.exchanges import (
 )
 from tessera_conformance.chapters.collectives.kit.readings import recognize_chunk_orders
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared

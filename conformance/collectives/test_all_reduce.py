@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared

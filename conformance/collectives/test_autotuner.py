@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("autotune")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 BYTES: list[tuple[list[int], str, Any, list[int]]] = [

@@ -8,9 +8,9 @@ from math import prod
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.readings import recognize_bare_fp8
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values, telling
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import (
     INFINITY,
     NAN,

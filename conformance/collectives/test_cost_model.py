@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
+from tessera_conformance.marks import clause, feature
 
 NVLINK, NIC = ("nvlink-0", "nvlink-1"), ("nic-0", "nic-1")
 KINDS = [

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     MISMATCH,
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 )
 from tessera_conformance.chapters.collectives.kit.readings import recognize_unnoticed
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text")

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import collectives
 from tessera_conformance.oracle.exact import INFINITY, NAN, finite, float_format, values_of
 from tessera_conformance.tensors import Tensor

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
     SUM,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
     told,
 )
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Returned
 
 pytestmark = feature("graph-ir-text")

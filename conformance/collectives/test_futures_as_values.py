@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     SUM,
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
 )
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text")

@@ -10,12 +10,12 @@ from collections import defaultdict
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, link, text
 from tessera_conformance.chapters.collectives.kit.transfers import asked, most_in_flight, pieces, with_credits
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.chapters.runtime.kit.traces import number, slices
+from tessera_conformance.marks import clause, feature
 
 pytestmark = [feature("link-credits", "link-cuts")]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, OPERATORS, RANKS, afterwards, share
 from tessera_conformance.chapters.collectives.kit.readings import recognize_operators
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.readings import recognize_bare_fp8
 from tessera_conformance.chapters.collectives.kit.wires import WIRES, half_steps, of_values, telling
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import Value, finite, float_format, values_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted

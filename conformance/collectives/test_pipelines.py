@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
 from tessera_conformance.chapters.collectives.kit.timelines import (
     MIB,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.collectives.kit.timelines import (
 )
 from tessera_conformance.chapters.collectives.kit.wires import of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 
 KIB = 1 << 10
 LAYERS = 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import afterwards
 from tessera_conformance.chapters.collectives.kit.plan_runs import (
     SEEDS,
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.collectives.kit.plan_runs import (
 from tessera_conformance.chapters.collectives.kit.plans import chunks
 from tessera_conformance.chapters.collectives.kit.programs import SUM, awaits, binary, issue, on_ranks, program, returns
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.building import counted
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit import machines
 from tessera_conformance.chapters.collectives.kit.plan_runs import (
     each_has,
@@ -13,6 +12,7 @@ from tessera_conformance.chapters.collectives.kit.plan_runs import (
     vector,
 )
 from tessera_conformance.chapters.collectives.kit.programs import SUM, awaits, binary, issue, program, returns
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("plan-execution", "graph-ir-text")
 

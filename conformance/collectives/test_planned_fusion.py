@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.plans import (
     awaits_of,
     chunks,
@@ -10,6 +9,7 @@ from tessera_conformance.chapters.collectives.kit.plans import (
     planned,
 )
 from tessera_conformance.chapters.collectives.kit.programs import SUM, T, awaits, binary, issue, program, returns
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 

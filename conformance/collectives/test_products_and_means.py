@@ -8,7 +8,6 @@ from math import inf, nan
 import pytest
 
 from tessera_conformance.arithmetic import Tree
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 from tessera_conformance.chapters.collectives.kit.readings import recognize_operators
 from tessera_conformance.chapters.collectives.kit.wires import of_values
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce, reduce_scatter
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.orders import declared_bits, stretch
 from tessera_conformance.chapters.collectives.kit.plan_runs import executed, outputs, vector
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
     spread,
 )
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.tensors import Tensor
 

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     SUM,
     awaits,
@@ -14,6 +13,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     returns,
 )
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.building import counted
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
 from tessera_conformance.chapters.collectives.kit.timelines import (
     MIB,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.collectives.kit.timelines import (
     span,
 )
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 
 LONG = 400 * MICROSECOND
 """A computation that outlasts the collectives of these cases."""

@@ -11,13 +11,13 @@ from collections import defaultdict
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.machines import devices_of, machine
 from tessera_conformance.chapters.collectives.kit.timelines import distinct
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.traces import number, slices, started, stopped
+from tessera_conformance.marks import clause, feature
 
 COUNTS = (257, 4_099, 65_537, 1_048_583, 16_777_259)
 """Elements of a buffer: primes, from a kibibyte to 64 mebibytes of fp32."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.machines import device, text
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.building import counted
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 

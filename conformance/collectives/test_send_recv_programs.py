@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     MISMATCH,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 )
 from tessera_conformance.chapters.collectives.kit.send_recv import from_first_to_last, recv, rows_of, run, send
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("mesh-execution", "graph-ir-text", "point-to-point")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
     T,
@@ -19,6 +18,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
 )
 from tessera_conformance.chapters.collectives.kit.send_recv import from_first_to_last, recv, rows_of, run, send
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.building import counted
 
 pytestmark = feature("mesh-execution", "graph-ir-text", "point-to-point")

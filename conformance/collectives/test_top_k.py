@@ -7,8 +7,8 @@ from math import prod
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import FORMATS, INFINITY, Value, finite, is_infinite, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

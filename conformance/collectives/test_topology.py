@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.collectives.kit.machines import (
     MEMORY,
     device,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.collectives.kit.machines import (
     without,
 )
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 

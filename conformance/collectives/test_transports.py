@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.machines import TRANSPORTS, link, text, without
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.machines import devices_of
 from tessera_conformance.chapters.collectives.kit.timelines import distinct
@@ -22,6 +21,7 @@ from tessera_conformance.chapters.collectives.kit.transfers import (
     with_credits,
 )
 from tessera_conformance.chapters.runtime.kit.traces import number, overlapping, slices
+from tessera_conformance.marks import clause, feature
 
 SECOND = 10**12
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")

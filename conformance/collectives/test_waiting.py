@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.programs import (
     BRANCHED,
     FIRST_LINE,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     spread,
 )
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor

@@ -8,12 +8,12 @@ from itertools import chain
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
 from tessera_conformance.chapters.collectives.kit.readings import recognize_operators, recognize_unquantized
 from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import (
     INFINITY,
     NAN,

@@ -6,9 +6,9 @@ form (AMB-LANG-16, AMB-LANG-51). Malformed ones are in `rejections/`.
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, tensor_type, value_of
 from tessera_conformance.dsl import module, parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause, feature, level
 
 MATRIX = "tensor<2x3xfp32>"
 BIG = 2.0**24

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.programs import declaring, expression_twins, outputs_in, value_of
 from tessera_conformance.dsl import program, returning, tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import golden, judge
 

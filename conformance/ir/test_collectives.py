@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import graph_of, syntax_twins, tensor_type, verified_twins
 from tessera_conformance.dsl import func, module
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Returned
 
 MESH = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"

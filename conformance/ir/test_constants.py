@@ -5,9 +5,9 @@ Constants and tensor expressions of other types, shapes and forms are in `reject
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
+from tessera_conformance.marks import clause
 
 MATRIX = "tensor<2x3xint32>"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, title
+from tessera_conformance.marks import clause, title
 from tessera_conformance.protocol import Rejected, Returned
 
 FUNCTION = "module m {{ func f(a: {type}) -> {type} {{ {body} }} }}"

@@ -5,9 +5,9 @@ Malformed statements and conditions of other types are in `rejections/`.
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import graph_of, returns, tensor_type
 from tessera_conformance.dsl import func, integers, module, program, tensor_of
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Rejected
 
 SCALARS = "a: int32, b: int32, s: int32"

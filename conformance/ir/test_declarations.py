@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, graph_of, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Fault, Rejected, Returned
 
 DECLARATIONS = {

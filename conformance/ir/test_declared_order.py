@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
 from tessera_conformance.dsl import returning
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared
 

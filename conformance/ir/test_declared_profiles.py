@@ -11,11 +11,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.level_programs import LOWER_LEVELS
 from tessera_conformance.chapters.ir.kit.one_of_each import expression_of
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
 from tessera_conformance.dsl import func, module, program, type_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors import load
 
 ORDERED = {

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX
 from tessera_conformance.dsl import FIRST_STATEMENT, program
+from tessera_conformance.marks import clause
 
 PARAMETERS = "A: tensor<2x3xfp32>, B: tensor<4x5xfp32>, C: tensor<5x3xfp32>, D: tensor<3x5xfp32>"
 MISMATCHES = [

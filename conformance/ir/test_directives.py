@@ -6,9 +6,9 @@ the matter of Schedule IR (section 6); the directives here ask for what is harml
 
 import pytest
 
-from tessera_conformance.cases import clause, level
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate
 from tessera_conformance.dsl import func, kernel, module, parameters_of, program, tensor_of
+from tessera_conformance.marks import clause, level
 from tessera_conformance.protocol import Rejected, Returned
 
 MATRIX = "tensor<4x4xfp32>"

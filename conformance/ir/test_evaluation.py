@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, level
 from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause, level
 
 SQUARE = "tensor<2x2xint32>"
 A = tensor_of("int32", [[1, 2], [3, 4]])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Rejected
 
 SCALARS = parameters_of("ab", "int32")

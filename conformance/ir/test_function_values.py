@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, title
 from tessera_conformance.chapters.ir.kit.programs import returns, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
+from tessera_conformance.marks import clause, title
 from tessera_conformance.protocol import Rejected
 
 UNARY = "fn(int32) -> int32"

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.fuzz.trials import Tally, chooser_of, judge, make_trial
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.protocol import Unsupported
 
 SEED = 4

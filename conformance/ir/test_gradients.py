@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, judge_results
 from tessera_conformance.chapters.ir.kit.programs import graph_of, verified_twins
 from tessera_conformance.dsl import FIRST_STATEMENT, program, tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 
 DTYPES = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, without_signed_zeros
 from tessera_conformance.chapters.ir.kit.programs import evaluate
 from tessera_conformance.dsl import program, tensor_of
+from tessera_conformance.marks import clause, feature, level
 
 POINTWISE = {
     "plus": ("A + B", [1, 2, -4], [1, 2, -4]),

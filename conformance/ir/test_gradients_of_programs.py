@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, judge_results
 from tessera_conformance.dsl import func, tensor_of
+from tessera_conformance.marks import clause
 
 A = [[1, 2, 3], [4, 5, 6]]
 

@@ -5,9 +5,9 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 
 import pytest
 
-from tessera_conformance.cases import clause, pair
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, evaluate, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, program, tensor_of
+from tessera_conformance.marks import clause, pair
 
 ONE, TWO, THREE = (tensor_of("int32", value) for value in (1, 2, 3))
 

@@ -4,9 +4,9 @@ from dataclasses import astuple
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import graph_of, tensor_type
 from tessera_conformance.dsl import func, module, parameters_of, program, returning
+from tessera_conformance.marks import clause
 
 MATRIX = "tensor<4x4xbf16>"
 LONG_PROGRAM = module(

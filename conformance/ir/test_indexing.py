@@ -5,9 +5,9 @@ Indices of another type, and slices whose shape does not fit, are in `rejections
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
 from tessera_conformance.dsl import FIRST_STATEMENT, func, integers, module, program, tensor_of
+from tessera_conformance.marks import clause
 
 OUTSIDE = ("shapes", "types")
 V = [10, 11, 12, 13, 14, 15]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import func, module, returns, softmax
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 

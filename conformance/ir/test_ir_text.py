@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module, returns, softmax, yields
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 

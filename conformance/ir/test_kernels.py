@@ -5,9 +5,9 @@ Kernels with results, defaults or returned values are in `rejections/`.
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import declared, evaluate, returns
 from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
+from tessera_conformance.marks import clause
 
 VECTOR = "tensor<4xint32>"
 MATRIX = "tensor<2x2xint32>"

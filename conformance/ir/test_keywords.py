@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, syntax_twins, value_of
 from tessera_conformance.dsl import RESERVED, func, module, program, returning, tensor_of
+from tessera_conformance.marks import clause
 
 WORDS = [pytest.param(word, marks=clause(f"LANG-02.1-{number:02}")) for number, word in enumerate(RESERVED, start=8)]
 ATTRIBUTES_OF_THE_TEXT = ["layout", "dtype", "precision", "op", "align"]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import (
     SYNTAX,
     accepts_if,
@@ -12,6 +11,7 @@ from tessera_conformance.chapters.ir.kit.programs import (
     verified_twins,
 )
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, program, returning, tensor_of
+from tessera_conformance.marks import clause
 
 LAYOUTS = [
     pytest.param("row_major", marks=clause("LANG-02.3-40"), id="row-major"),

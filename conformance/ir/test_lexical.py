@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, program, returning, tensor_of
+from tessera_conformance.marks import clause
 
 IDENTIFIERS = [
     pytest.param("a", id="small-letter"),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import syntax_twins, value_of
 from tessera_conformance.dsl import parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause
 
 SCALARS = parameters_of("ab", "int32")
 

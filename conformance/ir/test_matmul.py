@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.judging import golden, judge
 

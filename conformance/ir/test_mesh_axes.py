@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit import graph_texts
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX, returns
 from tessera_conformance.chapters.ir.kit.programs import graph_of
 from tessera_conformance.dsl import func, module, parameters_of
+from tessera_conformance.marks import clause, feature
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp, pp], shape=[4, 2, 2]>;"
 SQUARE = "tensor<8x8xfp32>"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
 from tessera_conformance.dsl import func, module, parameters_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 DECLARATION = "  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;"

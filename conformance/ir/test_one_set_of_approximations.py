@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
 from tessera_conformance.dsl import returning, type_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import ELEMENTARY, counted

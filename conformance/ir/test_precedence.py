@@ -4,9 +4,9 @@ from math import inf
 
 import pytest
 
-from tessera_conformance.cases import clause, level
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, parameters_of, returning, tensor_of
+from tessera_conformance.marks import clause, level
 
 SCALARS = {"a": 17, "b": 5, "c": 3}
 MATRICES = {"A": [[1, 2], [3, 4]], "B": [[0, 1], [2, 3]], "C": [[5, -1], [1, 2]]}

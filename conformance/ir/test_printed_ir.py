@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.one_of_each import one_of_each
 from tessera_conformance.dsl import parameters_of, program, returning, tensor_of, type_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load

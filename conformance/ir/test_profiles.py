@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, level
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, program, tensor_of
+from tessera_conformance.marks import clause, level
 from tessera_conformance.protocol import Returned
 
 PROFILES = [

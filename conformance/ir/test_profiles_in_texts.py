@@ -2,10 +2,10 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module, returns, softmax, yields
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("graph-ir-text")
 

@@ -10,10 +10,10 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, level
 from tessera_conformance.chapters.ir.kit.one_of_each import expression_of, one_of_each
 from tessera_conformance.chapters.ir.kit.programs import evaluate
 from tessera_conformance.dsl import program, type_of
+from tessera_conformance.marks import clause, level
 from tessera_conformance.tensors import Tensor
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.dsl import func, module, tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, title
 from tessera_conformance.chapters.ir.kit.open_programs import QUESTIONS, judge
+from tessera_conformance.marks import clause, title
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 from tessera_conformance.dsl import returning, tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.judging import golden, judge
 
 

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause
 
 
 def matrices(left, right, dtype="fp32"):

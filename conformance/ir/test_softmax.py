@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.differences import values_of
 from tessera_conformance.dsl import returning, tensor_of
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import ELEMENT_FORMATS
 from tessera_conformance.vectors.judging import golden, judge
 

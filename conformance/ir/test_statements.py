@@ -5,9 +5,9 @@ Malformed statements are in `rejections/`.
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import evaluate, returns, syntax_twins, value_of
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
+from tessera_conformance.marks import clause
 
 CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
 """An assertion that does not hold belongs to none of the groups of section 11; any is accepted."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning, tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import executed_text, lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, value_of
 from tessera_conformance.dsl import program, tensor_of
+from tessera_conformance.marks import clause, feature
 
 QUOTE, BACKSLASH = clause("LANG-02.1-05"), clause("LANG-14.1-07", "LANG-02.1-05")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, title
 from tessera_conformance.chapters.ir.kit.programs import evaluate, graph_of, value_of, verified_twins
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
+from tessera_conformance.marks import clause, title
 
 NAMES = ("types", "syntax")
 HELPER = func("return a + 1;", parameters="a: int32", result="int32", name="helper")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, tensor_type, value_of
 from tessera_conformance.dsl import DTYPES, program, returning, tensor_of
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
 CORNERS = {

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import func, module, parameters_of, tensor_of
+from tessera_conformance.marks import clause, feature
 
 DTYPES = ["fp64", "fp32", "fp16", "bf16"]
 SCALARS = {"a": 0.0, "b": 2.0, "c": -0.0}

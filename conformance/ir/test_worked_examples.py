@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, graph_of, tensor_type
 from tessera_conformance.dsl import program, returning
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
 SAMPLE = """\

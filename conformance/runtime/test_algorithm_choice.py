@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose, planned, under
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
 from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.building import counted
 
 pytestmark = [feature("algorithm-control")]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, axes_of, devices, opened, refused
 from tessera_conformance.chapters.runtime.kit.readings import wrong_argument, wrong_axes, wrong_configuration
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

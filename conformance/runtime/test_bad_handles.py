@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import KERNELS, MeshSession, opened, refused
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

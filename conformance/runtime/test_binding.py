@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, judges
 from tessera_conformance.chapters.runtime.kit.mesh_session import compiled, devices, machine, refused
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, judges
 
 SOURCE = """module listing {
   kernel scaled(X: tensor<4x8xfp32>, Y: tensor<4x8xfp32>, O: tensor<4x8xfp32>, B: int32, L: int32, scale: fp32) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.long_reductions import (
     REDUCING,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.runtime.kit.long_reductions import (
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, DETERMINISTIC, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, LOOSE, STRICT
+from tessera_conformance.marks import clause
 
 
 def deterministic_policy(level: str) -> dict[str, int]:

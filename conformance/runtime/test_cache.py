@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.cache import FILL, caching, ended, entries, filled, image_of, use, used
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT
+from tessera_conformance.marks import clause, feature
 
 OTHER_DTYPE = """module caching {
   kernel fill(N: int32, v: int32, x: tensor<Nxint64>) { x[0:N] = 7; }

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.cache import caching, ended, entries, image_of, used
 from tessera_conformance.chapters.runtime.kit.collectives import done
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import SUM, MeshSession
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("env-vars")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.cache import (
     caching,
     ended,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.cache import (
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LOOSE, STRICT
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors.building import counted
 
 

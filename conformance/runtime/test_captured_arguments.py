@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.graphs import DigitStream, digit_stream, instantiated, replay
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT
+from tessera_conformance.marks import clause
 
 
 def arguments(value: int, pointer: int) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.compositions import uniform
 from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import Tensor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.collectives import (
     DTYPE_OPERATORS,
     MESH_AXES,
@@ -27,6 +26,7 @@ from tessera_conformance.chapters.runtime.kit.encoding import elements, values_o
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, devices, meshed
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, rejected
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import Tensor
 

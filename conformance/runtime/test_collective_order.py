@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.collectives import (
     FUNCTIONS,
     GUARD,
@@ -22,6 +21,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import MAX, SUM, Mesh
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, seeds_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

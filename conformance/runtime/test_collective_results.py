@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.collectives import (
     DTYPE_OPERATORS,
     FUNCTIONS,
@@ -23,6 +22,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, MAX, MIN, SUM, opened
 from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_argument
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 
 REDUCTION_CLAUSE = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}

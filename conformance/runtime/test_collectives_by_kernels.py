@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.collectives import done, gathered, groups, share
 from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, DTYPE_IDS, MAX, SUM, MeshSession
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
 MESHES = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.collectives import (
     AXES,
     DTYPE_OPERATORS,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import (
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.readings import rejected
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
 REDUCED = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.readings import ended_with_contents, rejected
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
 TAKE_A_CONTEXT = [name for name, handles in HANDLES.items() if "context" in handles]

@@ -6,7 +6,6 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.schedules import explored, seeds_of
+from tessera_conformance.marks import clause, feature
 
 MANY = 12
 """Streams that copy at once: more than a device has engines for."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.policies import REDUCTION_ORDERS
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.protocol import Returned
 from tessera_conformance.vectors.building import counted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.cache import caching, filled, image_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DETERMINISTIC,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.policies import LOOSE, STRICT
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 VALUES = [

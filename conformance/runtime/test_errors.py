@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument
+from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"

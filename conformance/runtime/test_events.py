@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, D2H, H2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import hung, rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, by_copies, by_launches
+from tessera_conformance.marks import clause, feature
 
 ONES = elements("int32", *[1] * COUNT)
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.collectives import done, share
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, SUM, MeshSession, meshed, opened
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 
 BEGUN = [3 + place for place in range(COUNT)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import meshed
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 

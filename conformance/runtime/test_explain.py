@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.planned_modules import module_text
+from tessera_conformance.marks import clause, feature
 
 ONE = """module one {
   kernel product(a: tensor<64x64xfp32>, b: tensor<64x64xfp32>, c: tensor<64x64xfp32>) { c = a @ b; }

@@ -9,7 +9,6 @@ from itertools import permutations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.marks import clause, feature
 
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -16,6 +15,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.marks import clause, feature
 
 ALL_REDUCE = """module communicating {
   mesh g = mesh<axes=[tp, dp], shape=[2, 2]>;

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
     refused,
 )
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Observation, Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

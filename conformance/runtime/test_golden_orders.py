@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
 from tessera_conformance.dsl import type_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
 from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.runtime.kit.graphs import (
     streams_under,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.building import counted
 
 PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"

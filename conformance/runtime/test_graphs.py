@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.graphs import before, digit_stream, instantiated, nodes_of, replay
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     H2D,
     LOW_LATENCY,
 )
+from tessera_conformance.marks import clause
 
 # Capture
 

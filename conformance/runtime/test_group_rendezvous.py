@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, MeshSession, opened
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("per-rank-issue", "rank-memory")
 

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, opened
+from tessera_conformance.marks import clause
 
 MIXED = """module m {
   kernel mixed(a: int32, x: tensor<2xint64>, b: int64, y: tensor<2xint32>, c: int32, d: int64) {

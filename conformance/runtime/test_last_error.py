@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, MeshSession, opened, refused
 from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument
+from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, STRICT
 from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_configuration
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.protocol import Observation, Rejected

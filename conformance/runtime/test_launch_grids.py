@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, Value, buffer
 from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Observation, Returned
 
 ROOM = 2048

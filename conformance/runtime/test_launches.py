@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 # Kernels of the language

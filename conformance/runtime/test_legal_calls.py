@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, judges
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -27,6 +26,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 )
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.check import Check
+from tessera_conformance.marks import clause, judges
 from tessera_conformance.session import Implementation
 
 pytestmark = judges("acceptance")

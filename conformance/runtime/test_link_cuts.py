@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.refusals import refused
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.protocol import Rejected
 from tessera_conformance.vectors.building import counted
 

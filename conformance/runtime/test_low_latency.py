@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import DETERMINISTIC, LOW_LATENCY
+from tessera_conformance.marks import clause, feature
 
 
 @feature("low-latency-launch")

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     D2D,
     D2H,
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, has_arrived
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 SIZES = (1, 2, 3, 7, 8, 15, 16, 63, 64, 255, 256, 257, 4095, 4096, 4097, 65537, 1 << 20)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.mesh_session import PINNED_HOST, MeshSession, opened, refused
 from tessera_conformance.chapters.runtime.kit.readings import died
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Observation, Rejected, Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -6,7 +6,6 @@ from math import prod
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -26,6 +25,7 @@ from tessera_conformance.chapters.runtime.kit.readings import (
     has_arrived,
     rejected,
 )
+from tessera_conformance.marks import clause, feature
 
 ONES = elements("int32", *[1] * COUNT)
 NAMES = ("tp", "pp", "dp", "ep")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.cache import caching, entries, filled, image_of
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -23,6 +22,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.marks import clause, feature
 
 KEYS = {
     "first": (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, foreign_targets, loading
 from tessera_conformance.chapters.runtime.kit.readings import judge_foreign_module
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
 INVALID = "TESS_ERR_INVALID_VALUE"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, KERNELS, compiled, opened, refused
 from tessera_conformance.chapters.runtime.kit.modules import PROGRAMS, filled, loading
 from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, no_kernel, rejected
+from tessera_conformance.marks import clause, feature
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 

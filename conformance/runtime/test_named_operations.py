@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.products import matmul

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.readings import outside
+from tessera_conformance.marks import clause
 
 SIZE = 8
 """The bytes of memory that is too small; what is copied beside it is twice as long."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     devices,
     meshed,
 )
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Returned
 
 MISSING = {

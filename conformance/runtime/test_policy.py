@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
 from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.vectors.building import counted
 

@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, opened, refused
+from tessera_conformance.marks import clause
 
 WORK = {
     "nothing": (),

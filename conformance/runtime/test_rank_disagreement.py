@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.collectives import FUNCTIONS, parts_of
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import by_launches
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.chapters.runtime.kit.collectives import GUARD, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
@@ -22,6 +21,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     presume_devices,
 )
 from tessera_conformance.check import Check
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.compositions import flash_attention
 from tessera_conformance.session import Implementation

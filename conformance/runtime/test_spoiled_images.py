@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2H, MeshSession, compiled, opened
 from tessera_conformance.chapters.runtime.kit.modules import filled, loading
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Observation, Rejected, Returned
 
 PARTS = 8

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.graphs import instantiated, replay
 from tessera_conformance.chapters.runtime.kit.mesh_session import CAPTURE, DETERMINISTIC, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LOOSE, STRICT
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.movement import clamp
 from tessera_conformance.oracle.reductions import logsumexp, softmax

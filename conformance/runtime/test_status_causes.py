@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import collective, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
@@ -25,6 +24,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     opened,
 )
 from tessera_conformance.chapters.runtime.kit.readings import rejected
+from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Observation, Returned
 
 Cause = Callable[[MeshSession], Observation]

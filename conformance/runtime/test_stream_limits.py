@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, MeshSession, opened
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Observation
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"

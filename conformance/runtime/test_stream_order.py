@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
 from tessera_conformance.chapters.runtime.kit.schedules import (
     explored,
@@ -14,6 +13,7 @@ from tessera_conformance.chapters.runtime.kit.schedules import (
     under_seeds,
 )
 from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
+from tessera_conformance.marks import clause, feature
 
 ORDERS = [(1, 2), (2, 1), (3, 1, 2), (9, 8, 7, 6, 5, 4, 3, 2), (1, 1, 2, 1, 1), (4,)]
 

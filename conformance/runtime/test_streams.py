@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, has_arrived
+from tessera_conformance.marks import clause
 
 TAKE_A_STREAM = ("tessLaunch", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))

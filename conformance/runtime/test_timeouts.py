@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, SUM, opened, refused
+from tessera_conformance.marks import clause, feature
 
 MILLISECOND = 1_000_000
 SECOND = 1000 * MILLISECOND

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened
 from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
+from tessera_conformance.marks import clause
 
 TIMES = [
     pytest.param("enqueue", marks=clause("RT-17-01")),

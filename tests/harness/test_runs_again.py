@@ -19,7 +19,7 @@ from .conftest import FAKES, Checkout, CompletedRun, copy_harness
 TWELVE = """
 import pytest
 from pathlib import Path
-from tessera_conformance.cases import clause
+from tessera_conformance.marks import clause
 @clause("LANG-02-01")
 @pytest.mark.parametrize("number", range(12))
 def test_number(impl, check, number):

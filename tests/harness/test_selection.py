@@ -30,7 +30,7 @@ WAYS = {
 SUITE = {
     "ir/test_sums.py": """
 import os, pathlib, pytest
-from tessera_conformance.cases import clause, feature
+from tessera_conformance.marks import clause, feature
 @clause("LANG-02-01")
 @pytest.mark.parametrize("size", ["one", "two"])
 def test_small(impl, check, size): check.equal(size, "one")
@@ -42,7 +42,7 @@ def test_cast(check): check.equal(1, 1)
 """,
     "ir/deep/test_words.py": """
 import os, pathlib
-from tessera_conformance.cases import clause
+from tessera_conformance.marks import clause
 with (pathlib.Path(__file__).parents[3] / "imported").open("a") as file: file.write("words ")
 @clause("LANG-10-02")
 def test_long(check): check.equal(1, 1)

@@ -457,4 +457,4 @@ def test_imports_and_numpy(path: Path) -> None:
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"bounds/enclosures", "exact_sum", "functions"} <= {name(path) for path in FILES}
+    assert {"bounds/enclosures", "exact_sum", "exact"} <= {name(path) for path in FILES}

@@ -24,7 +24,7 @@ import json
 import tomllib
 from pathlib import Path
 import pytest
-from tessera_conformance.cases import clause
+from tessera_conformance.marks import clause
 SUITE = Path(__file__).parents[1]
 VECTORS = json.loads((SUITE / "vectors" / "sums.json").read_text())
 TEXTS = tomllib.loads((SUITE / "ir" / "rejections.toml").read_text())["names"]

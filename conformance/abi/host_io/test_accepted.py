@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.abi.host_io.kit.exchange import connected
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, SCALARS, deploy, scalar, shard, tensor
+from tessera_conformance.marks import clause
 
 
 def listed(clauses: dict[Any, str]) -> list[Any]:

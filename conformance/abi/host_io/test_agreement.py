@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Reading, connected
 from tessera_conformance.chapters.abi.host_io.kit.members import sound
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, changed, scalar
+from tessera_conformance.marks import clause
 
 END = 1 << 64
 FILLS = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4, "fill_fp16": 2, "fill_fp32": 4}

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.launches import Part, from_pattern, of_one_sip, parts
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.marks import clause, feature
 
 EXTREMES = [
     pytest.param("i32", [0, -1, 2**31 - 1, -(2**31)], marks=clause("HIO-D7-38")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.runtime_frames import (
     DEFINITIONS,
     PROGRAMS,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.abi.host_io.kit.runtime_frames import (
     shards_of,
     touched,
 )
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.schemas import first_problem
 
 pytestmark = feature("host-runtime-bridge")

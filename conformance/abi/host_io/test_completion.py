@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.exchange import SUCCESS, Completion, connected
 from tessera_conformance.chapters.abi.host_io.kit.sequences import ACCEPTED_BY, FAILING, SUCCEEDING, mixed
+from tessera_conformance.marks import clause, feature
 
 
 def judged(completions: Iterable[Completion]) -> list[Any]:

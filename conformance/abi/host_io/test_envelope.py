@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Host, connected, pair_of
 from tessera_conformance.chapters.abi.host_io.kit.members import ENVELOPE, sound
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, Message, changed
 from tessera_conformance.chapters.abi.host_io.kit.sequences import mixed
+from tessera_conformance.marks import clause, feature
 
 
 def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import Part, fills, working
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, opened_host
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT
+from tessera_conformance.marks import clause, feature
 
 LEFT = bytes([BACKGROUND] * 16)
 POLICIES = [

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Reading, connected
 from tessera_conformance.chapters.abi.host_io.kit.members import (
     ENVELOPE,
@@ -24,6 +23,7 @@ from tessera_conformance.chapters.abi.host_io.kit.members import (
     wrong,
 )
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, changed
+from tessera_conformance.marks import clause
 
 MEMBERS = [each for each in members() if each.name not in IDS]
 

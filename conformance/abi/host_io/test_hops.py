@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.hops import components, routed, trace_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import Part, from_pattern, of_one_sip, parts, working
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of, opened_host, order_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT
+from tessera_conformance.marks import clause, feature
 
 TYPES = [
     pytest.param("write", marks=clause("HIO-Verification-03")),

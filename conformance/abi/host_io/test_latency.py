@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.hops import components, routed, trace_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import (
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
 )
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of, opened_host
 from tessera_conformance.chapters.runtime.kit.traces import overlapping, slices
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.schemas import first_problem
 
 SIZES = (4, 4096, 400000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
 from tessera_conformance.chapters.abi.host_io.kit.launches import (
     Part,
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
 )
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of, opened_host, order_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.marks import clause, feature
 
 LEFT = bytes([BACKGROUND] * 16)
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import binary, element, filled
 from tessera_conformance.chapters.abi.host_io.kit.launches import EFFECTS, Part, built_in, of_one_sip, parts, run
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, scalar
+from tessera_conformance.marks import clause, feature
 
 NUMBERS = [
     *(Decimal(each) for each in ("0", "-0.0", "1", "-1", "0.1", "-0.3", "3.5e30", "-3.5e30", "1e-40", "-7e-42")),

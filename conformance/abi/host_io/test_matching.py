@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.exchange import Host, connected, pair_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import Message
 from tessera_conformance.check import Check
+from tessera_conformance.marks import clause, feature
 
 PAIRS = [
     *product(("a", "A", "b"), ("1", "01", "2")),

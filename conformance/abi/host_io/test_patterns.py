@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import EXACT, binary, filled
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
+from tessera_conformance.marks import clause, feature
 
 
 def beside(value, digits=60):

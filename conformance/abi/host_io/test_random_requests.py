@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import INTEGERS, filled
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import Part, of_one_sip, parts, run
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.fuzz.strategies import judge_each
 from tessera_conformance.fuzz.tree import SeededChooser
-from tessera_conformance.fuzz.trials import judge_each
+from tessera_conformance.marks import clause, feature
 
 SIZE = 512
 """Bytes of each PE that are looked at."""

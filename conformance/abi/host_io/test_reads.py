@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.memory import end_of, host_of, opened_host
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT
+from tessera_conformance.marks import clause, feature
 
 KINDS = [
     pytest.param("host_sink", marks=clause("HIO-D6-13")),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of, opened_host
+from tessera_conformance.marks import clause, feature
 
 OTHER = {"HBM": "TCM", "TCM": "HBM"}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tessera_conformance.check import Check
-from tessera_conformance.oracle.movement import Place
+from tessera_conformance.oracle.parameter_buffers import Place
 from tessera_conformance.session import Implementation
 
 __all__ = ["SAMPLE", "Found", "layout_of", "signature"]

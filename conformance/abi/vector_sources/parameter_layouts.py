@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
-from tessera_conformance.oracle.movement import SIZES
+from tessera_conformance.oracle.parameter_buffers import SIZES
 from tessera_conformance.vectors.building import Question, Topic, layout
 
 topic = Topic(__doc__)

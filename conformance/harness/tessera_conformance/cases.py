@@ -1,4 +1,4 @@
-"""The folders of the suite's data, the marks of its tests, and the ids of its cases."""
+"""The folders of the suite's data, and the ids of its cases."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-import pytest
 
 # Folders of the suite's data, in a checkout or inside the installed wheel, and the start of pytest on them.
 #
@@ -77,30 +74,6 @@ def c_header() -> Path:
 
 def _beside_the_suite(name: str) -> Path:
     return _PACKAGED_SUITE / name if _PACKAGED_SUITE.is_dir() else _CHECKOUT / name
-
-
-# The marks of the suite's tests, and how a pair of texts becomes the parameters of one case.
-
-
-clause = pytest.mark.clause
-"""`@clause("LANG-05.4-01", ...)`: the clauses that the test judges."""
-
-level = pytest.mark.level
-"""`@level("strict")`: the numerics levels at which the test applies; without it, all."""
-
-feature = pytest.mark.feature
-"""`@feature("tensor-ops")`: what the implementation must claim beyond the features of the clauses."""
-
-judges = pytest.mark.judges
-"""`@judges("refusal")`: what the test judges of its clauses, where its checks tell it wrong: see `registry.judged`."""
-
-title = pytest.mark.title
-"""`title("...")`: what one case of a parametrized test is about, where its docstring cannot say."""
-
-
-def pair(name: str, legal: str, illegal: str) -> Any:
-    """A legal text and one that is not, as parameters of a case with this name."""
-    return pytest.param(legal, illegal, id=name)
 
 
 # Case ids: stable slugs made from where a test stands, `ir/matmul/k-tail/bf16`.

@@ -196,8 +196,10 @@ class Check:
 
     def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:
         """Every element lies in its enclosure; None is not judged."""
-        exact = [None if each is None else each.exact for each in enclosures]
-        self.within(actual, exact, [Fraction(0) if each is None else each.error for each in enclosures], what)
+        exact = [None if enclosure is None else enclosure.exact for enclosure in enclosures]
+        self.within(
+            actual, exact, [Fraction(0) if enclosure is None else enclosure.error for enclosure in enclosures], what
+        )
 
     def figure(self, plot: str, line: str, **values: int) -> None:
         """Keep numbers for a plot of the report. Judges nothing, and never makes a case pass."""

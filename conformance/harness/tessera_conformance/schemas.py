@@ -109,7 +109,7 @@ def _enumeration(expected: Sequence[Any], schema: Any) -> Check:
 
 
 def _one_of(schemas: Sequence[Any], whole: Any) -> Check:
-    checks = [check_of(each) for each in schemas]
+    checks = [check_of(schema) for schema in schemas]
     return lambda value: sum(check(value) for check in checks) == 1
 
 

@@ -99,7 +99,7 @@ def _matching(pattern: str, index: CaseIndex) -> list[str]:
 def _patterns(index: CaseIndex) -> set[str]:
     """The ids, and a pattern for each part of an id with all that lies below it."""
     parts = [identifier.split("/") for identifier in index]
-    folders = {"/".join([*each[:count], "*"]) for each in parts for count in range(1, len(each))}
+    folders = {"/".join([*part[:count], "*"]) for part in parts for count in range(1, len(part))}
     return {*index, *folders}
 
 

@@ -44,11 +44,11 @@ class Question:
 def questions(hello: Hello, via: str) -> Sequence[Question]:
     """Return the questions that follow from the claims; without programs where the run will go by operations."""
     return [
-        each
-        for each in QUESTIONS
-        if each.document in ("", *hello.documents)
-        and (each.feature == "core" or hello.has(each.feature))
-        and not (via == "operations" and each.method.startswith("language."))
+        question
+        for question in QUESTIONS
+        if question.document in ("", *hello.documents)
+        and (question.feature == "core" or hello.has(question.feature))
+        and not (via == "operations" and question.method.startswith("language."))
     ]
 
 
@@ -86,7 +86,9 @@ def _evaluate(impl: Implementation, check: Check) -> None:
 
 def _layout(impl: Implementation, check: Check) -> None:
     layout = check.returns(impl.abi.parameter_layout(signature=SIGNATURE))
-    check.equal([each["offset"] for each in layout["parameters"]], [0, 8], "the offsets of a pointer and an int")
+    check.equal(
+        [parameter["offset"] for parameter in layout["parameters"]], [0, 8], "the offsets of a pointer and an int"
+    )
     check.equal(layout["size"], 16, "the size of the parameter buffer")
 
 

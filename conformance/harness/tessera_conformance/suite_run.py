@@ -299,7 +299,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
         "traits": _kept_traits(case, judgement.verdict),
     }
-    figures = [{"plot": each.plot, "line": each.line, **each.values} for each in case.check.figures]
+    figures = [{"plot": figure.plot, "line": figure.line, **figure.values} for figure in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}
     tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": run}
     digest = evidence == "digests" and judgement.verdict == "pass" and case.disposition == "none"

@@ -135,7 +135,7 @@ def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -
     where, what = (found["where"] or program, found["what"]) if found else (program, line)
     remedy = f"`{program} --help` shows what it takes"
     if choice := _CHOICE.fullmatch(what):
-        known = [each.strip("'") for each in choice["known"].split(", ")]
+        known = [word.strip("'") for word in choice["known"].split(", ")]
         place = program if where in ("COMMAND", "ACTION") else where
         hint = meant(choice["value"], known).removeprefix("; ")
         return error_text(place, f"unknown {where.lower().strip('-')} {choice['value']}", either(known), hint or remedy)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import feature
+from tessera_conformance.marks import feature
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.files import Vector
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, title
 from tessera_conformance.check import Check
+from tessera_conformance.marks import clause, feature, title
 from tessera_conformance.protocol import Returned
 from tessera_conformance.session import Implementation
 

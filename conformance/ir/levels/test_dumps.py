@@ -2,9 +2,9 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import lowered
 from tessera_conformance.dsl import returning
+from tessera_conformance.marks import clause, feature
 
 SOURCE = returning("op.softmax(A @ B)", "A: tensor<24x20xbf16>, B: tensor<20x18xbf16>")
 SPOKEN = {

@@ -6,10 +6,10 @@ compositions what Graph IR gives.
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level, title
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, SCHEDULES
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, LOWER_LEVELS, executed, results_at
 from tessera_conformance.dsl import parameters_of, returning, tensor_of
+from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import counted
 

@@ -5,9 +5,9 @@ A refusal comes with lowering at the latest; `verify`, which knows no target, ma
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import executed, lowered, results_at
 from tessera_conformance.dsl import FIRST_STATEMENT, program, tensor_of
+from tessera_conformance.marks import clause, feature
 
 MATRIX = "tensor<12x12xfp32>"
 PARAMETERS = f"A: {MATRIX}, B: {MATRIX}"

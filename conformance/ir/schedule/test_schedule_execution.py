@@ -7,10 +7,10 @@ from math import inf, nan
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import results_at, results_of_text
 from tessera_conformance.dsl import program, tensor_of
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, tensor

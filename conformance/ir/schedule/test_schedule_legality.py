@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import FIRST_OPERATION, line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import verified
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 pytestmark = feature("schedule-ir-text")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tessera_conformance.cases import clause, feature, level
 from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text, verified
 from tessera_conformance.chapters.ir.kit.programs import tensor_type
 from tessera_conformance.dsl import program, returning
+from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import counted
 

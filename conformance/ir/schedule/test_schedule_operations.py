@@ -5,10 +5,10 @@ Whether a schedule of a whole function is legal is in `test_schedule_legality`.
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import results_of_text, verified
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 pytestmark = feature("schedule-ir-text")

@@ -10,10 +10,10 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, SAMPLE, STAGED, emitted
 from tessera_conformance.chapters.ir.kit.programs import declaring
 from tessera_conformance.dsl import returning
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Unsupported
 
 NVIDIA, AMD = ("sm_80", "sm_90"), ("gfx90a", "gfx942")

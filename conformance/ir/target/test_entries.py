@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.graph_texts import module
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, verified
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("target-ir-text")
 

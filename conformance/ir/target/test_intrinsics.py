@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, fails, runs_if, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 
 pytestmark = feature("target-ir-text")

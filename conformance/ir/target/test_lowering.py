@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     STAGED,
@@ -16,6 +15,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 from tessera_conformance.dsl import returning, tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 pytestmark = feature("lower-target")

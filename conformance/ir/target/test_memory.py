@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, fails, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.chapters.ir.kit.target_kernels import LDS, POINTER, TargetKernel
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 pytestmark = feature("target-ir-text")

@@ -7,10 +7,10 @@ from itertools import combinations, permutations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, emitted, lowered, results_at, verified
 from tessera_conformance.dsl import returning, tensor_of
+from tessera_conformance.marks import clause, feature
 
 POINTER = "!llvm.ptr<1>"
 SCALARS = ("int32", "fp64", "int64", "fp32", "fp32", "fp64")

@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 pytestmark = feature("target-ir-text")

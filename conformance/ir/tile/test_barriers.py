@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -16,6 +15,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("tile-ir-text")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
 from tessera_conformance.chapters.ir.kit.level_programs import WARPS, buffers_after, executed_text, fails, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("tile-ir-text")
 

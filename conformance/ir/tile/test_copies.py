@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, shared
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -20,6 +19,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
 pytestmark = [feature("tile-ir-text"), clause("LANG-07.2-04")]

@@ -9,7 +9,6 @@ from functools import cache
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 
 pytestmark = [feature("tile-ir-text"), clause("LANG-07.2-02")]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, buffers_after, verified
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import ACCUMULATORS
 
 pytestmark = feature("tile-ir-text")

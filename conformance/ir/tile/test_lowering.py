@@ -7,7 +7,6 @@ from math import prod
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
     SAMPLE,
@@ -18,6 +17,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
     verified,
 )
 from tessera_conformance.dsl import program, returning, tensor_of
+from tessera_conformance.marks import clause, feature
 
 SCHEDULE = {"tile": [128, 128, 64], "depth": 3}
 MEMREF = re.compile(r"(?:!tessera\.)?memref<((?:\d+x)+)(\w+)>\[addrspace=(\w+)\]")

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
 from tessera_conformance.chapters.ir.kit.level_programs import (
     BOTH_VENDORS,
@@ -17,6 +16,7 @@ from tessera_conformance.chapters.ir.kit.level_programs import (
 )
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 pytestmark = feature("tile-ir-text")

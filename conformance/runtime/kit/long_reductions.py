@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import feature
 from tessera_conformance.check import Check
+from tessera_conformance.marks import feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import sum_

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tessera_conformance.cases import feature
 from tessera_conformance.check import Check
+from tessera_conformance.marks import feature
 from tessera_conformance.session import Implementation
 
 from .stream_fixture import Program, ProgramRunner

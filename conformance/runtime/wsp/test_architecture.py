@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
+from tessera_conformance.marks import clause
 
 EVERY_TARGET = pytest.mark.parametrize("target", targets())
 

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import EXHAUSTIONS
 from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS
 from tessera_conformance.chapters.runtime.wsp.kit.packages import example
@@ -27,6 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import pipeline
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("wsp-packages")

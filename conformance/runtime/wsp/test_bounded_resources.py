@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
     DEPLIST_POOL,
     EXHAUSTIONS,
@@ -15,6 +14,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.programs import process, program, schedule, task, work
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import TASK_RING
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
@@ -21,6 +20,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
+from tessera_conformance.marks import clause, feature
 
 TABLES = ("directives", "csp", "predicates")
 RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")

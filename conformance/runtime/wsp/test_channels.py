@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     consume,
@@ -26,6 +25,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, statistics, under_seeds
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 

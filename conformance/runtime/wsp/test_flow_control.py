@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
     DEPLIST_POOL,
     EXHAUSTIONS,
@@ -29,6 +28,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 

@@ -10,7 +10,6 @@ from itertools import chain
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     RUNS,
     arrivals,
@@ -29,6 +28,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     stands_still,
     work,
 )
+from tessera_conformance.marks import clause
 
 CAPACITIES = pytest.mark.parametrize("capacity", [None, 1, 2, 3, 7])
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     channel,
     channels,
@@ -24,6 +23,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     task,
     work,
 )
+from tessera_conformance.marks import clause
 
 
 def circle(size):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     channels,
     completed,
@@ -22,6 +21,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     work,
     workers_of_tasks,
 )
+from tessera_conformance.marks import clause, feature
 
 WORKERS = pytest.mark.parametrize("workers", [1, 2, 3, 5, 16])
 WINDOWS = pytest.mark.parametrize("window", [1, 2, 3, 8])

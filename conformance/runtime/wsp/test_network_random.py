@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     arrivals,
     channel,
@@ -27,7 +26,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     send,
     work,
 )
-from tessera_conformance.fuzz.trials import judge_each
+from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.marks import clause
 
 BLOCKS = pytest.mark.parametrize("block", range(40))
 PROGRAMS_OF_A_BLOCK = 3

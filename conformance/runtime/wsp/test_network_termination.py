@@ -6,7 +6,6 @@ from itertools import chain, pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     RUNS,
     arrivals,
@@ -25,6 +24,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     sends,
     work,
 )
+from tessera_conformance.marks import clause
 
 COUNTS = pytest.mark.parametrize("count", [1, 2, 6])
 

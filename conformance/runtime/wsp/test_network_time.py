@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     channel,
     channels,
@@ -30,6 +29,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     task,
     work,
 )
+from tessera_conformance.marks import clause, feature
 
 BODIES = {
     "one": [[7]],

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, example, sealed, setting
 from tessera_conformance.chapters.runtime.wsp.kit.programs import kernel, process, program, task
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
 
 pytestmark = feature("wsp-packages")

@@ -8,7 +8,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical, content_hash, example
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
@@ -32,6 +31,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.schemas import schemas
 
 pytestmark = feature("wsp-kernels", "wsp-packages")

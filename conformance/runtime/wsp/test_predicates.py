@@ -7,7 +7,6 @@ import struct
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     FORMATS,
     channel,
@@ -40,6 +39,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.runs import (
     statistics,
     under_seeds,
 )
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages")
 

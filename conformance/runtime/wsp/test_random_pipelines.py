@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.model import executed
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
@@ -27,7 +26,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, ran, reason
-from tessera_conformance.fuzz.trials import judge_each
+from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
 

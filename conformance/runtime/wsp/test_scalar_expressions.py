@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     note,
@@ -19,6 +18,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     symbol_of,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ends_with_error, ran, statistics
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 

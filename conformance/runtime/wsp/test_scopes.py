@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS, HELD, scope_too_large
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
@@ -25,6 +24,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, stalls, statistics
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-scopes", "wsp-statistics")
 

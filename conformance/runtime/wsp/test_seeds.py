@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     close,
@@ -33,6 +32,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import noted, under_seeds
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-seeds", "wsp-slots", "wsp-statistics")
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from tessera_conformance.cases import clause, feature
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     note,
     op,
@@ -22,6 +21,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, noted, statistics, under_seeds
+from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages")
 

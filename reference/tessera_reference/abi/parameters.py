@@ -214,7 +214,7 @@ _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 PARAMETER_TYPES: dict[str, ParameterType] = {
     "ptr": _whole_number("ptr", 8, "Q", 0, (1 << 64) - 1),
-    **{each.name: _of_dtype(each) for each in DTYPES.values() if each.abi_id is not None},
+    **{dtype.name: _of_dtype(dtype) for dtype in DTYPES.values() if dtype.abi_id is not None},
 }
 """Pointers, and every dtype that has an id (RT-10.1-05 to -07, AMB-RT-17); tf32 has none and is no argument."""
 

@@ -44,7 +44,7 @@ class AbiMethods(SessionState):
     @checked
     def abi_dtype_ids(self) -> dict[str, Any]:
         """The ids of Appendix B; tf32, a math mode, has none."""
-        return {"ids": {each.name: each.abi_id for each in DTYPES.values() if each.abi_id is not None}}
+        return {"ids": {dtype.name: dtype.abi_id for dtype in DTYPES.values() if dtype.abi_id is not None}}
 
     @checked
     def abi_constants(self) -> dict[str, Any]:
@@ -55,9 +55,9 @@ class AbiMethods(SessionState):
     def abi_address_spaces(self) -> dict[str, Any]:
         """The table of section 9."""
         spaces = []
-        for each in ADDRESS_SPACES:
-            backends = {"llvm": each.llvm, "nvvm": each.nvvm, "rocdl": each.rocdl}
-            spaces.append({"number": each.number, "purpose": each.name, **backends})
+        for address_space in ADDRESS_SPACES:
+            backends = {"llvm": address_space.llvm, "nvvm": address_space.nvvm, "rocdl": address_space.rocdl}
+            spaces.append({"number": address_space.number, "purpose": address_space.name, **backends})
         return {"spaces": spaces}
 
     @checked
@@ -145,11 +145,16 @@ class AbiMethods(SessionState):
             "ir_hash": fatbin.ir_hash.hex(),
             "sections": _sections(fatbin),
             "kernels": [
-                {"name": each.name, "parameters": _parameters(each.layout), "size": each.layout.size, "returns": []}
-                for each in metadata.kernels
+                {
+                    "name": kernel.name,
+                    "parameters": _parameters(kernel.layout),
+                    "size": kernel.layout.size,
+                    "returns": [],
+                }
+                for kernel in metadata.kernels
             ],
             "policy": None if metadata.policy is None else asdict(metadata.policy),
-            "collective_plans": [dict(each.members) for each in metadata.collective_plans],
+            "collective_plans": [dict(collective_plan.members) for collective_plan in metadata.collective_plans],
         }
 
 
@@ -161,9 +166,9 @@ def _parameters(layout: ParameterLayout) -> list[dict[str, Any]]:
 def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
     metadata = {"kind": "metadata", "target": None, "bytes": len(metadata_to_bytes(fatbin.metadata))}
     others = [
-        {"kind": each.kind, "target": each.target, "bytes": len(each.data)}
-        | ({"data": each.data.hex()} if each.kind in BINARY_KINDS else {})
-        for each in fatbin.sections
+        {"kind": section.kind, "target": section.target, "bytes": len(section.data)}
+        | ({"data": section.data.hex()} if section.kind in BINARY_KINDS else {})
+        for section in fatbin.sections
     ]
     return [metadata, *others]
 

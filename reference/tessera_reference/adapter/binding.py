@@ -40,7 +40,7 @@ class BindingMethods(SessionState):
         device_ids: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """RT-05-01 to -06, -09, -10, in the order of the listing."""
-        arrays, gradients = [_array(each) for each in tensors], _array(grads)
+        arrays, gradients = [_array(tensor) for tensor in tensors], _array(grads)
         with _refusals(), ts.init(environment={}) as context:
             mesh = ts.mesh(devices=range(devices) if device_ids is None else device_ids, axes=axes)
             module = ts.module.load(image)

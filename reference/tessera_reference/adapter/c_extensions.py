@@ -31,7 +31,7 @@ class Failed(Exception):
 
 def extensions() -> Mapping[str, CFunction]:
     """The extensions by their names in C."""
-    return {each.name: each for each in c_functions().values() if each.extension}
+    return {c_function.name: c_function for c_function in c_functions().values() if c_function.extension}
 
 
 def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list[Any]:
@@ -49,7 +49,7 @@ def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list
     match outcome:
         case Returned(value):
             returned = to_wire(value, None)
-            return [_written(each, returned) for each in function.positions if isinstance(each, Output)]
+            return [_written(position, returned) for position in function.positions if isinstance(position, Output)]
         case Rejected(code, _, message):
             raise Failed(to_wire(write_outcome(outcome), None), code, message)
         case Unsupported(feature):
@@ -58,7 +58,7 @@ def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list
 
 def _parameters(function: CFunction, inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """The parameters that are given, by name. Raises `Refusal`."""
-    declared = [each for each in function.positions if isinstance(each, Input)]
+    declared = [position for position in function.positions if isinstance(position, Input)]
     for each, value in zip(declared, inputs, strict=True):
         left_out = (
             value is None or (each.form == "integer" and value == ABSENT) or (each.form == "handle" and not value)

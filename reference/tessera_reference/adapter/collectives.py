@@ -73,8 +73,10 @@ class CollectivesMethods(SessionState):
         """The same bits on every rank; every level is given the strict ones."""
         with statuses():
             policy = None if context is None else self.policy(context, "tessAllReduce")
-            brought = None if descriptors is None else [read_descriptor(each) for each in descriptors]
-            result = all_reduce([array(each) for each in inputs], op, policy=policy, wire=wire, descriptors=brought)
+            brought = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
+            result = all_reduce(
+                [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=brought
+            )
         return {"outputs": [tensor(result) for _ in inputs]}
 
     @checked
@@ -102,7 +104,7 @@ class CollectivesMethods(SessionState):
             chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
             result = run(
                 operation,
-                [array(each) for each in inputs],
+                [array(operand) for operand in inputs],
                 op=op,
                 root=root,
                 name=chosen,
@@ -117,7 +119,7 @@ class CollectivesMethods(SessionState):
                 partials=partials,
             )
         told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
-        return {"outputs": [tensor(each) for each in result.outputs], "algorithm": chosen, **told}
+        return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **told}
 
     @checked
     def collectives_send_recv(
@@ -130,9 +132,9 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return every rank's data after all pairs have met."""
         with statuses():
-            result = send_recv([array(each) for each in inputs], pairs, chunk)
+            result = send_recv([array(operand) for operand in inputs], pairs, chunk)
         told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
-        return {"outputs": [tensor(each) for each in result.outputs], **told}
+        return {"outputs": [tensor(output) for output in result.outputs], **told}
 
 
 def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:
@@ -155,8 +157,8 @@ class CollectiveChoiceMethods(SessionState):
         with statuses():
             found = topology_of(topology)
         return {
-            "nodes": [asdict(each) for each in graph_nodes(found)],
-            "edges": [asdict(each) for each in edges(found)],
+            "nodes": [asdict(graph_node) for graph_node in graph_nodes(found)],
+            "edges": [asdict(edge) for edge in edges(found)],
         }
 
     @checked
@@ -225,7 +227,7 @@ class CollectiveChoiceMethods(SessionState):
     ) -> dict[str, Any]:
         """The knobs after each measurement."""
         with statuses():
-            measured = [Measurement(**each) for each in measurements]
+            measured = [Measurement(**measurement) for measurement in measurements]
             steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
         return {"steps": [asdict(step.knobs) | {"pinned": step.pinned} for step in steps]}
 
@@ -267,7 +269,7 @@ class CollectiveTravelMethods(SessionState):
                 require_within("collective", f"time of the cut of {each.link}", each.at, 0, _LATEST)
             for name in (*down, *(each.link for each in failing)):
                 require_known("collective", "link", name, links)
-            used = [each.id for each in machine.devices] if devices is None else list(devices)
+            used = [device.id for device in machine.devices] if devices is None else list(devices)
             if len(set(used)) != len(used):
                 raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
             nodes = machine.by_node(used)
@@ -335,7 +337,7 @@ class CollectiveQueueMethods(SessionState):
         with statuses():
             machine = topology_of(topology)
             ranks = len(_used(machine, devices))
-            run = simulate([unit_of(each, ranks) for each in units], machine, devices, max_inflight)
+            run = simulate([unit_of(unit, ranks) for unit in units], machine, devices, max_inflight)
         return _run_message(run)
 
     @checked
@@ -356,7 +358,7 @@ class CollectiveQueueMethods(SessionState):
             machine = topology_of(topology)
             units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
             run = simulate(units, machine, devices, INFLIGHT)
-        return {"units": [unit_told(each) for each in units], **_run_message(run)}
+        return {"units": [unit_told(unit) for unit in units], **_run_message(run)}
 
     @checked
     def collectives_dispatch(
@@ -365,7 +367,7 @@ class CollectiveQueueMethods(SessionState):
         """Return the results of the experts' ranks, bucket by bucket."""
         with statuses():
             wire = None if dtype is None else formats.dtype(dtype)
-            found = dispatch([array(each) for each in inputs], experts, count, wire)
+            found = dispatch([array(operand) for operand in inputs], experts, count, wire)
         return {"buckets": [_bucket(each) for each in found]}
 
 
@@ -386,8 +388,8 @@ def _bucket(bucket: Bucket) -> dict[str, Any]:
     return {
         "experts": list(bucket.experts),
         "rows": bucket.rows,
-        "counts": [list(each) for each in bucket.counts],
-        "outputs": [tensor(each) for each in bucket.outputs],
+        "counts": [list(count) for count in bucket.counts],
+        "outputs": [tensor(output) for output in bucket.outputs],
     }
 
 
@@ -440,7 +442,7 @@ class CollectiveProgramMethods(SessionState):
             module, found = find_function(self.compiler.text("graph", text, TARGET), function)
             return {
                 "units": [
-                    _unit(each) for each in plan_function(module, found, Options(tile, max_inflight, depth)).units
+                    _unit(unit) for unit in plan_function(module, found, Options(tile, max_inflight, depth)).units
                 ]
             }
 
@@ -472,10 +474,10 @@ class CollectiveProgramMethods(SessionState):
             times = {}
             if topology is not None:
                 run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
-                times = {"timeline": [_slot(each) for each in run.slots], "duration": run.duration}
+                times = {"timeline": [_slot(slot) for slot in run.slots], "duration": run.duration}
         outputs = [{"outputs": [tensor(result) for result in each]} for each in results]
         order = [asdict(each) for each in progress]
-        return {"ranks": outputs, "units": [_unit(each) for each in plan.units], "order": order, **times}
+        return {"ranks": outputs, "units": [_unit(unit) for unit in plan.units], "order": order, **times}
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
@@ -537,7 +539,7 @@ class PayloadMethods(SessionState):
         """The bytes of a buffer of tensors."""
         with statuses():
             compression = _compression("collectives.pack", dtype, qscheme, block)
-            return {"wire": pack([array(each) for each in inputs], compression).hex()}
+            return {"wire": pack([array(operand) for operand in inputs], compression).hex()}
 
     @checked
     def collectives_unpack(
@@ -563,10 +565,10 @@ class PayloadMethods(SessionState):
         function = "collectives.feedback"
         with statuses():
             compression = read_compression(function, dtype, qscheme, block)
-            steps = feed_back(function, [array(each) for each in gradients], compression)
+            steps = feed_back(function, [array(gradient) for gradient in gradients], compression)
         return {
-            "sent": [tensor(each.sent) for each in steps],
-            "residuals": [tensor(each.residual) for each in steps],
+            "sent": [tensor(step.sent) for step in steps],
+            "residuals": [tensor(step.residual) for step in steps],
         }
 
     @checked

@@ -45,7 +45,7 @@ class HostIoMethods(SessionState):
     ) -> dict[str, Any]:
         """The answers to some frames, and the bytes that reads brought."""
         endpoint = self.endpoint
-        brought = endpoint.share({_pair(each): each["data"] for each in buffers or ()})
+        brought = endpoint.share({_pair(buffer): buffer["data"] for buffer in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
         sinks = [
             {"correlation_id": correlation, "request_id": request, "data": data.hex()}
@@ -84,7 +84,7 @@ class HostIoMethods(SessionState):
         trace = traced(answered.journey)
         return {
             "path": [_hop(each) for each in trace.path],
-            "branches": [_hop(each) for each in trace.branches],
+            "branches": [_hop(branch) for branch in trace.branches],
             "latency": trace.latency,
         }
 
@@ -106,7 +106,7 @@ class HostIoMethods(SessionState):
             comparison = run_example(program, self.endpoint)
         except Failure as failure:
             raise Refusal(failure.status.name, "call", str(failure)) from None
-        return {"frames": [each.frame for each in comparison.exchanges], "outputs_equal": comparison.equal}
+        return {"frames": [exchange.frame for exchange in comparison.exchanges], "outputs_equal": comparison.equal}
 
 
 def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:

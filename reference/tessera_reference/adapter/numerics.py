@@ -136,7 +136,7 @@ class NumericsMethods(SessionState):
                 self.policy(context, "tessLaunch")
             brought = read_descriptor(descriptor or {})
             given = _under(brought, operation, attributes)
-            results = evaluate(operation, [array(each) for each in inputs], given)
+            results = evaluate(operation, [array(operand) for operand in inputs], given)
         used = {
             "reduction_order": _order_taken(operation, brought, given),
             "seed": given.get("seed", brought.seed),

@@ -174,7 +174,7 @@ machine_size = members_of(lambda: MachineSize)
 def place(operation: str, name: str, value: Any) -> Place:
     """Read SIP, cube and PE."""
     found = _members(operation, name, value, Place._fields)
-    return Place(*(number(operation, f"{name}.{each}", found[each]) for each in Place._fields))
+    return Place(*(number(operation, f"{name}.{field}", found[field]) for field in Place._fields))
 
 
 def host_buffer(operation: str, name: str, value: Any) -> dict[str, Any]:
@@ -400,7 +400,7 @@ def checked(method: Method) -> Method:
     area = next(name for name in interface().areas if method.__name__.startswith(f"{name}_"))
     function = method.__name__.removeprefix(f"{area}_")
     stated = interface().areas[area]
-    declared = {each.name: each.type for each in (*stated.methods[function].parameters, *stated.also)}
+    declared = {parameter.name: parameter.type for parameter in (*stated.methods[function].parameters, *stated.also)}
     taken = list(signature(method).parameters.values())[1:]
     readers = {each.name: reader_of(declared[each.name]) for each in taken if each.annotation not in ("Any", Any)}
     return wraps(method)(reading(method, f"{area}.{function}", taken, readers))
@@ -454,7 +454,7 @@ def reader_of(declared: Type) -> Reader | None:
             return object_of(reader_of(value) if isinstance(value, Named) else None)
         case Builtin("object") | Record():
             return object_of(None)
-        case Union(alternatives) if all(isinstance(each, Record) for each in alternatives):
+        case Union(alternatives) if all(isinstance(alternative, Record) for alternative in alternatives):
             return object_of(None)
     return None
 

@@ -121,7 +121,7 @@ def make_methods(cls: type[RuntimeMethods]) -> None:
 
 def _made(declared: Method, name: str) -> Any:
     nullable = bool(declared.c and declared.outputs)
-    names = [each.name for each in declared.parameters]
+    names = [parameter.name for parameter in declared.parameters]
     result = _results(declared)
 
     def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
@@ -180,7 +180,9 @@ class ExtensionMethods(RuntimeMethods):
         """The machine."""
         devices = self.runtime.machine.topology.devices
         return {
-            "devices": [{"id": each.id, "target": each.target, "memory_bytes": each.memory_bytes} for each in devices]
+            "devices": [
+                {"id": device.id, "target": device.target, "memory_bytes": device.memory_bytes} for device in devices
+            ]
         }
 
     @checked
@@ -241,7 +243,7 @@ class ExtensionMethods(RuntimeMethods):
         """Return the nodes of a captured graph."""
         nodes = self.output(self.runtime.tessxGraphNodes(graph))
         return {
-            "nodes": [{"kind": each.work.kind, "name": each.work.name, "after": list(each.after)} for each in nodes]
+            "nodes": [{"kind": node.work.kind, "name": node.work.name, "after": list(node.after)} for node in nodes]
         }
 
     def runtime_tessxCacheEntries(self, **given: Any) -> dict[str, Any]:  # noqa: N802

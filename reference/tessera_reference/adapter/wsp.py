@@ -57,12 +57,12 @@ class WspMethods(SessionState):
             "name": found.name,
             "target": found.target,
             "phase": found.phase,
-            "kernels": [each.name for each in found.kernels],
-            "channels": [each.name for each in found.channels],
-            "processes": [each.name for each in found.processes],
+            "kernels": [kernel.name for kernel in found.kernels],
+            "channels": [channel.name for channel in found.channels],
+            "processes": [process.name for process in found.processes],
             "slots": list(found.slots),
-            "symbols": [each.name for each in found.symbols],
-            "tensors": [each.name for each in found.tensors],
+            "symbols": [symbol.name for symbol in found.symbols],
+            "tensors": [tensor.name for tensor in found.tensors],
         }
 
     @checked

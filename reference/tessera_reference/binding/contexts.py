@@ -40,7 +40,7 @@ def invalid(function: str, given: str, allowed: str) -> TesseraError:
 def require(function: str, name: str, given: Any, *types: type) -> None:
     """Refuse an argument that is of none of these types. Raises `TesseraError`."""
     if not isinstance(given, types):
-        allowed = " or ".join(each.__name__ for each in types)
+        allowed = " or ".join(type_.__name__ for type_ in types)
         raise invalid(function, f"{name} of type {type(given).__name__}", allowed)
 
 

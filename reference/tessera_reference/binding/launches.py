@@ -121,7 +121,7 @@ class ArgumentBuffer:
     def bytes_for(self, mesh: Mesh, entry: KernelEntry) -> bytes:
         """The parameter buffer of a launch. Raises `TesseraError` where the arguments are not the kernel's."""
         self._require(entry)
-        values = [_word(each.value, mesh) for each in self.arguments]
+        values = [_word(argument.value, mesh) for argument in self.arguments]
         with failures_raised():
             return pack(entry.layout, values)
 

@@ -408,8 +408,8 @@ def synchronize(stream: Stream | DefaultStream | None = None, context: Context |
     if isinstance(stream, Stream):
         stream.synchronize()
         return
-    for each in list(current("tessStreamSynchronize", context).meshes):
-        each.synchronize(default_stream=stream is not None)
+    for mesh in list(current("tessStreamSynchronize", context).meshes):
+        mesh.synchronize(default_stream=stream is not None)
 
 
 # Arrays in the memory of a mesh and in pinned memory of the host (runtime spec 4.4, 5; AMB-RT-05).
@@ -572,6 +572,6 @@ def _pointer(array: Any, like: DeviceArray, function: str) -> int:
 def _shape(shape: Sequence[int], function: str) -> tuple[int, ...]:
     require(function, "shape", shape, int, tuple, list)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not all(type(each) is int and each >= 0 for each in extents):
+    if not all(type(extent) is int and extent >= 0 for extent in extents):
         raise invalid(function, f"shape {extents}", "whole numbers from 0")
     return extents

@@ -105,13 +105,13 @@ class Function:
     @property
     def crossing(self) -> str:
         """The prototype of the function in Python."""
-        return f"int py_{self.name}({', '.join(each.crossing[0] for each in self.parameters) or 'void'})"
+        return f"int py_{self.name}({', '.join(parameter.crossing[0] for parameter in self.parameters) or 'void'})"
 
     @property
     def definition(self) -> str:
         """The function in C."""
-        taken = ", ".join(f"{each.type} {each.name}" for each in self.parameters) or "void"
-        handed = ", ".join(each.crossing[1] for each in self.parameters)
+        taken = ", ".join(f"{parameter.type} {parameter.name}" for parameter in self.parameters) or "void"
+        handed = ", ".join(parameter.crossing[1] for parameter in self.parameters)
         return f"""EXPORTED tessStatus_t {self.name}({taken}) {{
   Arithmetic saved;
   int status;
@@ -131,7 +131,9 @@ def c_source() -> str:
     ffi = FFI()
     ffi.cdef("\n".join(structures) + PYTHON_ASKS)
     ffi.cdef(
-        'extern "Python" {\n  int py_alive(void);\n' + "".join(f"  {each.crossing};\n" for each in functions) + "}"
+        'extern "Python" {\n  int py_alive(void);\n'
+        + "".join(f"  {function.crossing};\n" for function in functions)
+        + "}"
     )
     ffi.set_source(MODULE, "\n".join(_text(standard, functions)))
     ffi.embedding_api("")
@@ -141,7 +143,7 @@ def c_source() -> str:
 
 def _functions(text: str) -> Iterator[Function]:
     for name, parameters in FUNCTION.findall(COMMENT.sub("", text)):
-        split = [] if parameters == "void" else [" ".join(each.split()) for each in parameters.split(",")]
+        split = [] if parameters == "void" else [" ".join(word.split()) for word in parameters.split(",")]
         yield Function(name, tuple(_parameter(each) for each in split))
 
 
@@ -156,9 +158,9 @@ def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterat
     """The C text behind the headers: prototypes for Python, what every function does, the functions, the table."""
     yield '#include "tessera.h"\n#include "tessera_ext.h"\n'
     yield "static int py_alive(void);"
-    yield from (f"static {each.crossing};" for each in functions)
+    yield from (f"static {function.crossing};" for function in functions)
     yield files(__package__).joinpath("library.c").read_text(encoding="utf-8")
-    yield from (each.definition for each in functions)
+    yield from (function.definition for function in functions)
     yield "static const tessApi api = {"
     yield "  sizeof(tessApi), TESS_ABI_MAJOR, TESS_ABI_MINOR,"
     yield "".join(f"  {each.name},\n" for each in standard) + "};\n"

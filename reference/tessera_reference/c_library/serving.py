@@ -391,7 +391,7 @@ class Extensions:
             declared: CFunction = self._declared[name]
             left = list(given)
             try:
-                taken = [(each, [left.pop(0) for _ in each.parameters]) for each in declared.positions]
+                taken = [(position, [left.pop(0) for _ in position.parameters]) for position in declared.positions]
                 inputs = [self._read(name, each, values) for each, values in taken if isinstance(each, Input)]
                 outputs = [(each, values) for each, values in taken if not isinstance(each, Input)]
                 for each, values in outputs:

@@ -183,16 +183,16 @@ def unpack(wire: bytes, types: Sequence[TensorType], compression: Compression | 
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE where they are not as many bytes as these tensors have on the wire.
     """
-    size = sum(part.bytes for each in types for part in _parts(each, compression))
+    size = sum(part.bytes for type_ in types for part in _parts(type_, compression))
     if size != len(wire):
         raise invalid("collectives.unpack", f"{len(wire)} bytes", f"the {size} bytes of these tensors on the wire")
     outputs, first = [], 0
-    for each in types:
+    for type_ in types:
         arrays = []
-        for part in _parts(each, compression):
+        for part in _parts(type_, compression):
             arrays.append(Array.from_bits(part.dtype, part.shape, wire[first : first + part.bytes]))
             first += part.bytes
-        outputs.append(_restored(each, arrays, compression))
+        outputs.append(_restored(type_, arrays, compression))
     return outputs
 
 

@@ -259,6 +259,6 @@ def _exchanged(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> 
     for rank in range(ranks):
         own = slice(rank * block, (rank + 1) * block)
         held[rank, count:][own] = flat[rank, own]
-    behind = [replace(each, write=count + each.read + (each.source - each.target) * block) for each in moves]
+    behind = [replace(move, write=count + move.read + (move.source - move.target) * block) for move in moves]
     deliver(behind, held, _kept, seed)
     return [Array(first.dtype, each[count:].reshape(first.shape)) for each in held]

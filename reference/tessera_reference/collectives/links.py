@@ -141,8 +141,8 @@ def _closed(topology: Topology, path: str, down: frozenset[str], carrying: Carry
 
 def _carrying(topology: Topology, path: str) -> Iterator[Link]:
     """The links that a transport may use: PCIe leads to a NIC for RDMA alone, and to a host for all but RDMA."""
-    hosts = {each.name for each in topology.nodes}
-    nics = {each.name for each in topology.nics}
+    hosts = {node.name for node in topology.nodes}
+    nics = {nic.name for nic in topology.nics}
     for link in topology.links:
         ends = {link.a, link.b}
         if link.kind == "pcie":
@@ -332,18 +332,18 @@ def topology_of(text: str) -> Topology:
 def graph_nodes(topology: Topology) -> tuple[GraphNode, ...]:
     """The ends that links may have: devices, NICs, switches and hosts, in the order of the file."""
     return (
-        *(GraphNode(str(each.id), "gpu") for each in topology.devices),
-        *(GraphNode(each.name, "nic") for each in topology.nics),
-        *(GraphNode(each.name, "switch") for each in topology.switches),
-        *(GraphNode(each.name, "host") for each in topology.nodes),
+        *(GraphNode(str(device.id), "gpu") for device in topology.devices),
+        *(GraphNode(nic.name, "nic") for nic in topology.nics),
+        *(GraphNode(switch.name, "switch") for switch in topology.switches),
+        *(GraphNode(node.name, "host") for node in topology.nodes),
     )
 
 
 def edges(topology: Topology) -> tuple[Edge, ...]:
     """The links, in the order of the file."""
     return tuple(
-        Edge(each.name, str(each.a), str(each.b), each.kind, each.bandwidth, each.latency, each.credits)
-        for each in topology.links
+        Edge(link.name, str(link.a), str(link.b), link.kind, link.bandwidth, link.latency, link.credits)
+        for link in topology.links
     )
 
 

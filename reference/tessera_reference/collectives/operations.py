@@ -57,7 +57,7 @@ def orders(
     Raises `Failure` as `schedules.algorithm` does.
     """
     trees = _orders(maker(name), ranks, per_node or ranks)
-    return trees if partials is None else tuple(through_devices(each, ranks, partials) for each in trees)
+    return trees if partials is None else tuple(through_devices(tree, ranks, partials) for tree in trees)
 
 
 @lru_cache(maxsize=256)
@@ -203,8 +203,8 @@ def over_wire(
     wide = [cast(each, dtype.accumulator) for each in brought]
     results = collective([_rounded(operation, each, compression) for each in wide])
     if operation in ("all_reduce", "reduce_scatter"):
-        results = [_rounded(operation, each, compression) for each in results]
-    return [cast(each, dtype) for each in results]
+        results = [_rounded(operation, result, compression) for result in results]
+    return [cast(result, dtype) for result in results]
 
 
 def _rounded(operation: str, x: Array, compression: Compression) -> Array:

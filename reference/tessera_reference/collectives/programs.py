@@ -95,7 +95,7 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
     if plain is operation or not isinstance(plain, Reducing):
         return operation.combine(contributions)
     ranks, shape = len(contributions), contributions[0].shape
-    flat = [Array(each.dtype, each.values.reshape(-1)) for each in contributions]
+    flat = [Array(contribution.dtype, contribution.values.reshape(-1)) for contribution in contributions]
     whole = reduced(plain.op, flat, _order(operation, operation.x, ranks))
     return plain.dealt(Array(whole.dtype, whole.values.reshape(shape)), ranks)
 
@@ -145,7 +145,9 @@ def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Functio
     owner, _, short = name.rpartition(".")
     found = [module for module in modules if short in module.functions and owner in ("", module.name)]
     if len(found) != 1:
-        raise UnknownFunction(name, tuple(f"{module.name}.{each}" for module in modules for each in module.functions))
+        raise UnknownFunction(
+            name, tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
+        )
     return found[0], found[0].functions[short]
 
 
@@ -177,7 +179,9 @@ def require_runnable(module: Module, function: Function, lossy: bool = False) ->
 
     Raises `InputMismatch`, and `Failure` with TESS_ERR_DETERMINISM_VIOLATION.
     """
-    for name, type_ in [(each.name, each.type) for each in function.parameters] + [("", t) for t in function.results]:
+    for name, type_ in [(parameter.name, parameter.type) for parameter in function.parameters] + [
+        ("", t) for t in function.results
+    ]:
         if isinstance(type_, Future):
             what = name or f"a result of @{function.name}"
             raise InputMismatch(what, f"{type_.value}, which leaves the program", str(type_), "await it")

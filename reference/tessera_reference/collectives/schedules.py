@@ -224,7 +224,7 @@ def _pairs(ranks: int, ahead: int) -> Iterator[tuple[int, int]]:
 
 
 def _step(messages: Sequence[Message]) -> Iterator[Step]:
-    if sent := tuple(each for each in messages if each.source != each.target):
+    if sent := tuple(message for message in messages if message.source != message.target):
         yield sent
 
 

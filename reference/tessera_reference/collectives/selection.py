@@ -48,7 +48,7 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE naming `where` and the row.
     """
-    rows = tuple(_row(each.strip(), where) for each in text.split(","))
+    rows = tuple(_row(word.strip(), where) for word in text.split(","))
     sizes = [row.up_to for row in rows[:-1]]
     bounds = [size for size in sizes if size is not None]
     if rows[-1].up_to is not None or len(bounds) < len(sizes):
@@ -90,7 +90,7 @@ def _refused(where: str, given: str, expected: str) -> Failure:
 # a call, the runtime with those of a context (`runtime.algorithms`).
 
 
-ANY = tuple(each for each in ALGORITHMS if each != "hierarchical")
+ANY = tuple(algorithm for algorithm in ALGORITHMS if algorithm != "hierarchical")
 """The algorithms that run on ranks however they are joined."""
 
 Tuner = Callable[[tuple[str, ...]], str | None]
@@ -154,7 +154,7 @@ def select(
     groups: tuple[tuple[int, ...], ...] = ()
     if topology is not None:
         require_within("select", "ranks", ranks, 1, len(topology.devices))
-        groups = (tuple(each.id for each in topology.devices[:ranks]),)
+        groups = (tuple(device.id for device in topology.devices[:ranks]),)
     possible = followed(collective, topology, groups)
     hint = None if algorithm == "auto" else algorithm
     if hint is not None:
@@ -178,7 +178,7 @@ def choose(
     (AMB-COLL-13, AMB-COLL-45). What one of the groups cannot follow is passed over.
     """
     possible = followed(collective, topology, groups)
-    spanning = topology is not None and all(spans_nodes(topology, each) for each in groups)
+    spanning = topology is not None and all(spans_nodes(topology, group) for group in groups)
     usual = _for(tables()[collective], spanning)
     table = overrides.table or usual
     if hint in possible:
@@ -194,7 +194,7 @@ def choose(
 
 def followed(collective: str, topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """The algorithms that each of these groups of devices can run; without a topology, those that any ranks can."""
-    found = [ANY] if topology is None else [algorithms(topology, each) for each in groups]
+    found = [ANY] if topology is None else [algorithms(topology, group) for group in groups]
     if collective == "all_to_all":
         found.append(ALL_TO_ALL_ALGORITHMS)
     return tuple(name for name in ALGORITHMS if all(name in each for each in found))
@@ -210,7 +210,7 @@ def require_followed(function: str, algorithm: str, possible: Sequence[str], gro
 def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:
     """True if devices are on several nodes, equally many and at least two on each (AMB-COLL-44)."""
     nodes = topology.by_node(devices)
-    return len(nodes) > 1 and {len(each) for each in nodes} == {len(nodes[0])} and len(nodes[0]) > 1
+    return len(nodes) > 1 and {len(node) for node in nodes} == {len(nodes[0])} and len(nodes[0]) > 1
 
 
 def _for(table: tuple[Row, ...], spanning: bool) -> tuple[Row, ...]:
@@ -341,7 +341,7 @@ class Autotuner:
 def tune(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
     """The knobs after each measurement. Raises `Failure` with TESS_ERR_INVALID_VALUE for knobs out of range."""
     tuner = Autotuner(knobs, limits)
-    return [tuner.observe(each) for each in measurements]
+    return [tuner.observe(measurement) for measurement in measurements]
 
 
 def percentile(values: Sequence[int], percent: int) -> int:

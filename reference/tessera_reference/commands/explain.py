@@ -59,7 +59,7 @@ def explain(module: Module) -> Iterator[str]:
         for operation_name, count in sorted(counts.items()):
             places = [each for each in instructions if each.operation.name == operation_name]
             yield f"  {count:>4} x {operation_name}: {summary(type(places[0].operation))}"
-            lines = sorted({each.location.span.line for each in places})
+            lines = sorted({place.location.span.line for place in places})
             shown = ", ".join(map(str, lines[:8])) + ", ..." * (len(lines) > 8)
             effects = ", ".join(sorted(places[0].operation.effects)) or "none"
             clauses = ", ".join(places[0].operation.clauses)

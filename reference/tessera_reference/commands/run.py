@@ -129,11 +129,11 @@ def _result_names(function: Function) -> list[str]:
 
 
 def _check_outputs(outputs: Sequence[Assignment], function: Function, names: Sequence[str]) -> None:
-    for each in outputs:
-        if not names or (len(names) > 1 and each.name not in names):
-            raise BadInput(f"output {each.name}: {function.name} returns {', '.join(names) or 'nothing'}")
-        held = dtype_of(function.results[0 if len(names) == 1 else names.index(each.name)])
-        if each.bits and held is not None and held.storage_bytes > 8:
-            raise BadInput(f"output {each.name}: there are no integers as wide as its codes")
-    if len(names) == 1 and len({each.rank for each in outputs}) < len(outputs):
+    for output in outputs:
+        if not names or (len(names) > 1 and output.name not in names):
+            raise BadInput(f"output {output.name}: {function.name} returns {', '.join(names) or 'nothing'}")
+        held = dtype_of(function.results[0 if len(names) == 1 else names.index(output.name)])
+        if output.bits and held is not None and held.storage_bytes > 8:
+            raise BadInput(f"output {output.name}: there are no integers as wide as its codes")
+    if len(names) == 1 and len({output.rank for output in outputs}) < len(outputs):
         raise BadInput(f"{function.name} returns one value, and several outputs are asked for")

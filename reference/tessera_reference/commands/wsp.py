@@ -79,8 +79,8 @@ def compile_file(options: argparse.Namespace) -> int:
         package, diagnostics = compile_program(program, found)
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
-    for each in diagnostics:
-        print(f"warning: {each}", file=sys.stderr)
+    for diagnostic in diagnostics:
+        print(f"warning: {diagnostic}", file=sys.stderr)
     data = package_bytes(package)
     if options.output is None:
         sys.stdout.write(data.decode())

@@ -64,7 +64,9 @@ class Executable(ABC):
     @property
     def reads(self) -> frozenset[str]:
         """The pointer parameters whose memory it is known to read: those that it does not write."""
-        return frozenset(each.name for each in self.entry.parameters if each.type == "ptr" and not each.written)
+        return frozenset(
+            parameter.name for parameter in self.entry.parameters if parameter.type == "ptr" and not parameter.written
+        )
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
@@ -90,7 +92,7 @@ class Executable(ABC):
         self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
     ) -> tuple[dict[str, Array], ...]:
         """Run one launch on every rank of a mesh, arguments and arrays by rank. Raises as `run`."""
-        return tuple(self.run(each, source=source) for each in arguments)
+        return tuple(self.run(argument, source=source) for argument in arguments)
 
     def block_of(self, block: Extents) -> Extents:
         """The threads of a block, components of zero as the compiler chose them (AMB-RT-08)."""
@@ -267,8 +269,8 @@ class ProgramExecutable(Executable):
     def reads(self) -> frozenset[str]:
         """The tensors that an instruction of the host function takes."""
         taken = {value for each in self.function.body.walk() for value in each.operands}
-        tensors = (each for each in self.function.parameters if isinstance(each.type, Tensor))
-        return frozenset(each.name for each in tensors if each in taken)
+        tensors = (parameter for parameter in self.function.parameters if isinstance(parameter.type, Tensor))
+        return frozenset(tensor.name for tensor in tensors if tensor in taken)
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
@@ -296,7 +298,7 @@ class ProgramExecutable(Executable):
 
         Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
         """
-        inputs = [self._inputs(each) for each in arguments]
+        inputs = [self._inputs(argument) for argument in arguments]
         if not self.needs_mesh:
             return super().run_on_mesh(arguments, mesh, source)
         try:
@@ -454,15 +456,15 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
 
 def _rounds(instruction: Instruction) -> bool:
     """True if it takes tensors of other numbers than whole ones, whose sums are the same in any order."""
-    types = [each.type for each in instruction.operands]
-    return any(isinstance(each, Tensor) and each.dtype.kind != "int" for each in types)
+    types = [operand.type for operand in instruction.operands]
+    return any(isinstance(type_, Tensor) and type_.dtype.kind != "int" for type_ in types)
 
 
 def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:
     """The entry of a kernel. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     entry = fatbin.metadata.kernel(kernel_name)
     if entry is None:
-        known = ", ".join(each.name for each in fatbin.metadata.kernels)
+        known = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
         raise invalid("tessKernelGet", f"no kernel {kernel_name!r}", f"one of {known or 'none'}")
     return entry
 

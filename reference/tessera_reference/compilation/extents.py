@@ -56,7 +56,7 @@ def untellable(function: Function) -> Iterator[Diagnostic]:
 
 def named_dimensions(entry: KernelEntry) -> tuple[str, ...]:
     """The names that stand in the shapes of a kernel's parameters, in their order."""
-    names = [extent for each in entry.parameters for extent in each.shape or () if isinstance(extent, str)]
+    names = [extent for parameter in entry.parameters for extent in parameter.shape or () if isinstance(extent, str)]
     return tuple(dict.fromkeys(names))
 
 
@@ -71,9 +71,9 @@ def shapes_of(entry: KernelEntry, extents: Mapping[str, int]) -> dict[str, tuple
         if extents[name] < 0:
             raise invalid("tessLaunch", f"{name} is {extents[name]}", "an extent of at least 0")
     return {
-        each.name: tuple(extents[extent] if isinstance(extent, str) else extent for extent in each.shape)
-        for each in entry.parameters
-        if each.shape is not None
+        parameter.name: tuple(extents[extent] if isinstance(extent, str) else extent for extent in parameter.shape)
+        for parameter in entry.parameters
+        if parameter.shape is not None
     }
 
 
@@ -88,7 +88,7 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
     """
     if function.kernel:
         return module, function
-    others = [each for each in function.results if not isinstance(each, Tensor)]
+    others = [result for result in function.results if not isinstance(result, Tensor)]
     if others or any(block.exit == "return" for block in _inner(function.body)):
         problem = f"a result is {others[0]}" if others else "it returns from within a branch or loop"
         message = f"@{function.name} cannot be made a kernel: {problem}"
@@ -104,12 +104,12 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
 
 def _kernel(function: Function) -> Function:
     """A function whose results are left in parameters."""
-    names = {each.name for each in function.parameters}
+    names = {parameter.name for parameter in function.parameters}
     outputs = tuple(Value(_free(f"r{place}", names), type_) for place, type_ in enumerate(function.results))
-    tensors = tuple(each for each in function.parameters if isinstance(each.type, Tensor))
+    tensors = tuple(parameter for parameter in function.parameters if isinstance(parameter.type, Tensor))
     results = (*tensors, *function.body.results)
     body = replace(function.body, arguments=(*function.parameters, *outputs), results=results)
-    types: tuple[Type, ...] = tuple(each.type for each in (*tensors, *outputs))
+    types: tuple[Type, ...] = tuple(tensor.type for tensor in (*tensors, *outputs))
     return replace(function, body=body, results=types, kernel=True)
 
 

@@ -114,7 +114,7 @@ def example(kernel: Offered, target: Target) -> Module | None:
 
 def _specialized(kernel: Offered, extent: int) -> Module:
     """The kernel with every named dimension of this extent. Raises `Refusal` and `Rejection`."""
-    types = tuple(_closed_example(each.type, extent) for each in kernel.function.parameters)
+    types = tuple(_closed_example(parameter.type, extent) for parameter in kernel.function.parameters)
     return specialized_alone(kernel.module, {kernel.function.name: types})
 
 
@@ -161,8 +161,8 @@ def _tile(nest: Nest) -> tuple[tuple[str, int], ...]:
 
 def merged(explanations: Sequence[Explanation]) -> Explanation:
     """Several explanations as one; what targets decide alike stands once."""
-    groups = dict.fromkeys(group for each in explanations for group in each.fusion_groups)
-    tiles = dict.fromkeys(tile for each in explanations for tile in each.tile_shapes)
+    groups = dict.fromkeys(group for explanation in explanations for group in explanation.fusion_groups)
+    tiles = dict.fromkeys(tile for explanation in explanations for tile in explanation.tile_shapes)
     return Explanation(tuple(groups), tuple(tiles))
 
 
@@ -171,12 +171,14 @@ def explanation_value(metadata: Metadata) -> Mapping[str, object]:
     explanation = metadata.explanation
     return {
         "kernels": {
-            each.name: {"level": each.level, "decided_at_launch_for": list(named_dimensions(each))}
-            for each in metadata.kernels
+            kernel.name: {"level": kernel.level, "decided_at_launch_for": list(named_dimensions(kernel))}
+            for kernel in metadata.kernels
         },
-        "fusion_groups": [asdict(each) for each in explanation.fusion_groups],
-        "tile_shapes": [{**asdict(each), "extents": dict(each.extents)} for each in explanation.tile_shapes],
-        "collective_plans": [dict(each.members) for each in metadata.collective_plans],
+        "fusion_groups": [asdict(fusion_group) for fusion_group in explanation.fusion_groups],
+        "tile_shapes": [
+            {**asdict(tile_shape), "extents": dict(tile_shape.extents)} for tile_shape in explanation.tile_shapes
+        ],
+        "collective_plans": [dict(collective_plan.members) for collective_plan in metadata.collective_plans],
     }
 
 
@@ -197,7 +199,7 @@ def explanation_text(metadata: Metadata) -> str:
 def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]:
     """The lines about one kernel."""
     yield f"kernel {kernel.name}"
-    groups = [each for each in explanation.fusion_groups if each.kernel == kernel.name]
+    groups = [fusion_group for fusion_group in explanation.fusion_groups if fusion_group.kernel == kernel.name]
     for number, group in enumerate(groups):
         yield f"  fusion group {number}: {'; '.join(group.operations)}"
     for tile in explanation.tile_shapes:
@@ -307,7 +309,9 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
     for module in modules:
         functions = [kernel.function for kernel in kernels if kernel.module is module]
         if functions:
-            types = {each.name: tuple(parameter.type for parameter in each.parameters) for each in functions}
+            types = {
+                function.name: tuple(parameter.type for parameter in function.parameters) for function in functions
+            }
             found.append(specialized_alone(module, types))
     return found
 

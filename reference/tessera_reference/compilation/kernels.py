@@ -39,7 +39,7 @@ BYTE = DTYPES["int8"]
 def stored_to(kernel: Function) -> set[Value]:
     """The pointer parameters that a kernel may write: all of them where a store goes to what cannot be followed."""
     bases = _bases(kernel)
-    pointers = {each for each in kernel.parameters if isinstance(each.type, Pointer)}
+    pointers = {parameter for parameter in kernel.parameters if isinstance(parameter.type, Pointer)}
     places = [each.operands[1] for each in kernel.body.walk() if isinstance(each.operation, Store)]
     outside = [place for place in places if isinstance(place.type, Pointer) and place.type.space != SHARED]
     if any(place not in bases for place in outside):
@@ -69,7 +69,7 @@ def accessed_dtypes(kernel: Function) -> dict[Value, DType]:
 
 def _bases(kernel: Function) -> dict[Value, Value]:
     """The parameter behind each pointer that is a parameter, or so many elements on from one."""
-    bases = {each: each for each in kernel.parameters if isinstance(each.type, Pointer)}
+    bases = {parameter: parameter for parameter in kernel.parameters if isinstance(parameter.type, Pointer)}
     for instruction in kernel.body.walk():
         if isinstance(instruction.operation, GetElementPtr) and instruction.operands[0] in bases:
             bases[instruction.results[0]] = bases[instruction.operands[0]]
@@ -186,7 +186,7 @@ def block_of(kernel: Function) -> tuple[int, int, int]:
     """The threads of a block of a kernel of a device, which has been verified."""
     extents = kernel.attributes["block"]
     assert isinstance(extents, tuple)
-    x, y, z = (int(each) for each in extents)
+    x, y, z = (int(extent) for extent in extents)
     return x, y, z
 
 
@@ -240,4 +240,8 @@ def _written_on_device(kernel: Function) -> set[Value]:
     if kernel.device == "target":
         return stored_to(kernel)
     written = prepare(kernel, 1).written
-    return {each for each in kernel.parameters if each in written and isinstance(each.type, Memref | Pointer)}
+    return {
+        parameter
+        for parameter in kernel.parameters
+        if parameter in written and isinstance(parameter.type, Memref | Pointer)
+    }

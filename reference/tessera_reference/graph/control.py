@@ -290,7 +290,7 @@ class Call(Stepwise):
 
 def type_of_function(name: str, function: Signature) -> FunctionType:
     """The type of a function as a value: one result, and extents that are numbers. Raises `Refusal`."""
-    parameters, results = tuple(each.type for each in function.parameters), function.results
+    parameters, results = tuple(parameter.type for parameter in function.parameters), function.results
     clause = "LANG-02.3-51"
     require(not function.kernel, "types", f"{name} is a kernel, which is launched and no value", "a func", "AMB-RT-20")
     require(len(results) == 1, "types", f"{name} returns {len(results)} values", "a function of one result", clause)

@@ -134,7 +134,9 @@ def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
     """The failure of some ranks, naming them."""
     who = "every rank" if len(ranks) == total else _ranks(ranks)
-    return Rejection(replace(each, message=f"{each.message}, on {who}") for each in failure.diagnostics)
+    return Rejection(
+        replace(diagnostic, message=f"{diagnostic.message}, on {who}") for diagnostic in failure.diagnostics
+    )
 
 
 def _where(standing: Standing) -> str:
@@ -304,9 +306,12 @@ def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
     running = mesh_in_force(module, function, None)
     operations = [each.operation for each in reachable(module, function)]
     along = {
-        (each.mesh or running, each.met if isinstance(each, FutureCollective) else Shard((each.axis,))): None
-        for each in operations
-        if isinstance(each, Collective)
+        (
+            operation.mesh or running,
+            operation.met if isinstance(operation, FutureCollective) else Shard((operation.axis,)),
+        ): None
+        for operation in operations
+        if isinstance(operation, Collective)
     }
     meshes = module.meshes
     groups = [

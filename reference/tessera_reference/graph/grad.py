@@ -220,8 +220,10 @@ Edges = dict[Value, list[Value]]
 def missing_adjoints(module: Module) -> list[Diagnostic]:
     """A diagnostic for each operation without an adjoint that a `grad` of the module may have to go through."""
     instructions = [each for function in module.functions.values() for each in function.body.walk()]
-    gradients = [each for each in instructions if isinstance(each.operation, Grad)]
-    lacking = [each for each in instructions if gradients and not each.operation.is_differentiable()]
+    gradients = [instruction for instruction in instructions if isinstance(instruction.operation, Grad)]
+    lacking = [
+        instruction for instruction in instructions if gradients and not instruction.operation.is_differentiable()
+    ]
     if not lacking:
         return []
     flow = Flow(module)

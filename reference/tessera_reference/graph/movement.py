@@ -553,11 +553,11 @@ def read_entries(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -
         "every bound used, and no other",
         "LANG-02.3-20",
     )
-    for each in bounds:
+    for bound in bounds:
         require(
-            each == Scalar(dtype("int32")),
+            bound == Scalar(dtype("int32")),
             "types",
-            f"an index or bound is {each}, not int32",
+            f"an index or bound is {bound}, not int32",
             "int32 scalars",
             "AMB-LANG-96",
             "cast it with op.cast(..., dtype=int32)",

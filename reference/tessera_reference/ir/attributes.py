@@ -204,7 +204,9 @@ def dtype_named(name: str) -> DType:
 def kind_text(kind: Any) -> str:
     """Return the name of a kind in a diagnostic."""
     if isinstance(kind, UnionType):
-        return " or ".join(dict.fromkeys(kind_text(each) for each in get_args(kind) if each is not type(None)))
+        return " or ".join(
+            dict.fromkeys(kind_text(get_argument) for get_argument in get_args(kind) if get_argument is not type(None))
+        )
     return _KINDS.get(get_origin(kind) or kind, "a value")
 
 

@@ -33,14 +33,14 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
         function = module.functions[name]
         calls = [each for each in function.body.walk() if _named(each) in run_under]
         own = function.attributes.get("numerics_profile")
-        for each in calls:
-            callee, ours = _named(each), each.attributes.get("numerics_profile", own)
+        for call in calls:
+            callee, ours = _named(call), call.attributes.get("numerics_profile", own)
             try:
                 _refuse_looser(callee, run_under[callee], None if ours is None else str(ours))
             except Refusal as refusal:
-                found.append(diagnostic_of(refusal, each.location))
+                found.append(diagnostic_of(refusal, call.location))
         if not function.kernel:  # what is launched runs under a policy of its own
-            run_under[name] = str(own) if own is not None else loosest(run_under[_named(each)] for each in calls)
+            run_under[name] = str(own) if own is not None else loosest(run_under[_named(call)] for call in calls)
     return found
 
 

@@ -382,7 +382,7 @@ def _operands(
         if position not in literals:
             values[position] = expressions.lower(argument)
     typed = [value for position in alike if (value := values.get(position)) is not None]
-    wanted = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[each] for each in literals))
+    wanted = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[literal] for literal in literals))
     for position in literals:
         values[position] = expressions.lower(call.arguments[position], wanted)
     return [values[position] for position in range(len(call.arguments))]
@@ -505,13 +505,13 @@ def _count(number: int, noun: str) -> str:
 
 def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str) -> bool:
     """True if an expression is made of literals, constants and pure operators; reports the first thing that is not."""
-    for each in _leaves(expr):
-        if isinstance(each, s.Name) and each.text not in constants:
-            _refuse(findings, each, f"{subject} is not constant: {each.text!r} is no constant", "a constant expression")
+    for leaf in _leaves(expr):
+        if isinstance(leaf, s.Name) and leaf.text not in constants:
+            _refuse(findings, leaf, f"{subject} is not constant: {leaf.text!r} is no constant", "a constant expression")
             return False
-        if isinstance(each, s.Call) and not _is_pure(each):
-            name = ".".join(each.callee)
-            _refuse(findings, each, f"{subject} is not constant: it calls {name}", "literals, constants and op.* calls")
+        if isinstance(leaf, s.Call) and not _is_pure(leaf):
+            name = ".".join(leaf.callee)
+            _refuse(findings, leaf, f"{subject} is not constant: it calls {name}", "literals, constants and op.* calls")
             return False
     return True
 
@@ -533,7 +533,7 @@ def evaluate(
     except StopIteration as finished:
         return Given(finished.value[0], value.type)
     except Rejection as rejection:
-        findings.diagnostics += [replace(each, phase="verify") for each in rejection.diagnostics]
+        findings.diagnostics += [replace(diagnostic, phase="verify") for diagnostic in rejection.diagnostics]
         return None
     raise AssertionError("a constant expression meets no other rank")
 

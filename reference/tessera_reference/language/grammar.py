@@ -341,7 +341,11 @@ HINTS = {
 @cache
 def spellings() -> dict[str, str]:
     """The spelling of each terminal that the grammar quotes, by its name."""
-    return {each.name: each.pattern.value for each in lalr_parser().terminals if isinstance(each.pattern, PatternStr)}
+    return {
+        terminal.name: terminal.pattern.value
+        for terminal in lalr_parser().terminals
+        if isinstance(terminal.pattern, PatternStr)
+    }
 
 
 @cache

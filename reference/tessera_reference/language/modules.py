@@ -177,7 +177,9 @@ class ModuleLowering:
     def profile(self, name: str) -> str | None:
         """The numerics profile that a function declares, if it is one."""
         declaration = self.declared[name]
-        given: list[object] = [each.value for each in declaration.attributes if each.name == "numerics_profile"]
+        given: list[object] = [
+            attribute.value for attribute in declaration.attributes if attribute.name == "numerics_profile"
+        ]
         first = declaration.body.statements[0] if declaration.body.statements else None
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
             given = [*first.call.arguments[:1], *given]  # of the block, which wins (AMB-LANG-111)

@@ -173,7 +173,7 @@ def _cycle(waiting: Sequence[Process]) -> list[Process]:
 
 def _first_waker(process: Process) -> Process | None:
     wakers = process.waits_for.wakers() if process.waits_for is not None else ()
-    return next((each for each in wakers if not each.done), None)
+    return next((waker for waker in wakers if not waker.done), None)
 
 
 # The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).

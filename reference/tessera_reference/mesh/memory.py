@@ -320,8 +320,8 @@ class AddressRange:
 
     def _forget_oldest(self, count: int) -> None:
         gone = {self._freed.popleft().number for _ in range(count)}
-        self._allocations = [each for each in self._allocations if each.number not in gone]
-        self._starts = [each.address for each in self._allocations]
+        self._allocations = [allocation for allocation in self._allocations if allocation.number not in gone]
+        self._starts = [allocation.address for allocation in self._allocations]
 
     def at(self, address: int) -> Allocation | None:
         """The last allocation, live or freed, that starts at or before an address."""
@@ -335,7 +335,7 @@ class AddressRange:
 
     def live(self) -> tuple[Allocation, ...]:
         """The allocations that were not freed."""
-        return tuple(each for each in self._allocations if not each.freed)
+        return tuple(allocation for allocation in self._allocations if not allocation.freed)
 
 
 # Why a pointer is refused, in words (AMB-RT-38; the kinds are those of `findings`).
@@ -362,8 +362,8 @@ def diagnose(address: object, bytes: object, wanted: Wanted, ranges: tuple[Addre
         return Diagnosis(f"{address:#x} for {shown(bytes)} bytes, which is no size")
     if address == 0:
         return Diagnosis("NULL")
-    for each in ranges:
-        found = _in_range(address, bytes, wanted, each)
+    for range_ in ranges:
+        found = _in_range(address, bytes, wanted, range_)
         if found:
             return found
     return Diagnosis(f"{address:#x}, where nothing is allocated")
@@ -484,7 +484,7 @@ class Capacity:
     def _accounts(self, allocation: Allocation) -> Sequence[Account]:
         if allocation.foreign:
             return ()
-        return [self.host] if allocation.space == "host" else [self.devices[each] for each in allocation.devices]
+        return [self.host] if allocation.space == "host" else [self.devices[device] for device in allocation.devices]
 
 
 # The memory of the process that the machine runs in, for C programs, whose host pointers are addresses (spec 4.4).

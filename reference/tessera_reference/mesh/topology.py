@@ -361,20 +361,20 @@ def _made(document: Any) -> Topology:
     places = _places(document)
     return Topology(
         document["name"],
-        tuple(Node(**_whole(each)) for each in document["nodes"]),
-        tuple(Switch(**each) for each in document["switches"]),
-        tuple(Device(**_whole(each)) for each in document["devices"]),
-        tuple(Link(**{"kind": _usual_kind(each, places), **_whole(each)}) for each in document["links"]),
+        tuple(Node(**_whole(node)) for node in document["nodes"]),
+        tuple(Switch(**switch) for switch in document["switches"]),
+        tuple(Device(**_whole(device)) for device in document["devices"]),
+        tuple(Link(**{"kind": _usual_kind(link, places), **_whole(link)}) for link in document["links"]),
         tuple(Nic(**each) for each in document.get("nics", ())),
     )
 
 
 def _places(document: Any) -> dict[End, str | None]:
     """The node of each end, None of a switch between nodes."""
-    places: dict[End, str | None] = {each["name"]: each["name"] for each in document["nodes"]}
-    for each in (*document["switches"], *document.get("nics", ())):
-        places[each["name"]] = each.get("node")
-    return places | {int(each["id"]): each["node"] for each in document["devices"]}
+    places: dict[End, str | None] = {node["name"]: node["name"] for node in document["nodes"]}
+    for switch in (*document["switches"], *document.get("nics", ())):
+        places[switch["name"]] = switch.get("node")
+    return places | {int(device["id"]): device["node"] for device in document["devices"]}
 
 
 def _usual_kind(link: dict[str, Any], places: dict[End, str | None]) -> str:
@@ -426,7 +426,7 @@ def _require_meaning(document: Any, file: str) -> None:
         for at, each in enumerate(document.get(list_, ())):
             if "node" in each:
                 require_named(f"$.{list_}[{at}].node", each["node"], nodes)
-    names, ids = (*nodes, *switches, *nics), {each["id"] for each in document["devices"]}
+    names, ids = (*nodes, *switches, *nics), {device["id"] for device in document["devices"]}
     for at, link in enumerate(document["links"]):
         for end in ("a", "b"):
             if isinstance(link[end], str):

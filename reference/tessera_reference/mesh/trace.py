@@ -345,9 +345,9 @@ def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int
 
 
 def _counted(counters: Iterable[LinkCounter], rows: Rows) -> Iterator[Timed]:
-    for each in counters:
-        event = {"ph": "C", "pid": rows.links, "name": each.name, "ts": each.time / PICOSECONDS_PER_MICROSECOND}
-        yield (each.time, -1), {**event, "args": {each.quantity: each.value}}
+    for counter in counters:
+        event = {"ph": "C", "pid": rows.links, "name": counter.name, "ts": counter.time / PICOSECONDS_PER_MICROSECOND}
+        yield (counter.time, -1), {**event, "args": {counter.quantity: counter.value}}
 
 
 def _occupancy(records: Iterable[Record]) -> Iterator[Timed]:

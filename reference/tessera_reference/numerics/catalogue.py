@@ -62,8 +62,10 @@ def operand_counts(operation: str) -> tuple[int, int]:
     """The least and the greatest number of operands: the parameters that are arrays, some with a default."""
     if operation in elementary.FUNCTIONS:
         return (2, 2) if operation == "pow" else (1, 1)
-    arrays = [each for each in _parameters(operation).values() if each.annotation in ("Array", "Array | None")]
-    return sum(each.default is Parameter.empty for each in arrays), len(arrays)
+    arrays = [
+        parameter for parameter in _parameters(operation).values() if parameter.annotation in ("Array", "Array | None")
+    ]
+    return sum(array.default is Parameter.empty for array in arrays), len(arrays)
 
 
 def _matmul(

@@ -65,7 +65,7 @@ def reduced(op: str, contributions: Sequence[Array], order: Order | None = None)
     """Return the combination of all contributions, in their shape."""
     first, reduce = contributions[0], REDUCTIONS[op].reduce
     # Flat, since numpy takes no more axes than it takes of an operand.
-    flat = [each.values.reshape(-1) for each in contributions]
+    flat = [contribution.values.reshape(-1) for contribution in contributions]
     if order is None:
         return Array(first.dtype, reduce(Array(first.dtype, np.stack(flat)), None).values.reshape(first.shape))
     result = np.empty(flat[0].size, first.dtype.carrier)
@@ -196,7 +196,7 @@ def _additions(tree: Tree, rows: int) -> tuple[tuple[_Addition, ...], int]:
 
     def add(children: list[int]) -> int:
         a, b = children
-        sums = sorted(each for each in children if each >= rows)
+        sums = sorted(child for child in children if child >= rows)
         total = sums[0] if sums else min(free, default=None) or next(fresh)
         free.difference_update([total])
         free.update(sums[1:])

@@ -170,9 +170,9 @@ def dtype_of_abi_id(identifier: int) -> DType:
 
     tf32 has no id: a tf32 tensor goes under the id of its storage, 5 (AMB-RT-28).
     """
-    for each in DTYPES.values():
-        if each.abi_id == identifier and type(identifier) is int:
-            return each
+    for dtype in DTYPES.values():
+        if dtype.abi_id == identifier and type(identifier) is int:
+            return dtype
     raise UnknownDTypeId(identifier)
 
 

@@ -162,7 +162,7 @@ def shard_indices(whole: Sequence[int], start: Sequence[int], shape: Sequence[in
         raise ShapeMismatch("shard", problem)
     indices = np.zeros((1,) * len(whole), np.int64)
     for axis, (a, n) in enumerate(zip(start, shape, strict=True)):
-        along = np.arange(a, a + n, dtype=np.int64).reshape([-1 if each == axis else 1 for each in range(len(whole))])
+        along = np.arange(a, a + n, dtype=np.int64).reshape([-1 if index == axis else 1 for index in range(len(whole))])
         indices = indices + along * prod(whole[axis + 1 :])
     return np.asarray(np.broadcast_to(indices, tuple(shape)))
 

@@ -223,7 +223,7 @@ class Comparison:
     @property
     def equal(self) -> bool:
         """True if messages expressed every call and brought the bits of the runtime's own path."""
-        return not self.gaps and all(each.own == each.by_messages for each in self.outputs)
+        return not self.gaps and all(output.own == output.by_messages for output in self.outputs)
 
 
 def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int, ...]]) -> bytes:
@@ -234,7 +234,7 @@ def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int,
     specialized = for_shapes(module, function, shapes)
     made, _ = as_kernel(specialized, specialized.functions[function.name])
     fatbin = read(image_of_graph([made], targets_named([DEFAULT]), Options(), Extras()))
-    kept = tuple(each for each in fatbin.sections if each.kind not in BINARIES.values())
+    kept = tuple(section for section in fatbin.sections if section.kind not in BINARIES.values())
     return write(replace(fatbin, sections=kept))
 
 
@@ -293,16 +293,20 @@ def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Map
             name: int(each.values) for name, each in inputs[0].items() if not each.shape and each.dtype.kind == "int"
         }
         shapes = shapes_of(entry, extents)
-        contents = {each.name: _contents(each, shapes, inputs) for each in entry.parameters if each.type == "ptr"}
+        contents = {
+            parameter.name: _contents(parameter, shapes, inputs)
+            for parameter in entry.parameters
+            if parameter.type == "ptr"
+        }
         pointers = {name: program.tensor(each) for name, each in contents.items()}
-        values = [pointers.get(each.name) or _scalar(inputs[0][each.name]) for each in entry.parameters]
+        values = [pointers.get(parameter.name) or _scalar(inputs[0][parameter.name]) for parameter in entry.parameters]
         buffer = pack(entry.layout, values)
         config = LaunchConfig((1, 1, 1))
         program.call("tessLaunch", kernel, program.mesh, config, buffer, len(buffer), program.stream)
         program.call("tessStreamSynchronize", program.stream)
-        for each in entry.parameters:
-            if each.written:
-                program.read_back(each.name, pointers[each.name], len(contents[each.name][0]))
+        for parameter in entry.parameters:
+            if parameter.written:
+                program.read_back(parameter.name, pointers[parameter.name], len(contents[parameter.name][0]))
     return program.comparison()
 
 
@@ -311,7 +315,7 @@ def _contents(
 ) -> list[bytes]:
     """The bytes of a tensor on each rank before the launch."""
     nbytes = prod(shapes[parameter.name]) * dtype(str(parameter.dtype)).storage_bytes
-    return [each[parameter.name].to_bits() if parameter.name in each else bytes(nbytes) for each in inputs]
+    return [operand[parameter.name].to_bits() if parameter.name in operand else bytes(nbytes) for operand in inputs]
 
 
 def _scalar(array: Array) -> ParameterValue:

@@ -306,7 +306,7 @@ def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int)
     fatbin = read(data)
     if keys is not None:
         verify(data, keys)
-    known = {each.target for each in state.machine.topology.devices}
+    known = {device.target for device in state.machine.topology.devices}
     if not known & set(fatbin.targets):
         given = f"a module for {', '.join(fatbin.targets) or 'no target'}"
         allowed = f"one for a device of this machine: {', '.join(sorted(known))}"
@@ -467,7 +467,7 @@ def _graph(state: State, handle: Any) -> Graph:
 # The numerics policy of a context (runtime spec 4.7; AMB-RT-47, AMB-RT-48, AMB-RT-88).
 
 
-NAMES = tuple(each.name for each in fields(NumericsPolicy))
+NAMES = tuple(field.name for field in fields(NumericsPolicy))
 
 
 @entry()
@@ -511,7 +511,7 @@ def tessProfilerStop(state: State, profiler: Any, outJsonPath: str | None) -> No
     context = state.handles.find("profiler", Context, profiler)
     path = required("outJsonPath", outJsonPath)
     state.drain(context)
-    devices = {each.id: f"device {each.id} ({each.target})" for each in state.machine.topology.devices}
+    devices = {device.id: f"device {device.id} ({device.target})" for device in state.machine.topology.devices}
     write_trace(context.profilers[profiler].records, path, Names(devices))
     del context.profilers[profiler]
     state.handles.end(profiler)

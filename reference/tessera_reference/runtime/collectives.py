@@ -77,8 +77,8 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
     plans = [each for module in mesh.context.plans.values() for each in module]
-    hints = [each for each in plans if each.source == "hint" and each.subgroup is None]
-    found = [each.algorithm for each in hints if (each.collective, each.axis) == (collective, axis)]
+    hints = [plan for plan in plans if plan.source == "hint" and plan.subgroup is None]
+    found = [hint.algorithm for hint in hints if (hint.collective, hint.axis) == (collective, axis)]
     return found[-1] if found else None
 
 
@@ -342,7 +342,7 @@ class Issued:
 # What a collective checks and reads before it is queued (runtime spec 4.6, 13; AMB-RT-02 to -05, -28, -40, -59).
 
 
-BY_ID = {each.abi_id: each for each in DTYPES.values() if each.abi_id is not None}
+BY_ID = {dtype.abi_id: dtype for dtype in DTYPES.values() if dtype.abi_id is not None}
 
 
 def read_call(

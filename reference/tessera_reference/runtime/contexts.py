@@ -116,24 +116,26 @@ class FaultPlan:
         if not self.faults:
             return ()
         self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
-        found = [each for each in self.faults if each.kind.startswith("kernel_") and each.nth == count]
+        found = [fault for fault in self.faults if fault.kind.startswith("kernel_") and fault.nth == count]
         return tuple(each for each in found if each.kernel in (None, kernel))
 
     def of_allocation(self) -> bool:
         """Count an allocation; returns whether it is to fail."""
         self.allocations += 1
-        return any(each.kind == "out_of_memory" and each.nth == self.allocations for each in self.faults)
+        return any(fault.kind == "out_of_memory" and fault.nth == self.allocations for fault in self.faults)
 
     def cut(self, mesh: int) -> tuple[tuple[int, int], ...]:
         """The pairs of ranks of a mesh between which nothing passes."""
         return tuple(
-            (each.ranks[0], each.ranks[1]) for each in self.faults if each.kind == "link_down" and each.mesh == mesh
+            (fault.ranks[0], fault.ranks[1])
+            for fault in self.faults
+            if fault.kind == "link_down" and fault.mesh == mesh
         )
 
     def link_cuts(self, now: int) -> tuple[Cut, ...]:
         """The links that are cut, and when, in picoseconds from now on; 0 where it was before."""
-        cuts = (each for each in self.faults if each.kind == "link_cut")
-        return tuple(Cut(max(0, self.since + 1000 * each.nanoseconds - now), each.link) for each in cuts)
+        cuts = (fault for fault in self.faults if fault.kind == "link_cut")
+        return tuple(Cut(max(0, self.since + 1000 * cut.nanoseconds - now), cut.link) for cut in cuts)
 
 
 def read_faults(described: Sequence[Mapping[str, Any]], links: Sequence[str] = (), since: int = 0) -> FaultPlan:

@@ -56,7 +56,7 @@ class Capture:
 
 def capture_of(captures: Iterable[Capture], stream: Queue) -> Capture | None:
     """The capture that a stream is in, if it is in one."""
-    return next((each for each in captures if stream in each.before), None)
+    return next((capture for capture in captures if stream in capture.before), None)
 
 
 def begin_capture(captures: list[Capture], stream: Queue) -> None:
@@ -91,11 +91,11 @@ class GraphWork(Work):
 
     def accesses(self) -> Sequence[Access]:
         """Those of all nodes."""
-        return [access for each in self.works for access in each.accesses()]
+        return [access for work in self.works for access in work.accesses()]
 
     def carries(self) -> Sequence[Carried]:
         """Those of all nodes."""
-        return [each for work in self.works for each in work.carries()]
+        return [carry for work in self.works for carry in work.carries()]
 
     def when_queued(self) -> None:
         """All nodes are."""

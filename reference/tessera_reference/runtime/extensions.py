@@ -118,7 +118,7 @@ def tessxLog(state: State) -> Sequence[Line]:
 def tessxSetSchedule(state: State, policy: str, seed: int, choices: Sequence[int], untimed: bool) -> None:
     """Choose the policy of choices, before there is a stream (AMB-RT-80)."""
     named("policy", policy, tuple(POLICIES))
-    if not isinstance(choices, list | tuple) or not all(type(each) is int and each >= 0 for each in choices):
+    if not isinstance(choices, list | tuple) or not all(type(choice) is int and choice >= 0 for choice in choices):
         raise invalid(f"choices is {shown(choices)}", "a list of whole numbers from 0")
     if state.handles.live("stream"):
         raise invalid("a schedule when there are streams already", "a call before tessStreamCreate")

@@ -53,7 +53,7 @@ class LoadedModule:
 
     def entry(self, name: str) -> KernelEntry | None:
         """The entry descriptor of a kernel, or None."""
-        return next((each for each in self.fatbin.metadata.kernels if each.name == name), None)
+        return next((kernel for kernel in self.fatbin.metadata.kernels if kernel.name == name), None)
 
 
 @dataclass(eq=False)
@@ -138,7 +138,7 @@ def _key(
     from ..compilation.executables import code_digest
 
     shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
-    dtypes = tuple((each.name, each.dtype or each.type) for each in entry.parameters)
+    dtypes = tuple((parameter.name, parameter.dtype or parameter.type) for parameter in entry.parameters)
     return CacheKey((entry.name, code_digest(module.fatbin, target)), shapes, dtypes, arch)
 
 
@@ -204,7 +204,11 @@ class LaunchWork(Work):
 
     def accesses(self) -> Sequence[Access]:
         """The memory that its tensors cover."""
-        return [(each.region, each.bytes, each.written) for each in self.tensors.values() if each.region is not None]
+        return [
+            (tensor.region, tensor.bytes, tensor.written)
+            for tensor in self.tensors.values()
+            if tensor.region is not None
+        ]
 
     async def run(self, rank: int) -> None:
         """Run on one rank. Raises `Failure`.
@@ -214,7 +218,7 @@ class LaunchWork(Work):
         """
         mesh = self.stream.mesh
         device = mesh.device(rank)
-        befalls = [each for each in self.faults if each.rank in (None, rank)]
+        befalls = [fault for fault in self.faults if fault.rank in (None, rank)]
         kinds = {each.kind for each in befalls}
         executable = self.executables[device.description.target]
         arguments, results = None, None
@@ -442,22 +446,22 @@ def tensors_of(
     """The tensors behind the pointers. Raises `Failure` for a pointer that is NULL, misaligned or too short."""
     shapes = shapes_of(entry, extents)
     found: dict[str, Tensor] = {}
-    for each in entry.parameters:
-        if each.type != "ptr":
+    for parameter in entry.parameters:
+        if parameter.type != "ptr":
             continue
-        argument, pointer = f"argument {each.name}", pointers[each.name]
-        if each.dtype is None:
-            found[each.name] = _untyped(argument, pointer, each.written, stream)
+        argument, pointer = f"argument {parameter.name}", pointers[parameter.name]
+        if parameter.dtype is None:
+            found[parameter.name] = _untyped(argument, pointer, parameter.written, stream)
             continue
-        held, shape = dtype(each.dtype), shapes[each.name]
+        held, shape = dtype(parameter.dtype), shapes[parameter.name]
         size = prod(shape) * held.storage_bytes
         if size == 0 and pointer == 0:  # nothing is read or written there (AMB-RT-172)
-            found[each.name] = Tensor(None, held, shape, 0, each.written)
+            found[parameter.name] = Tensor(None, held, shape, 0, parameter.written)
             continue
         required(argument, pointer)
         require_aligned(argument, pointer, held)
-        region = region_of(FUNCTION, argument, pointer, size, "device", stream, each.written)
-        found[each.name] = Tensor(region, held, shape, size, each.written)
+        region = region_of(FUNCTION, argument, pointer, size, "device", stream, parameter.written)
+        found[parameter.name] = Tensor(region, held, shape, size, parameter.written)
     return found
 
 
@@ -483,7 +487,7 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
     """
     others = [each for each in streams if each is not stream and _may_stay(each)]
     for device in stream.mesh.devices:
-        count = sum(device in each.mesh.devices for each in others)
+        count = sum(device in other.mesh.devices for other in others)
         if count >= KERNELS_AT_ONCE - 1:
             given = f"one more stream with persistent kernels beside {count} on device {device}"
             allowed = f"at most {KERNELS_AT_ONCE - 1} at a time"

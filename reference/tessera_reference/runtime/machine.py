@@ -141,7 +141,7 @@ class Machine:
         self.engine = Engine(self.choices)
         self.memory = AddressSpaceMemory(self.topology, self.process)
         self.order = Order(self.memory.findings)
-        self.devices = {each.id: self._device(each) for each in self.topology.devices}
+        self.devices = {device.id: self._device(device) for device in self.topology.devices}
 
     def _device(self, description: Device) -> SimulatedDevice:
         kernels = Resource(self.engine, f"the kernels of device {description.id}", KERNELS_AT_ONCE)

@@ -65,7 +65,7 @@ class Mesh:
     @cached_property
     def targets(self) -> tuple[str, ...]:
         """The targets of its devices, each once."""
-        return tuple(dict.fromkeys(self.machine.devices[each].description.target for each in self.devices))
+        return tuple(dict.fromkeys(self.machine.devices[device].description.target for device in self.devices))
 
     def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
         """The ranks that a collective combines: those of each group along an axis, or all of the mesh."""
@@ -432,7 +432,7 @@ class Stream:
     def _require_within_limit(self, work: Work) -> None:
         regions = [region for each in (*self.queued, work) for region, _, _ in each.accesses()]
         devices = {region.allocation.number: region.allocation for region in regions if region.allocation.devices}
-        referred = sum(each.bytes for each in devices.values())
+        referred = sum(device.bytes for device in devices.values())
         if referred > self.limit and any(region.allocation.devices for region, _, _ in work.accesses()):
             given = f"the stream's queued work would refer to {referred} bytes"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")

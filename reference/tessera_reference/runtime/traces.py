@@ -65,12 +65,12 @@ def _counters(
     """The credits in use and the bytes in flight on each link each way, at every time at which they change."""
     ends = {link.name: (link.a, link.b) for link in links}
     changes: dict[str, dict[int, tuple[int, int]]] = {}
-    for each in transfers:
-        end, bytes = devices[each.sent.source], each.sent.count * element_bytes
+    for transfer in transfers:
+        end, bytes = devices[transfer.sent.source], transfer.sent.count * element_bytes
         here: int | str = end
-        for link in each.links:
+        for link in transfer.links:
             at = changes.setdefault(f"{link} from {here}", {})
-            for time, sign in ((each.start, 1), (each.end, -1)):
+            for time, sign in ((transfer.start, 1), (transfer.end, -1)):
                 credits, in_flight = at.get(time, (0, 0))
                 at[time] = (credits + sign, in_flight + sign * bytes)
             a, b = ends[link]

@@ -263,8 +263,10 @@ class Staged:
     tracer: Tracer
 
     def __post_init__(self) -> None:
-        inside = {value for each in self.nest.instructions for value in each.results}
-        epilogue = [each for each in self.nest.instructions if not isinstance(each.operation, MatMul)]
+        inside = {value for instruction in self.nest.instructions for value in instruction.results}
+        epilogue = [
+            instruction for instruction in self.nest.instructions if not isinstance(instruction.operation, MatMul)
+        ]
         self.read = tuple(dict.fromkeys(v for each in epilogue for v in each.operands if v not in inside))
         batch = (1,) * (len(self.grid.shape) - 2)
         self.rings = {
@@ -292,10 +294,10 @@ class Staged:
 
 def apply_all(nest: Nest, known: dict[Value, Array], env: Environment) -> None:
     """Compute constants and elementwise operations on the tiles in `known`, and add their results."""
-    for each in nest.instructions:
-        if each.results[0] not in known:
-            operands = [known[value] for value in each.operands]
-            known[each.results[0]] = executed(each, each.operation, operands, env)
+    for instruction in nest.instructions:
+        if instruction.results[0] not in known:
+            operands = [known[value] for value in instruction.operands]
+            known[instruction.results[0]] = executed(instruction, instruction.operation, operands, env)
 
 
 def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:

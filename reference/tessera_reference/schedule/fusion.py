@@ -131,9 +131,9 @@ def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]
 def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: Sequence[Fusion]) -> Diagnostic:
     """The error for the first group that cannot run as a unit."""
     head = min(head for head in stuck if len(groups[head]) > 1)
-    members = {value for each in groups[head] for value in each.results}
+    members = {value for group in groups[head] for value in group.results}
     place = next(instruction for instruction, values in reversed(fusions) if members & set(values)).location
-    values = [value for each in groups[head] for value in each.results]
+    values = [value for group in groups[head] for value in group.results]
     written = [value for value in values if not value.name.isdecimal()] or values  # numbers are of values without names
     names = ", ".join(f"%{value.name}" for value in written)
     refusal = Refusal(
@@ -247,7 +247,7 @@ class FusionGroups:
 
     def _needed(self, groups: Collection[int], start: int) -> set[int]:
         """The groups that must have run before these, but those before the start of a run, which need only such."""
-        positions = {needed for each in groups for member in self.members[each] for needed in self.needs[member]}
+        positions = {needed for group in groups for member in self.members[group] for needed in self.needs[member]}
         return {self.group[position] for position in positions if position >= start}
 
     def _last_of(self, group: int, instruction: Instruction) -> Value:

@@ -68,24 +68,24 @@ def _one_path(
     """
     y, *wrt = gradient.operands
     ahead, behind = _ahead(wrt, instructions), {y}
-    for each in reversed(instructions):
-        if behind.intersection(each.results):
-            behind.update(used_by(each))
+    for instruction in reversed(instructions):
+        if behind.intersection(instruction.results):
+            behind.update(used_by(instruction))
     if ahead & behind & gradients:
         raise _NotOnePath
     made: list[Instruction] = []
-    for each in instructions:
-        between = ahead.intersection(used_by(each)) and behind.intersection(each.results)
-        made += _flat(module, each) if between else [each]
+    for instruction in instructions:
+        between = ahead.intersection(used_by(instruction)) and behind.intersection(instruction.results)
+        made += _flat(module, instruction) if between else [instruction]
     return made
 
 
 def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
     """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
     found = set(wrt)
-    for each in instructions:
-        if found.intersection(used_by(each)):
-            found.update(value for value in each.results if _is_float(value))
+    for instruction in instructions:
+        if found.intersection(used_by(instruction)):
+            found.update(value for value in instruction.results if _is_float(value))
     return found
 
 
@@ -144,9 +144,9 @@ def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> li
     ahead = _ahead(wrt, instructions)
     if y in ahead:
         backward.contributions[y] = [backward.filled(y, 1)]
-    for each in reversed(instructions):
-        if any(result in backward.contributions for result in each.results):
-            for operand, found in backward.through(each):
+    for instruction in reversed(instructions):
+        if any(result in backward.contributions for result in instruction.results):
+            for operand, found in backward.through(instruction):
                 if operand in ahead:
                     backward.contributions.setdefault(operand, []).append(found)
     totals = [backward.total(x) for x in wrt]

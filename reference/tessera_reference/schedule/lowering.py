@@ -52,7 +52,7 @@ def to_schedule(module: Module, target: Target, options: Options | None = None) 
         except Refusal as refusal:
             found += lowering_refused(refusal, function.location).diagnostics
         except Rejection as rejection:
-            found += [replace(each, phase="lower") for each in rejection.diagnostics]
+            found += [replace(diagnostic, phase="lower") for diagnostic in rejection.diagnostics]
         else:
             functions[name] = made
     if found:
@@ -73,10 +73,10 @@ class Scheduling:
         self.made: list[Instruction] = []
         directives = [each for each in source.body.walk() if isinstance(each.operation, Directive)]
         self.directed = {
-            (each.operation.directive, value)
-            for each in directives
-            for value in each.operands
-            if isinstance(each.operation, Directive)
+            (directive.operation.directive, value)
+            for directive in directives
+            for value in directive.operands
+            if isinstance(directive.operation, Directive)
         }
         """Pairs of a directive and the value that it is about."""
         self.fused: dict[Instruction, tuple[Value, ...]] = {}
@@ -112,8 +112,10 @@ class Scheduling:
 
     def _groups(self, instructions: Sequence[Instruction]) -> FusionGroups:
         """Return the groups that directives fuse; operations join them as they are scheduled."""
-        fusions = [(each, self.fused[each]) for each in instructions if each in self.fused]
-        return FusionGroups([each for each in instructions if not is_dropped(each)], self.directed, fusions)
+        fusions = [(instruction, self.fused[instruction]) for instruction in instructions if instruction in self.fused]
+        return FusionGroups(
+            [instruction for instruction in instructions if not is_dropped(instruction)], self.directed, fusions
+        )
 
     def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self.now.get(value, value) for value in values)
@@ -234,7 +236,7 @@ def _verify(module: Module, targets: Sequence[Target]) -> None:
             refused.append(rejection)
         else:
             return
-    raise Rejection([replace(each, phase="verify") for each in refused[0].diagnostics])
+    raise Rejection([replace(diagnostic, phase="verify") for diagnostic in refused[0].diagnostics])
 
 
 def _states_schedule(function: Function) -> bool:

@@ -54,7 +54,9 @@ class Nest:
     @property
     def operations(self) -> tuple[Instruction, ...]:
         """The instructions without constants."""
-        return tuple(each for each in self.instructions if not isinstance(each.operation, Constant))
+        return tuple(
+            instruction for instruction in self.instructions if not isinstance(instruction.operation, Constant)
+        )
 
     @property
     def lead(self) -> Instruction:
@@ -92,16 +94,20 @@ class Around:
     def of(cls, instructions: Sequence[Instruction], foreign: set[Value]) -> Around:
         """The kinds, uses and constants of a block's instructions."""
         consumers: dict[Value, list[Instruction]] = {}
-        for each in instructions:
-            for value in each.operands:
-                consumers.setdefault(value, []).append(each)
-        constants = {each.results[0]: each for each in instructions if isinstance(each.operation, Constant)}
-        return cls({each: kind_of(each) for each in instructions}, consumers, foreign, constants)
+        for instruction in instructions:
+            for value in instruction.operands:
+                consumers.setdefault(value, []).append(instruction)
+        constants = {
+            instruction.results[0]: instruction
+            for instruction in instructions
+            if isinstance(instruction.operation, Constant)
+        }
+        return cls({instruction: kind_of(instruction) for instruction in instructions}, consumers, foreign, constants)
 
     def is_used_outside(self, value: Value, part: Sequence[Instruction]) -> bool:
         """True if a value of a nest is an output: something outside reads it, or nothing does."""
         consumers = self.consumers.get(value, [])
-        return value in self.foreign or not consumers or any(each not in part for each in consumers)
+        return value in self.foreign or not consumers or any(consumer not in part for consumer in consumers)
 
 
 class Plan:
@@ -144,18 +150,20 @@ class Plan:
     def _used_elsewhere(self, block: Block) -> set[Value]:
         """Values that the block yields or that regions inside it use."""
         used = set(map(self.root, block.results))
-        for region in (region for each in block.instructions for region in each.regions):
+        for region in (region for instruction in block.instructions for region in instruction.regions):
             for inner in blocks_of(region):
                 used.update(map(self.root, inner.results))
-                used.update(self.root(value) for each in inner.instructions for value in each.operands)
+                used.update(self.root(value) for instruction in inner.instructions for value in instruction.operands)
         return used
 
     def _nest(self, kind: Kind, part: Sequence[Instruction], around: Around) -> Nest:
         made_here = {each.results[0] for each in part}
         sinks = kind == "contract" or isinstance(part[0].operation, Elementwise)
         instructions = _with_constants(part, around.constants) if sinks else tuple(part)
-        known = {value for each in instructions for value in each.results}
-        inputs = tuple(dict.fromkeys(value for each in instructions for value in each.operands if value not in known))
+        known = {value for instruction in instructions for value in instruction.results}
+        inputs = tuple(
+            dict.fromkeys(value for instruction in instructions for value in instruction.operands if value not in known)
+        )
         outputs = tuple(each.results[0] for each in part if around.is_used_outside(each.results[0], part))
         pipelines = [found for each in part if (found := self.annotations.pipelines.get(each.results[0]))]
         depth = pipelines[-1].depth if pipelines else 1
@@ -278,13 +286,15 @@ def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
 
 def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
     """Return the tiles that are read from memory: `left` and `right` of a product, `epilogue`, `rows`, `map`."""
-    lead, inside = nest.lead, {value for each in nest.instructions for value in each.results}
+    lead, inside = nest.lead, {value for instruction in nest.instructions for value in instruction.results}
     found = []
     if isinstance(lead.operation, MatMul):
         found += [("left", lead.operands[0]), ("right", lead.operands[1])]
     elif nest.kind == "rows":
         found += [("rows", lead.operands[0])]
-    others = [value for each in nest.operations[len(found) > 0 :] for value in each.operands if value not in inside]
+    others = [
+        value for operation in nest.operations[len(found) > 0 :] for value in operation.operands if value not in inside
+    ]
     role = "epilogue" if found else "map"
     return (*found, *((role, value) for value in dict.fromkeys(others)))
 

@@ -115,7 +115,7 @@ class Legality:
 
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
         """Require that a prefetched value is read by an operation that computes (AMB-LANG-218)."""
-        if not any(not is_alias(each) for each in self._uses(instruction.results[0])):
+        if not any(not is_alias(use) for use in self._uses(instruction.results[0])):
             yield self._finding(
                 instruction,
                 f"no operation reads %{instruction.results[0].name}",

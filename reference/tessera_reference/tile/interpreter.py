@@ -120,7 +120,7 @@ def _lanewise(operation: Operation) -> Call:
             made: Array = operation.execute(*operands, env=None)
             return made
         active = block.active
-        made = operation.execute(*[Array(each.dtype, each.values[active]) for each in operands], env=None)
+        made = operation.execute(*[Array(operand.dtype, operand.values[active]) for operand in operands], env=None)
         return Array(made.dtype, block.spread(made.values))
 
     return call
@@ -131,7 +131,7 @@ def _written(function: Function) -> frozenset[Value]:
     if function.device != "tile":
         return frozenset(function.parameters)
     stores = [each for each in function.body.walk() if isinstance(each.operation, Store | FragmentStore)]
-    return frozenset(value for each in stores for value in each.operands if isinstance(value.type, Memref))
+    return frozenset(value for store in stores for value in store.operands if isinstance(value.type, Memref))
 
 
 # Runs a kernel: one block of the grid after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
@@ -223,7 +223,7 @@ def _in_order(order: str | Sequence[int], blocks: int) -> Iterable[int]:
 
 def _require_room(arguments: Sequence[Array | Uninitialised]) -> None:
     """Raise `TooLarge`, naming the size, unless the buffers fit in memory."""
-    needed = sum(prod(each.shape) * (each.dtype.carrier.itemsize + NOTED_BYTES) for each in arguments)
+    needed = sum(prod(argument.shape) * (argument.dtype.carrier.itemsize + NOTED_BYTES) for argument in arguments)
     if needed > MOST_BYTES:
         raise TooLarge("launch", "bytes of buffers", needed, MOST_BYTES)
 
@@ -299,7 +299,7 @@ class Launch(Operation):
             f"those of @{name}: buffers but the ones it returns, then scalars",
             "LANG-16-02",
         )
-        taken = buffers[: len(buffers) - count] + [each.type for each in kernel.parameters[len(buffers) :]]
+        taken = buffers[: len(buffers) - count] + [parameter.type for parameter in kernel.parameters[len(buffers) :]]
         for given, wanted in zip(shown.operands, taken, strict=True):
             require(_passes(given, wanted), "types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
         made = buffers[len(buffers) - count :]
@@ -323,7 +323,7 @@ class Launch(Operation):
 
 
 def _buffers(kernel: Signature) -> list[Type]:
-    return [each.type for each in kernel.parameters if isinstance(each.type, Memref | Pointer)]
+    return [parameter.type for parameter in kernel.parameters if isinstance(parameter.type, Memref | Pointer)]
 
 
 def _uninitialised(result: Type) -> Uninitialised:

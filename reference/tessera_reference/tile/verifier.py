@@ -241,7 +241,7 @@ def _verify_type(value: Value, lanewise: bool) -> None:
 
 def _verify_shape(operation: MmaSync, target: Target) -> None:
     fragment: Fragment = operation.c
-    shapes = ", ".join(f"{each.m}x{each.n}x{each.k}" for each in target.shapes_of(fragment.dtype))
+    shapes = ", ".join(f"{shape.m}x{shape.n}x{shape.k}" for shape in target.shapes_of(fragment.dtype))
     require(
         target.has_mma(fragment.dtype, operation.m, operation.n, operation.k),
         "tile",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.cases import clause, level
+from tessera_conformance.marks import clause, level
 from tessera_conformance.tensors import Tensor
 
 ONES = Tensor.from_words("bf16", (2, 2), [0x3F80] * 4)

@@ -180,12 +180,12 @@ def catalogue_table() -> Iterator[str]:
     for each in catalogue():
         families.setdefault((_with_n(each.name), _with_n(each.says)), []).append(each)
     for (name, says), members in families.items():
-        numbers = list(dict.fromkeys(number for each in members for number in _NUMBER.findall(each.name)))
-        if len({each.name for each in members}) == 1:
+        numbers = list(dict.fromkeys(number for member in members for number in _NUMBER.findall(member.name)))
+        if len({member.name for member in members}) == 1:
             name, says, numbers = members[0].name, members[0].says, []
         sizes = f", N = {', '.join(numbers)}" if numbers else ""
         words = says.format(accumulator="the accumulator", right_accumulator="the accumulator")
-        operations = frozenset().union(*(each.operations for each in members))
+        operations = frozenset().union(*(member.operations for member in members))
         yield f"| `{name}`{sizes} | {_operations(operations)} | {words} | {members[0].clause} |"
 
 

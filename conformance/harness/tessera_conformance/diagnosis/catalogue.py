@@ -93,7 +93,7 @@ def _orders() -> Iterator[Hypothesis]:
     for name, order in ORDERS.items():
         says = f"{order.words}{',' if ',' in order.words else ''} in {{accumulator}}"
         for folds, operations in ((True, PRODUCTS), (False, SUMS | {"prod"})):
-            right = frozenset(each for each in operations if canon.get(each, "pairwise") == name)
+            right = frozenset(operation for operation in operations if canon.get(operation, "pairwise") == name)
             if name.startswith("tensor_core"):
                 right = operations - PRODUCTS
             if operations - right:

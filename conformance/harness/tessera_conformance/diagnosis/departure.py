@@ -333,7 +333,7 @@ class Departure:
     @property
     def changed(self) -> frozenset[str]:
         """The names of the fields that differ from the reference arithmetic."""
-        return frozenset(each.name for each in fields(self) if getattr(self, each.name) != each.default)
+        return frozenset(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
 
 CANON = Departure()

@@ -109,7 +109,7 @@ def within_bounds(questions: Sequence[Differing]) -> bool:
         for one, other in zip(codes_of(found), codes_of(right), strict=True)
         if one != other
     ]
-    return not any(is_special(*each) for each in pairs) and all(
+    return not any(is_special(*pair) for pair in pairs) and all(
         _is_enclosed(call, found) for call, found, _ in questions
     )
 

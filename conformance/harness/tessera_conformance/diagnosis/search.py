@@ -153,20 +153,22 @@ class _Cause:
         try:
             for each in self._compared():
                 questions.append(each)
-            shaped = sorted((each for each in questions if each.has_form), key=lambda one: one.question.work)
+            shaped = sorted(
+                (question for question in questions if question.has_form), key=lambda one: one.question.work
+            )
             early = [each for each in shaped if each.question.work <= MOST_WORK] or shaped
             explained += merged(explanations(self.operation, early, self._passing))
         except GaveUp:
             gave_up = True
         long = [each.case for each in self.cases if each.too_long]
         self.failing = len({*_cases_of(questions), *long})
-        if unlike := [each for each in questions if not each.has_form]:
+        if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
-        explained = self._extended(explained, [each for each in questions if each.has_form])
+        explained = self._extended(explained, [question for question in questions if question.has_form])
         yield from map(self._told, explained)
         long = sorted({*long} - {case for each in explained for case in each.more})
         known = [*unlike, *(one for each in explained for one in each.questions)]
-        rest = [each for each in questions if each not in known]
+        rest = [question for question in questions if question not in known]
         gave_up = gave_up or self.budget.left < 0
         faint = [] if gave_up else [each for each in rest if each.has_fit]
         faint = faint if Explained(faint, []).evidence < FEWEST_BITS_OF_SOME else []
@@ -182,8 +184,8 @@ class _Cause:
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
         """The explanations with the questions that were left for later."""
         known = {id(one) for each in explained for one in each.questions}
-        late = [each for each in questions if id(each) not in known and each.question.work > MOST_WORK]
-        long = [each.long for each in self.cases if each.long is not None and each.operation == self.operation]
+        late = [question for question in questions if id(question) not in known and question.question.work > MOST_WORK]
+        long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
         found = []
         for each in explained:
             found.append(extended(self.operation, each, late, long))
@@ -202,7 +204,7 @@ class _Cause:
 
     def _passing(self) -> Sequence[Compared]:
         """The questions of the operation that were answered rightly, in the files of the failing ones."""
-        files = {each.case.rsplit("/golden", 1)[0] for each in self.cases}
+        files = {case.case.rsplit("/golden", 1)[0] for case in self.cases}
         found = []
         for line in self.lines:
             if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
@@ -225,14 +227,14 @@ class _Cause:
 
     def _told(self, explained: Explained) -> Diagnosis:
         hypothesis, questions = explained.hypotheses[0], explained.questions
-        dtypes = sorted({each.question.call.dtype for each in questions})
+        dtypes = sorted({question.question.call.dtype for question in questions})
         right = sorted({ACCUMULATORS.get(dtype, dtype) for dtype in dtypes})
         used = hypothesis.departure.accumulator
         words = {
             "accumulator": used if used and used != OWN else right[0] if len(right) == 1 else "the accumulator type",
             "right_accumulator": right[0] if len(right) == 1 else "the accumulator type of the operands",
         }
-        others = [each for each in explained.hypotheses[1:] if _is_other(each.departure, hypothesis.departure)]
+        others = [other for other in explained.hypotheses[1:] if _is_other(other.departure, hypothesis.departure)]
         also = f" (or {others[0].says.format(**words)})" if others else ""
         says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
         cases = sorted({*_cases_of(questions), *explained.more})
@@ -245,7 +247,7 @@ class _Cause:
         """Results of another dtype or shape."""
         first = min(questions, key=lambda each: each.question.work)
         found, right = first.question.found, first.right
-        same_shape = all(each.question.found.shape == each.right.shape for each in questions)
+        same_shape = all(question.question.found.shape == question.right.shape for question in questions)
         what = "dtype" if same_shape else "shape"
         example = f"{found.dtype}{list(found.shape)} for {right.dtype}{list(right.shape)}"
         says = f"the result has another {what}, such as {example}"
@@ -253,12 +255,14 @@ class _Cause:
 
     def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
         """Cases that hypotheses fit, of which too few bits differ from the right ones to tell one."""
-        fitting = [each.name for each in singles(self.operation) if all(one.fits(each.departure) for one in questions)]
+        fitting = [
+            single.name for single in singles(self.operation) if all(one.fits(single.departure) for one in questions)
+        ]
         which = f" (what fits: {', '.join(fitting[:3])})" if fitting else ""
         return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
-        differing = [(each.question.call, each.question.found, each.right) for each in questions]
+        differing = [(question.question.call, question.question.found, question.right) for question in questions]
         where = description(differing)
         if within_bounds(differing):
             where += "; every answer is within its bound at the level fast, which can be claimed"
@@ -283,7 +287,7 @@ class _Cause:
 
     def _clauses(self, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
         """The clause of a diagnosis, and those of its cases, most frequent first."""
-        counted = Counter(name for each in questions for name in each.question.clauses)
+        counted = Counter(name for question in questions for name in question.question.clauses)
         tagged = [name for name, _ in counted.most_common()]
         if clause not in (*ACROSS_OPERATIONS, *tagged):
             return tuple(tagged) or (clause,)
@@ -300,7 +304,7 @@ def _is_other(one: Departure, told: Departure) -> bool:
 
 
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
-    return sorted({each.question.case for each in questions})
+    return sorted({question.question.case for question in questions})
 
 
 # The search for hypotheses: which departures give the observed answers of an operation's failing questions.
@@ -410,7 +414,7 @@ class Explained:
     @property
     def evidence(self) -> int:
         """The bits that tell the answers from the right ones."""
-        return sum(each.bits for each in self.questions)
+        return sum(question.bits for question in self.questions)
 
 
 @cache
@@ -423,7 +427,7 @@ def singles(operation: str) -> Sequence[Hypothesis]:
 def _pairs(operation: str) -> Sequence[Hypothesis]:
     """Two departures at once: an order or an accumulator with anything else."""
     kinds = {"order", "start", "accumulator", "product"}
-    firsts = [each for each in singles(operation) if each.departure.changed <= kinds]
+    firsts = [single for single in singles(operation) if single.departure.changed <= kinds]
     return [
         Hypothesis(
             f"{first.name}+{second.name}",
@@ -453,8 +457,8 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
     if seen := without_departure(operation, questions):
         return [Explained(questions, [seen])]
     grouped: dict[tuple[str, str], list[Compared]] = {}
-    for each in questions:
-        grouped.setdefault(each.group, []).append(each)
+    for question in questions:
+        grouped.setdefault(question.group, []).append(question)
     groups = [Explained(group, _fitting(singles(operation), group, 1)) for group in grouped.values()]
     explained = [*_covered(groups)]
     try:
@@ -475,7 +479,7 @@ def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], pas
     ranked = sorted(hypotheses, key=lambda each: len(each.departure.changed))
     if len(ranked) < 2:
         return ranked
-    groups = {each.group for each in questions}
+    groups = {question.group for question in questions}
     right = [each for each in passing() if each.group in groups][:MOST_PASSING]
     try:
         wrong = {each: sum(not one.fits(each.departure) for one in right) for each in ranked[:MOST_RANKED]}
@@ -489,7 +493,7 @@ def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explain
     if seen := without_departure(operation, questions):
         return [Explained(questions, [seen])]
     parts = [*_parts(singles(operation), questions)]
-    if sum(len(each.questions) for each in parts) >= NEARLY_ALL * len(questions):
+    if sum(len(part.questions) for part in parts) >= NEARLY_ALL * len(questions):
         return parts
     fitting = _fitting(_pairs(operation), questions, FEWEST_BITS_OF_TWO)
     return [Explained(questions, fitting)] if fitting else []
@@ -504,8 +508,8 @@ def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
     while True:
         taken: dict[Hypothesis, list[Explained]] = {}
         for group in rest:
-            for each in group.hypotheses:
-                taken.setdefault(each, []).append(group)
+            for hypothesis in group.hypotheses:
+                taken.setdefault(hypothesis, []).append(group)
         enough = {
             each: own for each, own in taken.items() if Explained(_questions(own), [each]).evidence >= FEWEST_BITS
         }
@@ -524,7 +528,7 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
 def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
     """The hypotheses that fit every question, and differ enough from the right answers."""
     dtypes = {each.question.call.dtype for each in questions}
-    alive = [each for each in hypotheses if _is_meant(each, dtypes)]
+    alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
         alive = [each for each in alive if question.fits(each.departure)]
     enough = Explained(questions, []).evidence >= fewest
@@ -536,7 +540,7 @@ def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
     departure = hypothesis.departure
     if hypothesis.only and dtypes != {hypothesis.only}:
         return False
-    known = [each for each in dtypes if each in ACCUMULATORS]
+    known = [dtype for dtype in dtypes if dtype in ACCUMULATORS]
     return not departure.accumulator or any(accumulator_of(each, departure) != ACCUMULATORS[each] for each in known)
 
 
@@ -550,10 +554,10 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
     rest = list(questions)
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
-        for each in hypotheses:
-            meant = [one for one in rest if _is_meant(each, {one.question.call.dtype})]
-            fitted = [one for one in meant if one.fits(each.departure)]
-            candidate = Explained(fitted, [each])
+        for hypothesis in hypotheses:
+            meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
+            fitted = [one for one in meant if one.fits(hypothesis.departure)]
+            candidate = Explained(fitted, [hypothesis])
             if len(fitted) > len(best.questions) and candidate.evidence >= FEWEST_BITS:
                 best = candidate
         if len(best.questions) < FEWEST_OF_REST:
@@ -577,14 +581,16 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
     """Return a hypothesis seen in the answers alone: an approximate function, or a tile that is not written."""
     if Explained(questions, []).evidence < FEWEST_BITS:
         return None
-    differing = [(found, right, each.right.dtype) for each in questions for found, right, _ in each.differing()]
+    differing = [
+        (found, right, question.right.dtype) for question in questions for found, right, _ in question.differing()
+    ]
     if operation in ELEMENTARY and not any(is_special(*each) for each in differing):
         ulps = max(steps_between(*each) for each in differing)
         if ulps <= MOST_ULPS:
             says = f"off by at most {ulps} ULP: an approximate {operation}"
             advice = f"declare an accuracy of {ulps} ULP at the level deterministic, or claim the level fast"
             return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, CANON, "elements are ")
-    pairs = [(each.question.found, each.right) for each in questions]
+    pairs = [(question.question.found, question.right) for question in questions]
     for size in TILES:
         if lies_beyond(size, pairs):
             says = f"wrong in every element beyond a multiple of {size} in the last axis, and only there"
@@ -595,7 +601,9 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
 
 def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     """The hypothesis that the search found to fit most of the questions, with enough evidence; None without one."""
-    fitted = [(each, [one for one in questions if one.known_to_fit(each.departure)]) for each in singles(operation)]
+    fitted = [
+        (single, [one for one in questions if one.known_to_fit(single.departure)]) for single in singles(operation)
+    ]
     found = [Explained(own, [each]) for each, own in fitted if len(own) >= FEWEST_OF_REST]
     enough = [each for each in found if each.evidence >= FEWEST_BITS_OF_SOME]
     return max(enough, key=lambda each: len(each.questions), default=None)

@@ -279,10 +279,10 @@ class Expressions:
         options = self._applicable.get(type_)
         if options is None:
             options = [
-                each
-                for each in (*PRODUCTIONS, *self._productions)
-                if self.scope.around.has(each.feature) and each.applies(type_)
-                for _ in range(each.weight)
+                production
+                for production in (*PRODUCTIONS, *self._productions)
+                if self.scope.around.has(production.feature) and production.applies(type_)
+                for _ in range(production.weight)
             ]
             self._applicable[type_] = options
         return self.choose.pick(options).make(self, type_, typed) if options else self.leaf(type_, typed)
@@ -342,7 +342,7 @@ class Expressions:
         given = tuple(
             t.Attribute(key, t.Word(_expressions_word(value))) for key, value in attributes.items() if value is not None
         )
-        return t.Call(f"op.{name}", tuple(self.expr(each, False) for each in operands), given)
+        return t.Call(f"op.{name}", tuple(self.expr(operand, False) for operand in operands), given)
 
     def _size(self, extent: t.Extent, sizes: dict[str, t.Extent]) -> t.Extent:
         """Return a parameter's extent at a call: any number where it is unknown, one number for each name."""
@@ -358,7 +358,7 @@ class Expressions:
         """An index below the extent: a number, a loop's variable, or now and then whatever an int32 variable holds."""
         limit = extent if isinstance(extent, int) else 1
         variables = [each for each in self.scope.visible().values() if each.type == INT32]
-        safe = [each for each in variables if each.limit is not None and each.limit <= limit]
+        safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
         if safe and self.choose.below(3):
             return t.Var(self.choose.pick(safe).name)
         if variables and self.choose.chance(12):
@@ -590,7 +590,7 @@ def _transpose(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 def _cast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     """From any numeric dtype; `overflow` concerns fp8 (AMB-LANG-105)."""
     choose = make.choose
-    dtype = choose.pick([each for each in NUMBERS if each != type_.dtype])
+    dtype = choose.pick([number for number in NUMBERS if number != type_.dtype])
     narrow = type_.dtype.startswith("fp8") and choose.below(2)
     overflow = choose.pick(('"saturate"', '"nonfinite"')) if narrow else None
     return make.op("cast", t.Type(dtype, type_.shape, type_.layout), dtype=type_.dtype, overflow=overflow)

@@ -41,7 +41,7 @@ def wrong_texts(table: str) -> tuple[WrongText, ...]:
 
 
 _FRAGMENTS = ("numbers", "types", "statements")
-FRAGMENTS: Mapping[str, Sequence[str]] = {each: _TABLES["fragments"][each] for each in _FRAGMENTS}
+FRAGMENTS: Mapping[str, Sequence[str]] = {fragment: _TABLES["fragments"][fragment] for fragment in _FRAGMENTS}
 """Texts that a mutation puts between tokens."""
 
 BRACKETS: Sequence[tuple[str, str]] = [(before, after) for before, after in _TABLES["fragments"]["brackets"]]
@@ -82,14 +82,17 @@ class _Walk:
         return t.Program(tuple(self._module(module) for module in program.modules))
 
     def _module(self, module: t.Module) -> t.Module:
-        constants = {each.name: each.type for each in module.declarations if isinstance(each, t.Let)}
+        constants = {
+            declaration.name: declaration.type for declaration in module.declarations if isinstance(declaration, t.Let)
+        }
         made = [
-            self._function(each, constants) if isinstance(each, t.Function) else each for each in module.declarations
+            self._function(declaration, constants) if isinstance(declaration, t.Function) else declaration
+            for declaration in module.declarations
         ]
         return t.Module(module.name, tuple(made))
 
     def _function(self, function: t.Function, constants: Mapping[str, t.Type]) -> t.Function:
-        visible = {**constants, **{each.name: each.type for each in function.parameters}}
+        visible = {**constants, **{parameter.name: parameter.type for parameter in function.parameters}}
         body = self._block(function.body, visible, function)
         return replace(function, body=body)
 
@@ -184,7 +187,7 @@ def _with_result(slot: Slot) -> list[str]:
 def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     """Its value where another dtype is annotated."""
     type_ = slot.visible[name]
-    other = chooser.pick([each for each in (*expressions.NUMBERS, "bool") if each != type_.dtype])
+    other = chooser.pick([number for number in (*expressions.NUMBERS, "bool") if number != type_.dtype])
     return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
 
 

@@ -307,10 +307,14 @@ class _Writer:
             self.put(first)
             for word in rest:
                 self.join(".", word)
-        in_block = [each for each in call.attributes if not each.fixed and not (self.style.keywords and self.chance(2))]
+        in_block = [
+            attribute
+            for attribute in call.attributes
+            if not attribute.fixed and not (self.style.keywords and self.chance(2))
+        ]
         self.join("(")
         start = len(self.tokens)
-        parts = [*call.arguments, *(each for each in call.attributes if each not in in_block)]
+        parts = [*call.arguments, *(attribute for attribute in call.attributes if attribute not in in_block)]
         self.separated(parts, self.argument)
         self.tight.add(start)
         self.join(")")

@@ -351,7 +351,7 @@ def command(arguments: argparse.Namespace) -> int:
 
 def claimed(hello: Hello) -> tuple[str, ...]:
     """The features that an implementation claims, as far as the generator knows them."""
-    return tuple(each for each in FEATURES if hello.has(each))
+    return tuple(feature for feature in FEATURES if hello.has(feature))
 
 
 def fuzz(session: Session, plan: Plan, folder: Path | None) -> int:

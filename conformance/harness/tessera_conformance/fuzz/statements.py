@@ -51,7 +51,7 @@ CALLS = (*OPERATIONS, *MOVEMENT, *LAYERS)
 
 FEATURES = sorted(
     {"annotations", "mesh-collectives", "mesh-execution", "zero-sizes"}.union(
-        each.feature for each in (*PRODUCTIONS, *CALLS) if each.feature
+        production.feature for production in (*PRODUCTIONS, *CALLS) if production.feature
     )
 )
 """The features that the generator makes programs of, where they are claimed."""
@@ -295,7 +295,7 @@ class Body:
 
     def _callable_type(self) -> t.Type | None:
         """Sometimes the result type of a function that can be called."""
-        results = [each for each in self.scope.around.results.values() if each.is_static]
+        results = [result for result in self.scope.around.results.values() if result.is_static]
         return self.choose.pick(results) if results and self.choose.chance(3) else None
 
     def _forgotten(self, type_: t.Type) -> t.Type:
@@ -422,10 +422,18 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     main = maker.main
     if main is None or (ranks and not around.has("mesh-execution")):
         return GeneratedProgram(program, source, "", {}, ())
-    names = [each.name for module in modules for each in module.declarations if isinstance(each, t.Function)]
+    names = [
+        declaration.name
+        for module in modules
+        for declaration in module.declarations
+        if isinstance(declaration, t.Function)
+    ]
     function = main.name if names.count(main.name) == 1 else f"{modules[0].name}.{main.name}"
-    sizes = {each: chooser.between(1, 3) for each in _open_extents(main)}
-    inputs = {each.name: dtypes.input_for(dtypes.concrete(each.type, sizes), chooser) for each in main.parameters}
+    sizes = {open_extent: chooser.between(1, 3) for open_extent in _open_extents(main)}
+    inputs = {
+        parameter.name: dtypes.input_for(dtypes.concrete(parameter.type, sizes), chooser)
+        for parameter in main.parameters
+    }
     outputs = tuple(_output(type_, sizes) for type_ in maker.results)
     return GeneratedProgram(program, source, function, inputs, outputs, ranks)
 
@@ -435,7 +443,11 @@ def declarations_of(program: t.Program) -> list[tuple[str, list[tuple[str, str]]
     return [
         (
             module.name,
-            [(declaration_kind(each), each.name) for each in module.declarations if not isinstance(each, t.Raw)],
+            [
+                (declaration_kind(declaration), declaration.name)
+                for declaration in module.declarations
+                if not isinstance(declaration, t.Raw)
+            ],
         )
         for module in program.modules
     ]
@@ -551,14 +563,14 @@ class _ModuleMaker:
         output = scope.parameter(type_)
         assert output is not None
         statements = [*body.block(2), t.Assign(output.name, (), body.expr(type_))]
-        parameters = tuple(t.Parameter(each.name, each.type) for each in scope.parameters.values())
+        parameters = tuple(t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values())
         return t.Function(name, parameters, None, self._attributes(), tuple(statements), "kernel")
 
     def _perhaps_run_the_kernel(self, kernel: t.Function) -> None:
         """A kernel in the place of the last func: it gives its tensor parameters as it leaves them (AMB-LANG-150)."""
         if self.choose.below(2):
             self.main = kernel
-            self.results = tuple(each.type for each in kernel.parameters if each.type.shape)
+            self.results = tuple(parameter.type for parameter in kernel.parameters if parameter.type.shape)
 
     def _result_type(self, scope: Scope) -> t.Type:
         """Of a variable, or any; a named dimension needs a parameter that has it."""
@@ -596,7 +608,7 @@ class _ModuleMaker:
 
     def _with_defaults(self, scope: Scope) -> tuple[t.Parameter, ...]:
         """The parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
-        parameters = [t.Parameter(each.name, each.type) for each in scope.parameters.values()]
+        parameters = [t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values()]
         for place in reversed(range(len(parameters))):
             type_ = parameters[place].type
             if type_.shape or dtypes.kind_of(type_.dtype) == "complex" or not self.choose.chance(4):
@@ -655,11 +667,13 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
 
 def reordered(program: t.Program, chooser: Chooser) -> t.Program:
     """The same program with its functions in another order; aliases, constants and meshes stay before them."""
-    return t.Program(tuple(t.Module(each.name, _reordered(each.declarations, chooser)) for each in program.modules))
+    return t.Program(
+        tuple(t.Module(module.name, _reordered(module.declarations, chooser)) for module in program.modules)
+    )
 
 
 def _reordered(declarations: tuple[t.Decl, ...], chooser: Chooser) -> tuple[t.Decl, ...]:
-    functions = [each for each in declarations if isinstance(each, t.Function)]
-    before = [each for each in declarations if not isinstance(each, t.Function)]
+    functions = [declaration for declaration in declarations if isinstance(declaration, t.Function)]
+    before = [declaration for declaration in declarations if not isinstance(declaration, t.Function)]
     others = functions[1:] + functions[:1]
     return (*before, *chooser.shuffled(others))

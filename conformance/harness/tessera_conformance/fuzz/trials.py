@@ -1,19 +1,13 @@
-"""Trials of generated programs, the properties that all answers to them must have, and their hypothesis strategies."""
+"""Trials of generated programs, and the properties that all answers to them must have."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from hypothesis.errors import Flaky
-
-from tessera_conformance.check import Check, CheckFailed, Unanswered
 from tessera_conformance.differences import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate
 from tessera_conformance.fuzz.statements import GeneratedProgram, Output, generate, vary
@@ -83,7 +77,7 @@ def chooser_of(seed: int, index: int) -> SeededChooser:
 
 def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
     """A trial of one of the kinds, with what the core and the features have."""
-    kind = chooser.pick([each for each in SHARES if each in kinds])
+    kind = chooser.pick([share for share in SHARES if share in kinds])
     program = generate(chooser, features)
     subject = subject_of(program)
     if kind == "legal":
@@ -127,7 +121,7 @@ def legal(program: GeneratedProgram, *, thorough: bool) -> Trial:
 def trial_message(trial: Trial) -> dict[str, Any]:
     """The trial as JSON values."""
     twin = None if trial.twin is None else _subject_message(trial.twin)
-    outputs = [vars(each) for each in trial.outputs]
+    outputs = [vars(output) for output in trial.outputs]
     return {**vars(trial), "subject": _subject_message(trial.subject), "twin": twin, "outputs": outputs}
 
 
@@ -147,8 +141,8 @@ def trial_from(message: Mapping[str, Any]) -> Trial:
         None if message["twin"] is None else _subject_from(message["twin"]),
         tuple(message["categories"]),
         tuple(
-            Output(each["dtype"], None if each["shape"] is None else tuple(each["shape"]))
-            for each in message["outputs"]
+            Output(output["dtype"], None if output["shape"] is None else tuple(output["shape"]))
+            for output in message["outputs"]
         ),
         None if declared is None else [(name, [(kind, each) for kind, each in found]) for name, found in declared],
         bool(message["thorough"]),
@@ -265,8 +259,8 @@ class _Judge:
         _require(not isinstance(parsed, Rejected), "legal program not parsed", parsed)
         if isinstance(parsed, Returned) and trial.declared is not None:
             found = [
-                (each["name"], [(entry["kind"], entry["name"]) for entry in each["declarations"]])
-                for each in parsed.value["modules"]
+                (module["name"], [(entry["kind"], entry["name"]) for entry in module["declarations"]])
+                for module in parsed.value["modules"]
             ]
             if found != trial.declared:
                 raise Wrong("other declarations", f"found {found}, declared {trial.declared}")
@@ -279,7 +273,9 @@ class _Judge:
         if isinstance(answer, Returned):
             raise Wrong("illegal program accepted", trial.what)
         assert isinstance(answer, Rejected)
-        found = [each.category for each in answer.diagnostics if each.severity == "error"] or [answer.code]
+        found = [diagnostic.category for diagnostic in answer.diagnostics if diagnostic.severity == "error"] or [
+            answer.code
+        ]
         if not set(found) & set(trial.categories):
             raise Wrong("other category", f"{trial.what}: found {', '.join(found)}, fits {', '.join(trial.categories)}")
         if trial.subject.function:
@@ -362,26 +358,33 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
     lines = [len(line) for line in source.split("\n")]
     longest, count = max(lines), max(len(lines), len(source.splitlines()))
     plain = count == len(lines)
-    for each in diagnostics:
-        text = f"{each.category} at {each.line}:{each.column} to {each.end_line}:{each.end_column}: {each.message}"
-        if each.category not in CATEGORIES or not each.message.strip():
+    for diagnostic in diagnostics:
+        place = f"{diagnostic.line}:{diagnostic.column} to {diagnostic.end_line}:{diagnostic.end_column}"
+        text = f"{diagnostic.category} at {place}: {diagnostic.message}"
+        if diagnostic.category not in CATEGORIES or not diagnostic.message.strip():
             raise Wrong("diagnostic without category or message", text)
-        for line, column, beyond in ((each.line, each.column, 1), (each.end_line, each.end_column, 2)):
+        for line, column, beyond in (
+            (diagnostic.line, diagnostic.column, 1),
+            (diagnostic.end_line, diagnostic.end_column, 2),
+        ):
             if line is not None and not 1 <= line <= count:
                 raise Wrong("diagnostic outside the text", text)
             width = lines[line - 1] if plain and line is not None else max(longest, len(source))
             if column is not None and not 1 <= column <= width + beyond:
                 raise Wrong("diagnostic outside the text", text)
-        if None not in (each.line, each.end_line, each.column, each.end_column) and (each.end_line, each.end_column) < (
-            each.line,
-            each.column,
+        if None not in (diagnostic.line, diagnostic.end_line, diagnostic.column, diagnostic.end_column) and (
+            diagnostic.end_line,
+            diagnostic.end_column,
+        ) < (
+            diagnostic.line,
+            diagnostic.column,
         ):
             raise Wrong("diagnostic that ends before it starts", text)
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
     """As many values as are returned, of their dtypes and, where those are known, shapes."""
-    wanted = [(each.dtype, each.shape) for each in trial.outputs]
+    wanted = [(output.dtype, output.shape) for output in trial.outputs]
     found = [
         (tensor.dtype, None if place < len(wanted) and wanted[place][1] is None else tensor.shape)
         for place, tensor in enumerate(outputs)
@@ -419,92 +422,3 @@ def _general(text: str) -> str:
     text = re.sub(r"@[\w.]+", "@...", text)
     text = re.sub(r"tensor<[^>]*>|\b(?:fp|int|bf|tf)\d\w*", "a type", text)
     return re.sub(r"\b[0-9a-f]*\d[0-9a-f]*|\d+", "N", text)[:MOST_OF_A_SIGNATURE]
-
-
-# The generator as hypothesis strategies, and cases over drawn values, which shrink.
-
-
-# The same generator as hypothesis strategies, which shrink: for the tests of a front end's own authors.
-
-
-class DrawnChooser(Chooser):
-    """Decisions that hypothesis draws."""
-
-    def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
-        self._draw = draw
-
-    def below(self, bound: int) -> int:
-        """A drawn number."""
-        return self._draw(st.integers(0, bound - 1))
-
-    def place(self) -> int:
-        """Nowhere: hypothesis keeps its own account."""
-        return 0
-
-    def part(self, start: int) -> None:
-        """Nothing to keep."""
-
-
-@st.composite
-def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
-    """Legal programs of the core and of the features given."""
-    return generate(DrawnChooser(draw), features)
-
-
-@st.composite
-def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
-    """Trials of the kinds given: legal programs, pairs of one meaning, illegal programs, mutated texts."""
-    return make_trial(DrawnChooser(draw), features, kinds)
-
-
-# Cases over drawn values: the first that fails is made smaller, and the smallest is what the case reports.
-
-
-Drawn = TypeVar("Drawn")
-
-
-def judge_each(
-    check: Check, make: Callable[[Chooser], Drawn], judge: Callable[[Drawn], None], *, examples: int, number: int
-) -> None:
-    """Judge so many values of a generator, the same ones for the same `number`.
-
-    Checks of larger values that failed are forgotten. An answer that is missing ends the case: to make a crash smaller
-    would take a new process each time. An implementation that fails once and then passes has failed.
-    """
-    failures: list[CheckFailed] = []
-    missing: list[Unanswered] = []
-    before = 0
-
-    def one(value: Drawn) -> None:
-        nonlocal before
-        if missing:
-            return
-        if failures:
-            del check.records[before:]
-        before = len(check.records)
-        try:
-            judge(value)
-        except CheckFailed as failed:
-            failures.append(failed)
-            raise
-        except Unanswered as unanswered:
-            missing.append(unanswered)
-
-    @st.composite
-    def values(draw: st.DrawFn) -> Drawn:
-        return make(DrawnChooser(draw))
-
-    bounded = settings(
-        max_examples=examples,
-        phases=(Phase.generate, Phase.shrink),
-        database=None,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    with suppress(CheckFailed, Flaky):
-        seed(number)(bounded(given(values())(one)))()
-    if missing:
-        raise missing[0]
-    if failures:
-        raise failures[-1]

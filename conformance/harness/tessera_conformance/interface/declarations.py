@@ -239,7 +239,7 @@ def notation(kind: Type) -> str:
 
 def fields_notation(fields: tuple[Field, ...]) -> str:
     """Return the notation of members or parameters."""
-    return ", ".join(f"{each.name}{'?' * each.optional}: {notation(each.type)}" for each in fields)
+    return ", ".join(f"{field.name}{'?' * field.optional}: {notation(field.type)}" for field in fields)
 
 
 # Reads every `interface.toml` into areas, named types and methods, and checks that each name means something.
@@ -284,7 +284,7 @@ class Method:
 
     def parameters_of(self, *types: Type) -> tuple[str, ...]:
         """The names of the parameters that have one of these types."""
-        return tuple(each.name for each in self.parameters if each.type in types)
+        return tuple(parameter.name for parameter in self.parameters if parameter.type in types)
 
     @property
     def outputs(self) -> tuple[Field, ...]:
@@ -318,7 +318,7 @@ class Interface:
     @cached_property
     def methods(self) -> Mapping[str, Method]:
         """Every method by its name in a request."""
-        return {each.full_name: each for area in self.areas.values() for each in area.methods.values()}
+        return {method.full_name: method for area in self.areas.values() for method in area.methods.values()}
 
     @cached_property
     def c_functions(self) -> Mapping[str, Method]:
@@ -358,7 +358,7 @@ def read_files(paths: list[Path]) -> Interface:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         enumerators |= {name: tuple(text.split()) for name, text in document.pop("enumerators", {}).items()}
         try:
-            areas |= {each.name: each for each in _areas(document)}
+            areas |= {area.name: area for area in _areas(document)}
         except (TypeSyntaxError, TypeError) as error:
             raise InterfaceError(f"{path}: {error}") from None
     found = Interface(areas, enumerators)
@@ -389,8 +389,8 @@ def _check(found: Interface) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InterfaceError(f"declared twice: {', '.join(twice)}")
-    roots = [each.type for each in found.types.values()]
-    roots += [each.type for method in found.methods.values() for each in method.parameters]
+    roots = [type_.type for type_ in found.types.values()]
+    roots += [parameter.type for method in found.methods.values() for parameter in method.parameters]
     roots += [method.result for method in found.methods.values()]
     unknown = sorted({name for root in roots for name in _names(root)} - set(names))
     if unknown:
@@ -407,8 +407,8 @@ def _names(root: Type) -> Iterator[str]:
         case MapOf(value):
             yield from _names(value)
         case Record(members):
-            for each in members:
-                yield from _names(each.type)
+            for member in members:
+                yield from _names(member.type)
         case Union(alternatives):
             for alternative in alternatives:
                 yield from _names(alternative)

@@ -95,7 +95,7 @@ class CFunction:
     @property
     def parameters(self) -> str:
         """The C parameters with their names."""
-        return ", ".join(each for position in self.positions for each in position.parameters) or "void"
+        return ", ".join(parameter for position in self.positions for parameter in position.parameters) or "void"
 
     @property
     def prototype(self) -> str:
@@ -116,18 +116,22 @@ def declarations(only: Collection[str] | None = None) -> str:
     `only` names the extensions that are wanted; without it all are.
     """
     declared = interface()
-    own = [each for each in c_functions().values() if not each.extension]
-    extensions = [each for each in c_functions().values() if each.extension and (only is None or each.name in only)]
+    own = [c_function for c_function in c_functions().values() if not c_function.extension]
+    extensions = [
+        c_function
+        for c_function in c_functions().values()
+        if c_function.extension and (only is None or c_function.name in only)
+    ]
     lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
     lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
-    lines += [_structure(each.c) for each in declared.types.values() if each.c]
+    lines += [_structure(type_.c) for type_ in declared.types.values() if type_.c]
     lines += [each.prototype for each in own]
     pointers = [f"  {STATUS} (*{each.name})({each.parameters});" for each in own]
     lines += ["typedef struct tessApi {", "  size_t struct_size;", "  int major, minor;", *pointers, "} tessApi;"]
     lines += ["const tessApi* tessGetApi(void);"]
     lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
     lines += [f"{STATUS} {name}({parameters});" for name, parameters in SESSION.items()]
-    lines += [each.prototype for each in extensions]
+    lines += [extension.prototype for extension in extensions]
     return "\n".join(lines) + "\n"
 
 
@@ -140,15 +144,15 @@ def c_name(method: Method) -> str:
 
 
 def _methods(declared: Interface) -> Iterator[Method]:
-    for each in declared.methods.values():
-        if each.area not in WITHOUT_FUNCTIONS and each.full_name not in ELSEWHERE:
-            yield each
+    for method in declared.methods.values():
+        if method.area not in WITHOUT_FUNCTIONS and method.full_name not in ELSEWHERE:
+            yield method
 
 
 def _function(declared: Interface, method: Method) -> CFunction:
     if method.c:
         return CFunction(method.name, method, tuple(_declared_positions(declared, method)), extension=False)
-    inputs = [_extension_input(declared, each) for each in method.parameters]
+    inputs = [_extension_input(declared, parameter) for parameter in method.parameters]
     outputs = _extension_outputs(method)
     return CFunction(c_name(method), method, (*inputs, *outputs), extension=True)
 
@@ -159,7 +163,7 @@ def _function(declared: Interface, method: Method) -> CFunction:
 def _declared_positions(declared: Interface, method: Method) -> Iterator[Position]:
     """The parameters in C, each with the parameter or output of the method that it carries."""
     inputs, outputs = iter(method.parameters), iter(method.outputs)
-    for c_type in (each.strip() for each in method.c.strip("()").split(",")):
+    for c_type in (word.strip() for word in method.c.strip("()").split(",")):
         if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
             given = next(outputs)
             yield Output(given.name, _declared_form(declared, given, c_type), (f"{c_type} {_out_name(given.name)}",))
@@ -167,7 +171,7 @@ def _declared_positions(declared: Interface, method: Method) -> Iterator[Positio
             taken = next(inputs)
             form = _declared_form(declared, taken, c_type)
             yield Input(taken.name, form, (f"{c_type} {taken.name}",), taken.optional)
-    left = [each.name for each in (*inputs, *outputs)]
+    left = [operand.name for operand in (*inputs, *outputs)]
     if left:
         raise ValueError(f"{method.full_name}: no parameter in C for {', '.join(left)}")
 
@@ -182,7 +186,7 @@ def _declared_form(declared: Interface, field: Field, c_type: str) -> Form:
     if c_type == "const char*":
         return "text"
     bare = c_type.removeprefix("const ").rstrip("*").strip()
-    if any(bare == _structure_name(each.c) for each in declared.types.values() if each.c):
+    if any(bare == _structure_name(type_.c) for type_ in declared.types.values() if type_.c):
         return "structure"
     form = _form(declared, field.type)
     if form not in ("handle", "pointer", "integer", "memory"):
@@ -218,8 +222,8 @@ def _extension_outputs(method: Method) -> Iterable[Output]:
     """One out pointer for each scalar; one datum or text through a buffer; else the result as JSON through a buffer."""
     declared = interface()
     outputs = method.outputs
-    forms = [_form(declared, each.type) for each in outputs]
-    mandatory = not any(each.optional for each in outputs)
+    forms = [_form(declared, output.type) for output in outputs]
+    mandatory = not any(output.optional for output in outputs)
     if outputs and mandatory and all(form in SCALARS for form in forms):
         for each, form in zip(outputs, forms, strict=True):
             c_type = _handle_type(each.name) if form == "handle" else SCALARS[form]
@@ -264,7 +268,9 @@ def _handle_type(name: str) -> str:
 
 def _handle_types(functions: Iterable[CFunction]) -> list[str]:
     """The types of the handles, in the order in which the functions first have them."""
-    found = (re.findall(r"tess[A-Z]\w*_t", each.parameters) for each in functions if each.name.startswith("tess"))
+    found = (
+        re.findall(r"tess[A-Z]\w*_t", function.parameters) for function in functions if function.name.startswith("tess")
+    )
     return list(dict.fromkeys(name for names in found for name in names))
 
 
@@ -350,16 +356,16 @@ class _Writer:
                 schema = self.type(one)
                 return schema | {"type": [schema["type"], "null"]}
             case Union(alternatives):
-                return {"oneOf": [self.type(each) for each in alternatives]}
+                return {"oneOf": [self.type(alternative) for alternative in alternatives]}
 
     def record(self, fields: Sequence[Field]) -> dict[str, Any]:
         if not fields:
             return {"type": "object", "maxProperties": 0}
-        required = [each.name for each in fields if not each.optional]
+        required = [field.name for field in fields if not field.optional]
         return {
             "type": "object",
             **({"required": required} if required else {}),
-            "properties": {each.name: self.type(each.type) for each in fields},
+            "properties": {field.name: self.type(field.type) for field in fields},
             "additionalProperties": False,
         }
 
@@ -407,10 +413,10 @@ def page_with_tables(interface: Interface, page: str) -> str:
 def _tables(area: Area) -> Iterator[str]:
     if area.methods:
         yield "\n| method | returned value | |\n|---|---|---|"
-        yield from (_row(area, each) for each in area.methods.values())
+        yield from (_row(area, method) for method in area.methods.values())
     if area.types:
         yield "\n| type | is | |\n|---|---|---|"
-        yield from (f"| `{each.name}` | `{notation(each.type)}` | {each.title} |" for each in area.types.values())
+        yield from (f"| `{type_.name}` | `{notation(type_.type)}` | {type_.title} |" for type_ in area.types.values())
     yield ""
 
 

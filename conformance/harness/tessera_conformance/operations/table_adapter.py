@@ -165,7 +165,7 @@ class Declarations:
         said = attributes or {}
         whole = self._orders.get(key_of(operation, dtype, shapes, said))
         if whole is None and operation == "matmul":
-            whole = self._orders.get(key_of(operation, dtype, [each[-2:] for each in shapes], said))
+            whole = self._orders.get(key_of(operation, dtype, [shape[-2:] for shape in shapes], said))
         if whole is None and terms_of(operation, shapes, said) < 2:
             return Order("fold", self._any_arithmetic(operation, dtype)).answer()
         for order in whole or ():
@@ -182,7 +182,7 @@ class Declarations:
 
 def key_of(operation: str, dtype: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> Key:
     """By what an order is looked up."""
-    extents = tuple(tuple(each) for each in shapes)
+    extents = tuple(tuple(shape) for shape in shapes)
     if operation == "sum":
         return (operation, dtype, extents, int(attributes.get("axis", -1)) % max(len(extents[0]), 1))
     return (operation, dtype, extents, attributes.get("out") or dtype)
@@ -381,8 +381,14 @@ def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return frozenset()
-    named = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
-    return frozenset(named | ({"**"} if any(each.kind is each.VAR_KEYWORD for each in parameters) else set()))
+    named = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    return frozenset(
+        named | ({"**"} if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) else set())
+    )
 
 
 def _value(name: str, value: Any) -> Any:

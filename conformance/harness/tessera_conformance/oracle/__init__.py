@@ -16,9 +16,16 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tessera_conformance.oracle import collectives, compositions, elementwise, movement, products, reductions
+from tessera_conformance.oracle import (
+    collectives,
+    compositions,
+    elementwise,
+    movement,
+    parameter_buffers,
+    products,
+    reductions,
+)
 from tessera_conformance.oracle import elementwise as functions
-from tessera_conformance.oracle import movement as parameter_buffers
 
 OPERATION_MODULES: tuple[ModuleType, ...] = (
     collectives,

@@ -53,7 +53,7 @@ def matmul(
     if addend is not None and addend.shape != shape:
         raise BadArgument("addend", list(addend.shape), f"the shape of the result, {list(shape)}")
     field = accumulating(a.dtype, accumulator)
-    starts = [field.zero] * prod(shape) if addend is None else [field.round(each) for each in elements_of(addend)]
+    starts = [field.zero] * prod(shape) if addend is None else [field.round(element) for element in elements_of(addend)]
     accumulate = _accumulation(field, inner, order if tree is None else tree, fused)
     multiply = _multiplication(field, fused)
     lefts, rights = operands(a), operands(b)

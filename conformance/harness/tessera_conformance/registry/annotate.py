@@ -517,7 +517,7 @@ def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
     points = open_points(registry)
     blocks = [_PREFACE, _issue_table(registry, points)]
     for key, document in registry.documents.items():
-        of_document = [each for each in points if each.section.document == key]
+        of_document = [point for point in points if point.section.document == key]
         if of_document:
             blocks.append(f"## {document.title}\n")
             blocks += ["\n".join(_section(each, registry, tests)) for each in of_document]
@@ -527,7 +527,7 @@ def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
 def _issue_table(registry: Registry, points: Sequence[OpenPoints]) -> str:
     lines = ["| document | contradictions | samples | silences | not testable |", "|---|---|---|---|---|"]
     for key, document in registry.documents.items():
-        of_document = [each for each in points if each.section.document == key]
+        of_document = [point for point in points if point.section.document == key]
         kinds = Counter(row.kind for each in of_document for row in each.rows)
         untestable = sum(len(each.untestable) for each in of_document)
         counts = [*(kinds[kind] for kind in _HEADINGS), untestable]

@@ -308,7 +308,9 @@ def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
 def _unknown(entry: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
     patterns = rules.get("patternProperties", {})
     known = rules.get("properties", {})
-    return sorted(name for name in entry if name not in known and not any(re.search(each, name) for each in patterns))
+    return sorted(
+        name for name in entry if name not in known and not any(re.search(pattern, name) for pattern in patterns)
+    )
 
 
 def _known(rules: Mapping[str, Any]) -> str:

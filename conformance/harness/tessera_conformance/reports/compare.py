@@ -264,7 +264,7 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
         "sections": {key: dict(each.sections) for key, each in registry.documents.items()},
         "documents": [[key, each.title] for key, each in registry.documents.items()],
-        "clauses": [_clause(each) for each in clause_results(reports[0], registry).values()],
+        "clauses": [_clause(clause_result) for clause_result in clause_results(reports[0], registry).values()],
         "implementations": [{"name": name, "runs": _runs(history, registry)} for name, history in histories.items()],
     }
     places = {

@@ -230,7 +230,7 @@ def images(report: Report) -> list[str]:
 def _told(found: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
     judged = sum(found[each] for each in JUDGED)
-    rest = [each for each in OUTCOMES if each not in ("pass", "unsupported", "untested") and found[each]]
+    rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and found[outcome]]
     parts = [f"{count(judged)} judged", f"{count(found['pass'])} passed", f"{count(found['unsupported'])} unsupported"]
     parts += [f"{count(found['untested'])} untested", *(f"{count(found[each])} {OUTCOME_WORDS[each]}" for each in rest)]
     return f"{', '.join(parts)} of {count(found.total())} testable MUST clauses"

@@ -152,7 +152,7 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
     if not isinstance(hello, Hello):
         return {}
     index = suite.index()
-    lacks = {name: [each for each in case.features if not hello.has(each)] for name, case in index.items()}
+    lacks = {name: [feature for feature in case.features if not hello.has(feature)] for name, case in index.items()}
     cases = cases_by_clause(index)
     lacking: dict[str, str] = {}
     for violation in violations:
@@ -178,7 +178,7 @@ def _judge_all(
             "violators": arguments.violators and str(arguments.violators.resolve()),
             "cases": arguments.cases or [],
             "thorough": arguments.thorough,
-            "known": {each.name: sorted(known.get(each.name, ())) for each in violations},
+            "known": {violation.name: sorted(known.get(violation.name, ())) for violation in violations},
         }
         with Engine(arguments.executor, on_workers.MODULE, settings) as engine:
             return on_workers.judge_on_workers(engine, trial, violations, arguments.unit_seconds)

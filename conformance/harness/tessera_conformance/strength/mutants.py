@@ -189,7 +189,7 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
 def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
     """True if two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
     symmetric = isinstance(called, ast.Name) and called.id in ("max", "min")
-    return not symmetric and not any(isinstance(each, ast.Starred) for each in arguments)
+    return not symmetric and not any(isinstance(argument, ast.Starred) for argument in arguments)
 
 
 def _stores(node: ast.Assign) -> bool:
@@ -278,7 +278,7 @@ def _modules(room: str) -> list[str]:
     if importlib.util.find_spec(room) is None:
         raise ValueError(f"--rooms: {room.partition('.')[0]} has no room {room.partition('.')[2]!r}")
     path = getattr(importlib.import_module(room), "__path__", [])
-    names = sorted(each.name for each in pkgutil.walk_packages(path, f"{room}."))
+    names = sorted(walk_package.name for walk_package in pkgutil.walk_packages(path, f"{room}."))
     for name in names:
         importlib.import_module(name)
     return [room, *names]
@@ -335,7 +335,7 @@ def install(mutant: Mutant) -> bool:
     changed(function, mutant.change)
     substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
-    held = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+    held = [get_object for get_object in gc.get_objects() if isinstance(get_object, types.FunctionType)]
     replaced = False
     for each in held:
         substitute = substitutes.get(code_key(each.__code__))

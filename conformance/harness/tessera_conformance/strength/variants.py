@@ -282,7 +282,7 @@ def _id(item: pytest.Function) -> str:
 
 def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
     """True if the suite has a defect or, where the whole reach was run, a variant shows nowhere."""
-    return any(each.failures or (whole and not each.shown_by) for each in outcomes)
+    return any(outcome.failures or (whole and not outcome.shown_by) for outcome in outcomes)
 
 
 def lines_of(outcome: Outcome) -> list[str]:
@@ -293,8 +293,8 @@ def lines_of(outcome: Outcome) -> list[str]:
     return [
         f"  {name} in {outcome.cases} cases: {counts}{nowhere}",
         *(
-            f"  {name} ({freedom}) does not pass {each.case}: {each.verdict}: {_first_line(each.reason)}"
-            for each in outcome.failures
+            f"  {name} ({freedom}) does not pass {failure.case}: {failure.verdict}: {_first_line(failure.reason)}"
+            for failure in outcome.failures
         ),
     ]
 
@@ -305,7 +305,7 @@ def _first_line(text: str) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """The counts of all."""
-    cases, failures = sum(each.cases for each in outcomes), sum(len(each.failures) for each in outcomes)
+    cases, failures = sum(outcome.cases for outcome in outcomes), sum(len(outcome.failures) for outcome in outcomes)
     return f"{len(outcomes)} legal variants in {cases} cases: {failures} failed"
 
 
@@ -315,18 +315,18 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "format": 1,
         "variants": [
             {
-                "name": each.variant.name,
-                "freedom": each.variant.freedom,
-                "description": each.variant.description,
-                "level": each.level,
-                "reach": list(each.variant.reach),
-                "cases": each.cases,
-                "passed": each.passed,
-                "left_out": each.left_out,
-                "failed": [vars(failure) for failure in each.failures],
-                "shown_by": each.shown_by,
+                "name": outcome.variant.name,
+                "freedom": outcome.variant.freedom,
+                "description": outcome.variant.description,
+                "level": outcome.level,
+                "reach": list(outcome.variant.reach),
+                "cases": outcome.cases,
+                "passed": outcome.passed,
+                "left_out": outcome.left_out,
+                "failed": [vars(failure) for failure in outcome.failures],
+                "shown_by": outcome.shown_by,
             }
-            for each in outcomes
+            for outcome in outcomes
         ],
     }
 
@@ -334,9 +334,10 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """The table for people."""
     rows = [
-        f"| {each.variant.name} | {each.variant.description} | {each.variant.freedom} | {each.level} | {each.cases} | "
-        f"{each.passed} | {each.left_out} | {len(each.failures)} | {each.shown_by} |"
-        for each in outcomes
+        f"| {outcome.variant.name} | {outcome.variant.description} | {outcome.variant.freedom} | {outcome.level} | "
+        f"{outcome.cases} | "
+        f"{outcome.passed} | {outcome.left_out} | {len(outcome.failures)} | {outcome.shown_by} |"
+        for outcome in outcomes
     ]
     return "\n".join(
         [

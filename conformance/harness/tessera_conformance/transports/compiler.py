@@ -226,7 +226,7 @@ class CompilingTransport:
         if self._targets is None:
             outcome = self._transport.call(DEVICES, {}, deadline)
             devices = outcome.get("returned", {}).get("devices", [])
-            self._targets = list(dict.fromkeys(each["target"] for each in devices))
+            self._targets = list(dict.fromkeys(device["target"] for device in devices))
         return self._targets
 
     def _remedy(self) -> str:

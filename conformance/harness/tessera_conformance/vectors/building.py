@@ -250,7 +250,7 @@ def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
 
 def joined(*tensors: Tensor) -> Tensor:
     """Vectors of one dtype, one after another."""
-    words = [word for each in tensors for word in each.words().tolist()]
+    words = [word for tensor in tensors for word in tensor.words().tolist()]
     return codes(tensors[0].dtype, (len(words) // tensors[0].format.words,), words)
 
 

@@ -35,7 +35,7 @@ from tessera_conformance.oracle.exact import (
     tensor_of,
     values_of,
 )
-from tessera_conformance.oracle.movement import without_padding
+from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.oracle.reductions import greatest
 from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Implementation
@@ -70,7 +70,7 @@ def recognize(
         OtherReading: it does.
     """
     if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
-        recognize_extremes(check, [values_of(each) for each in inputs], arguments["op"], found, frozen)
+        recognize_extremes(check, [values_of(operand) for operand in inputs], arguments["op"], found, frozen)
         return
     known = ALTERNATIVES.get(function.removeprefix("oracle."), {})
     if not known or not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
@@ -92,7 +92,7 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], found: Any, fro
     Raises:
         OtherReading: it has, and the decision has another in some place.
     """
-    if {each.dtype for each in (*inputs, frozen)} != {"int8"}:
+    if {operand.dtype for operand in (*inputs, frozen)} != {"int8"}:
         return
     a, b = inputs
     exact = values_of(products.matmul(a, b, out="int32"))
@@ -192,8 +192,8 @@ def outputs_of(method: str, params: Mapping[str, Any], value: Mapping[str, Any])
     match method:
         case "abi.parameter_layout":
             rows = (
-                [each["offset"] for each in value["parameters"]],
-                [each["size"] for each in value["parameters"]],
+                [parameter["offset"] for parameter in value["parameters"]],
+                [parameter["size"] for parameter in value["parameters"]],
                 [value["end_of_last_argument"], value["size"]],
             )
             return [_row("int32", row) for row in rows]
@@ -282,7 +282,7 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     since zero times infinity is NaN. Parts of complex products and transforms mix as the algorithm has it: of those
     at least one is not finite.
     """
-    open_ = np.array([each is None for each in enclosures], bool)
+    open_ = np.array([enclosure is None for enclosure in enclosures], bool)
     name, inputs, found, frozen = result.name, result.inputs, result.found, result.frozen
     if not open_.any() or not any(_are_special(x).any() for x in inputs):
         return
@@ -427,7 +427,7 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
     observation = impl.numerics.declared(
         operation=operation,
         dtype=dtype,
-        shapes=[list(each.shape) for each in question.inputs],
+        shapes=[list(operand.shape) for operand in question.inputs],
         attributes=dict(question.arguments),
         element=element,
     )
@@ -679,7 +679,7 @@ def _judge_function(result: Result, ulps: float, flushes: bool) -> None:
 def _judge_bound(result: Result) -> None:
     _require_form(result)
     enclosures = bounds.enclose(result.function, result.inputs, result.arguments)
-    rules = ", ".join(dict.fromkeys(each.rule for each in enclosures if each is not None))
+    rules = ", ".join(dict.fromkeys(enclosure.rule for enclosure in enclosures if enclosure is not None))
     why = f"{result.level}: within the bound ({rules or 'nothing is promised'})"
     result.check.enclosed(result.found, enclosures, why)
     name = result.name
@@ -717,12 +717,7 @@ def _inputs(vector: Vector) -> Sequence[Tensor]:
 
 def golden(topic: str) -> Callable[[Any], Any]:
     """Parametrize a test over the vectors of a topic: clauses, features, levels and title come from each."""
-    from tessera_conformance.cases import (
-        clause,
-        feature,
-        level,
-        title,  # registered where the plugin is loaded
-    )
+    from tessera_conformance.marks import clause, feature, level, title  # registered with the plugin
 
     return pytest.mark.parametrize(
         "vector",

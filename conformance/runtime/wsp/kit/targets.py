@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.cases import feature
+from tessera_conformance.marks import feature
 
 from .programs import channel, consume, filler, op, process, program, repeat, schedule, send, slot, task, tensor, wait
 

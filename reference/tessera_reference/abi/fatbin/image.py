@@ -152,7 +152,7 @@ class Fatbin:
 
     def _check_sections(self) -> None:
         require_all("the sections", self.sections, Section)
-        names = [(each.kind, each.target) for each in self.sections]
+        names = [(section.kind, section.target) for section in self.sections]
         targets = set(self.targets)
         for kind, target in names:
             require(kind != "metadata", "a section's kind", kind, "another: the metadata stands apart")
@@ -352,14 +352,14 @@ def write(fatbin: Fatbin, signing_key: bytes | None = None) -> bytes:
     """
     if signing_key is not None:
         content = signed_content(fatbin)
-        kept = [each for each in fatbin.sections if each.kind != "signature"]
+        kept = [section for section in fatbin.sections if section.kind != "signature"]
         fatbin = replace(fatbin, sections=(*kept, Section("signature", None, sign(content, signing_key))))
     return _image(fatbin)
 
 
 def signed_content(fatbin: Fatbin) -> bytes:
     """The bytes that a signature is made over: the image without one."""
-    kept = tuple(each for each in fatbin.sections if each.kind != "signature")
+    kept = tuple(section for section in fatbin.sections if section.kind != "signature")
     return _image(replace(fatbin, sections=kept))
 
 

@@ -34,7 +34,7 @@ def require(holds: bool, what: str, value: object, allowed: str) -> None:
 
 def require_all(what: str, values: object, kind: type) -> None:
     """Raise `Failure` unless `values` is a tuple of values of type `kind`."""
-    of_kind = isinstance(values, tuple) and all(isinstance(each, kind) for each in values)
+    of_kind = isinstance(values, tuple) and all(isinstance(value, kind) for value in values)
     require(of_kind, what, values, f"a tuple of {kind.__name__} values")
 
 
@@ -114,7 +114,7 @@ class CollectivePlan:
     @property
     def members(self) -> Mapping[str, object]:
         """The fields by name; the axis, too, where it is None."""
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value is not None or name == "axis"}
 
     def __str__(self) -> str:
@@ -207,7 +207,7 @@ class KernelEntry:
     @cached_property
     def layout(self) -> ParameterLayout:
         """The parameter buffer, in declared order (RT-08.1-08, RT-10.1-13)."""
-        return layout_of([Parameter(each.name, each.type) for each in self.parameters])
+        return layout_of([Parameter(parameter.name, parameter.type) for parameter in self.parameters])
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,11 @@ class TileShape:
         require(is_c_identifier(self.kernel), "the kernel of a tile shape", self.kernel, "a C identifier")
         require_text("the operation of a tile shape", self.operation)
         pairs = isinstance(self.extents, tuple) and all(
-            isinstance(each, tuple) and len(each) == 2 and is_c_identifier(each[0]) and is_whole_number(each[1], 1)
-            for each in self.extents
+            isinstance(extent, tuple)
+            and len(extent) == 2
+            and is_c_identifier(extent[0])
+            and is_whole_number(extent[1], 1)
+            for extent in self.extents
         )
         require(pairs, "the extents of a tile shape", self.extents, "names, each with a number from 1")
         names = [name for name, _ in self.extents]
@@ -271,7 +274,7 @@ class Metadata:
         policy = self.policy is None or isinstance(self.policy, NumericsPolicy)
         require(policy, "the policy", self.policy, "a numerics policy, or none")
         require(isinstance(self.explanation, Explanation), "the explanation", self.explanation, "an Explanation")
-        names = [each.name for each in self.kernels]
+        names = [kernel.name for kernel in self.kernels]
         require(len(names) == len(set(names)), "the kernel table", names, "each name once")
 
     def kernel(self, name: str) -> KernelEntry | None:
@@ -299,14 +302,14 @@ Value = TypeVar("Value")
 def metadata_to_bytes(metadata: Metadata) -> bytes:
     """The canonical JSON of `metadata`."""
     document = {
-        "kernels": [_kernel_document(each) for each in metadata.kernels],
+        "kernels": [_kernel_document(kernel) for kernel in metadata.kernels],
         "policy": None if metadata.policy is None else _members_of(metadata.policy),
-        "collective_plans": [_members_of(each) for each in metadata.collective_plans],
+        "collective_plans": [_members_of(collective_plan) for collective_plan in metadata.collective_plans],
         "explanation": {
-            "fusion_groups": [_members_of(each) for each in metadata.explanation.fusion_groups],
+            "fusion_groups": [_members_of(fusion_group) for fusion_group in metadata.explanation.fusion_groups],
             "tile_shapes": [
-                {"kernel": each.kernel, "operation": each.operation, "extents": dict(each.extents)}
-                for each in metadata.explanation.tile_shapes
+                {"kernel": tile_shape.kernel, "operation": tile_shape.operation, "extents": dict(tile_shape.extents)}
+                for tile_shape in metadata.explanation.tile_shapes
             ],
         },
     }

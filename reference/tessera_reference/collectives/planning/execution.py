@@ -116,7 +116,7 @@ class Exchange:
             places = np.arange(first, first + count, dtype=np.int64)
             given = [*rows] * self._ranks if reduces else self._plain.combine(rows)
             return [(places, each) for each in given]
-        values = np.concatenate([each.values for each in rows])
+        values = np.concatenate([row.values for row in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
 
     def _reduced(self, first: int, chunk: Sequence[Array]) -> Array:

@@ -77,8 +77,8 @@ class Unit:
         text += "" if self.buffer is None else f" buffer {self.buffer}"
         text += "" if self.wire is None else f" over {self.wire}"
         text += "" if self.reduces_in is None else f" in {self.reduces_in}"
-        text += "".join(f" {each.value}[{each.first}:{each.first + each.count}]" for each in self.parts)
-        text += "".join(f" {each.kind} {each.at} by {each.by}" for each in self.folds)
+        text += "".join(f" {part.value}[{part.first}:{part.first + part.count}]" for part in self.parts)
+        text += "".join(f" {fold.kind} {fold.at} by {fold.by}" for fold in self.folds)
         return text + (f" after {', '.join(map(str, self.after))}" if self.after else "")
 
 
@@ -505,14 +505,14 @@ class _Emitter:
                 "comm",
                 step.name,
                 self._names(step.sources),
-                tuple(f"%{each.name}" for each in step.futures),
+                tuple(f"%{future.name}" for future in step.futures),
                 _ordered((*ready, *self._before(own))),
                 chunk,
                 buffer,
                 _wire(operation),
                 _accumulator(operation),
                 _parts(step),
-                tuple(Fold(*each[:3]) for each in step.folds),
+                tuple(Fold(*fold[:3]) for fold in step.folds),
             )
             self.emitted.append(unit)
             self.steps[unit.id] = step

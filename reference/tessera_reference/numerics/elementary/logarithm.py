@@ -108,7 +108,7 @@ def _inverses() -> tuple[Float64s, Float64s, Float64s]:
     """Return for index i near 128 m a number c of 11 bits near 128 / i, and -log(c) as a pair; 1 and 0 at 128."""
     inverses = [Fraction(round(Fraction(1 << 17, i)), 1024) if i > 90 else Fraction(1) for i in range(182)]
     logs = (rational(mp.mpf_log(mp.from_rational(c.numerator, c.denominator, BITS), BITS, "n")) for c in inverses)
-    return np.array([float(c) for c in inverses]), *pairs_of(-each for each in logs)
+    return np.array([float(c) for c in inverses]), *pairs_of(-log for log in logs)
 
 
 @cache

@@ -40,7 +40,7 @@ def llvm_text(kernel: Function, target: Target) -> str:
 
 def llvm_module_text(module: Module, target: Target) -> str:
     """LLVM IR of every kernel of a module."""
-    return _module_text([each for each in module.functions.values() if each.device == "target"], target)
+    return _module_text([function for function in module.functions.values() if function.device == "target"], target)
 
 
 def _module_text(kernels: list[Function], target: Target) -> str:

@@ -104,7 +104,7 @@ class _Kernel:
         index = self._argument(region.arguments[0])
         arguments = (index, *self._bound(region.arguments[1:]))
         inner = Block(arguments, *self._region(region), "yield")
-        types = tuple(each.type for each in (*bounds, *carried))
+        types = tuple(bound.type for bound in (*bounds, *carried))
         operation = scf.For(**fields_of(scf.For, types))
         return self._controlled(instruction, operation, (*bounds, *carried), (inner,))
 
@@ -179,7 +179,7 @@ def _values_of(found: Number | Share) -> tuple[Value, ...]:
 
 def _load(body: Body, instruction: Instruction) -> Number:
     buffer = body.buffer(instruction.operands[0])
-    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[1:]])
+    at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
     if buffer.dtype.kind == "complex":
         held = scalars.in_memory(buffer.dtype)
         return scalars.unpacked(body, lowered_memory.load(body, buffer, at, held))
@@ -190,7 +190,7 @@ def _store(body: Body, instruction: Instruction) -> None:
     value, buffer = body.element(instruction.operands[0]), body.buffer(instruction.operands[1])
     if isinstance(value, Pair):
         value = scalars.packed(body, value, buffer.dtype)
-    at = lowered_memory.offset(body, buffer, [body.scalar(each) for each in instruction.operands[2:]])
+    at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])
     lowered_memory.store(body, buffer, at, value)
 
 

@@ -297,7 +297,7 @@ class _Matrix:
         size = spread.held * self.buffer.dtype.storage_bytes
         step = spread.row if self.row_step == 1 else spread.column
         aligned = size <= 16 and size & (size - 1) == 0 and step.factor % spread.held == 0
-        return aligned and [each - offsets[0] for each in offsets] == list(range(spread.held))
+        return aligned and [offset - offsets[0] for offset in offsets] == list(range(spread.held))
 
 
 def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:

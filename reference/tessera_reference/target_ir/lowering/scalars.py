@@ -303,14 +303,14 @@ def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
     """True if an elementwise operation takes or makes complex numbers."""
     stated = getattr(operation, "dtype", None)
     makes = isinstance(stated, DType) and stated.kind == "complex"
-    return makes or any(isinstance(each, Pair) for each in operands)
+    return makes or any(isinstance(operand, Pair) for operand in operands)
 
 
 def _by_parts(instruction: type[Operation]) -> Callable[..., Pair]:
     """Apply an instruction to the real and to the imaginary parts."""
 
     def lowered(body: Body, operation: Operation, *operands: Pair) -> Pair:
-        real, imaginary = ([getattr(each, part) for each in operands] for part in ("real", "imaginary"))
+        real, imaginary = ([getattr(operand, part) for operand in operands] for part in ("real", "imaginary"))
         return Pair(body(instruction, *real), body(instruction, *imaginary))
 
     return lowered

@@ -529,7 +529,7 @@ class Call(TargetOperation):
 
     def run(self, block: BlockState, *arguments: Array) -> Array:
         """The function by the reference arithmetic."""
-        plain = (Array(each.dtype.storage, each.values) for each in arguments)
+        plain = (Array(argument.dtype.storage, argument.values) for argument in arguments)
         return Array(self.returns, CALLEES[self.callee].compute(*plain).values)
 
     def emit(self, text: Writer, *arguments: str) -> str:

@@ -202,7 +202,7 @@ def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
     """
     if role == "c":
         turns, run = 64 // n, 1 if dtype.name == "fp64" else 4
-        steps = tuple(run * turns * (each // run) + each % run for each in range(m * n // 64))
+        steps = tuple(run * turns * (index // run) + index % run for index in range(m * n // 64))
         line = Along(1, "remainder", (0,) * len(steps))
         return Spread((m, n), 64, n, Along(run, "quotient", steps), line)
     extent = m if role == "a" else n

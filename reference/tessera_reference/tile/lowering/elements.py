@@ -216,7 +216,7 @@ for _kind in (Elementwise, Constant):
 def applied(operation: Operation, operands: Sequence[Term], kernel: NestKernel) -> Term:
     """The operation on scalars."""
     own = {name: getattr(operation, name) for name, role in operation.roles.items() if role in _STATED}
-    return kernel.term(kernel.build(type(operation), *(each.value for each in operands), **own))
+    return kernel.term(kernel.build(type(operation), *(operand.value for operand in operands), **own))
 
 
 _STATED = (Role.ATTRIBUTE, Role.HIDDEN)

@@ -251,8 +251,10 @@ class KernelBuilder(Head):
 
     def every(self, *conditions: Condition) -> Condition:
         """Return the condition that all of them hold."""
-        open_ = [each for each in conditions if not isinstance(each, bool)]
-        if len(open_) < len(conditions) and not all(each for each in conditions if isinstance(each, bool)):
+        open_ = [condition for condition in conditions if not isinstance(condition, bool)]
+        if len(open_) < len(conditions) and not all(
+            condition for condition in conditions if isinstance(condition, bool)
+        ):
             return False
         return reduce(self._both, open_) if open_ else True
 

@@ -173,7 +173,7 @@ def stage_elements(
 
     `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
-    elementwise = [each for each in kernel.nest.operations if isinstance(each.operation, Elementwise)]
+    elementwise = [operation for operation in kernel.nest.operations if isinstance(operation.operation, Elementwise)]
     taken = dict.fromkeys(value for each in elementwise for value in each.operands if value in kernel.nest.staged)
     for value in taken:
         extents = matrix_of(value)

@@ -68,14 +68,14 @@ class Library:
 
     def __init__(self, path: str, types: str, record: mmap.mmap) -> None:
         exported = ctypes.CDLL(path)
-        self.functions: Mapping[str, CFunction] = {each.name: each for each in c_functions().values()}
-        extensions = [each.name for each in self.functions.values() if each.extension]
+        self.functions: Mapping[str, CFunction] = {c_function.name: c_function for c_function in c_functions().values()}
+        extensions = [function.name for function in self.functions.values() if function.extension]
         found = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
         self.ffi = loaded(types)
         self._library = self.ffi.dlopen(path)
         self._record = record
         self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
-        runtime = [each.name for each in self.functions.values() if not each.extension]
+        runtime = [function.name for function in self.functions.values() if not function.extension]
         if self._table:
             own = {name: self._from_table(name) for name in runtime}
         else:

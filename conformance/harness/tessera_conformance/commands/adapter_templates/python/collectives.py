@@ -34,9 +34,9 @@ class MyAdapter:
 
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], op: str, level: str = "strict") -> dict[str, Any]:
         """The sum over ranks, one tensor a rank, by the balanced tree of neighbours."""
-        if op != "sum" or any(each.dtype != "fp32" for each in inputs):
+        if op != "sum" or any(operand.dtype != "fp32" for operand in inputs):
             raise NotSupported(f"collectives.all_reduce {op} of {inputs[0].dtype}")
-        rows = [(ctypes.c_float * each.size).from_buffer_copy(each.data) for each in inputs]
+        rows = [(ctypes.c_float * operand.size).from_buffer_copy(operand.data) for operand in inputs]
         while len(rows) > 1:
             pairs = [_sum(*pair) for pair in zip(rows[::2], rows[1::2], strict=False)]
             rows = [*pairs, *rows[len(pairs) * 2 :]]  # an odd one is carried on unchanged
