@@ -20,7 +20,7 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.oracle.compositions import philox4x32, word
 from tessera_conformance.oracle.exact import BadArgument, float_format
-from tessera_conformance.oracle.movement import arguments_of
+from tessera_conformance.oracle.parameter_buffers import arguments_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 
