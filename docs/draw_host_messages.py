@@ -35,6 +35,7 @@ One JSON object a line; `schemas/host_io.schema.json` is the contract, and this 
 
 """
 
+RESPONSES = ("response", "completion", "refusal")
 WIDTH = 120
 PLAIN = {"integer": "int", "number": "int | Decimal", "boolean": "bool", "string": "str", "object": "Mapping[str, Any]"}
 
@@ -90,8 +91,9 @@ def class_name(node: Mapping[str, Any]) -> str:
 
 
 def module(messages: Messages) -> str:
-    """The text of `messages.py`."""
-    return HEAD + "".join(dataclass_text(messages, each) for each in messages.classes().values())
+    """The text of `messages.py`: requests and their parts, since an endpoint writes responses and reads none."""
+    requests = {name: each for name, each in messages.classes().items() if name not in RESPONSES}
+    return HEAD + "".join(dataclass_text(messages, each) for each in requests.values())
 
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:

@@ -187,35 +187,3 @@ class ScalarArgument:
     """The scalar's type (HIO-D7-26, HIO-D7-38, HIO-D7-39, HIO-D7-40, HIO-D7-41, HIO-D7-42)."""
     value: int | Decimal | bool
     """A number, or for bool true or false (HIO-D7-27, HIO-D7-46)."""
-
-
-@dataclass(frozen=True)
-class Response:
-    """The answer to a request (D3)."""
-
-    correlation_id: str
-    """The same as that of the request (HIO-D3-10)."""
-    request_id: str
-    """The same as that of the request (HIO-D3-11)."""
-    completion: Completion
-    """The end of the request (HIO-D3-12)."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """The end of a request (D4; HIO-D4-07)."""
-
-    ok: bool
-    """True if the request was done (HIO-D4-01)."""
-    error_code: str | None
-    """Null on success, else the cause (HIO-D4-02, HIO-D4-04, HIO-D4-06)."""
-    error_message: str | None
-    """Null on success (HIO-D4-03, HIO-D4-05)."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The answer to a frame in which no ids can be read: no response, since it would belong to no request."""
-
-    refused: str
-    """The fault in the frame (HIO-Verification-01)."""

@@ -12,8 +12,7 @@ import stat
 import sys
 from asyncio import AbstractEventLoop, StreamReader, StreamWriter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TextIO, TypeAlias
+from typing import Any, NamedTuple, TextIO
 
 from ..mesh.engine import Choices, FirstCome, Seeded
 from .endpoint import MOST_BYTES, Endpoint, Journal
@@ -27,38 +26,25 @@ class AddressProblem(Exception):
     """An address that cannot be read, listened on or reached; says which and why."""
 
 
-@dataclass(frozen=True)
-class UnixAddress:
-    """A socket file."""
+class Address(NamedTuple):
+    """A socket file, or a host with a port; to listen on port 0 is to listen on any that is free."""
 
-    path: str
-
-    def __str__(self) -> str:
-        return f"unix:{self.path}"
-
-
-@dataclass(frozen=True)
-class TcpAddress:
-    """A host and a port; to listen on port 0 is to listen on any that is free."""
-
-    host: str
-    port: int
+    place: str
+    port: int | None = None
 
     def __str__(self) -> str:
-        return f"tcp:[{self.host}]:{self.port}" if ":" in self.host else f"tcp:{self.host}:{self.port}"
-
-
-Address: TypeAlias = UnixAddress | TcpAddress
+        host = f"[{self.place}]" if ":" in self.place else self.place
+        return f"unix:{self.place}" if self.port is None else f"tcp:{host}:{self.port}"
 
 
 def read_address(text: str) -> Address:
     """The address of `unix:PATH` or `tcp:HOST:PORT`. Raises `AddressProblem`."""
     form, _, rest = text.partition(":")
     if form == "unix" and rest and "\0" not in rest:
-        return UnixAddress(rest)
+        return Address(rest)
     host, _, port = rest.rpartition(":")
     if form == "tcp" and host and port.isascii() and port.isdecimal() and int(port) < 1 << 16:
-        return TcpAddress(host.removeprefix("[").removesuffix("]"), int(port))
+        return Address(host.removeprefix("[").removesuffix("]"), int(port))
     raise AddressProblem(f"address {text!r}: expected unix:PATH or tcp:HOST:PORT")
 
 
@@ -71,9 +57,9 @@ LONGEST_ANSWER = 1 << 21
 async def connect(address: Address) -> tuple[StreamReader, StreamWriter]:
     """A connection to an endpoint. Raises `AddressProblem`."""
     try:
-        if isinstance(address, UnixAddress):
-            return await asyncio.open_unix_connection(address.path, limit=LONGEST_ANSWER)
-        return await asyncio.open_connection(address.host, address.port, limit=LONGEST_ANSWER)
+        if address.port is None:
+            return await asyncio.open_unix_connection(address.place, limit=LONGEST_ANSWER)
+        return await asyncio.open_connection(*address, limit=LONGEST_ANSWER)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise AddressProblem(f"{address}: no connection: {reason}") from None
@@ -104,15 +90,15 @@ class Listener:
         self.address = address
         self._file: tuple[int, int] | None = None
         try:
-            if isinstance(address, UnixAddress):
+            if address.port is None:
                 self.socket = socket.socket(socket.AF_UNIX)
-                self._bind_file(address.path)
+                self._bind_file(address.place)
             else:
-                family, kind, protocol, place = _resolved(address, allow_remote)
-                self.socket = socket.socket(family, kind, protocol)
+                *kind, place = _resolved(address, allow_remote)
+                self.socket = socket.socket(*kind)
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 self.socket.bind(place)
-                self.address = TcpAddress(address.host, self.socket.getsockname()[1])
+                self.address = Address(address.place, self.socket.getsockname()[1])
         except (OSError, UnicodeError, AddressProblem) as error:
             self.close()
             raise AddressProblem(f"{address}: {getattr(error, 'strerror', None) or error}") from None
@@ -128,10 +114,10 @@ class Listener:
 
     def close(self) -> None:
         """Close the socket and remove its file, unless another one has taken its place."""
-        if isinstance(self.address, UnixAddress) and self._file is not None:
+        if self._file is not None:
             with contextlib.suppress(OSError):
-                if _identity(self.address.path) == self._file:
-                    os.unlink(self.address.path)
+                if _identity(self.address.place) == self._file:
+                    os.unlink(self.address.place)
         if hasattr(self, "socket"):
             self.socket.close()
 
@@ -159,9 +145,9 @@ def _remove_stale(path: str) -> None:
     raise AddressProblem("another endpoint listens there")
 
 
-def _resolved(address: TcpAddress, allow_remote: bool) -> tuple[int, int, int, Any]:
+def _resolved(address: Address, allow_remote: bool) -> tuple[int, int, int, Any]:
     """Family, kind, protocol and place of a socket. Raises `OSError`, `UnicodeError` or `AddressProblem`."""
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, place = found[0]
     if not (allow_remote or ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback):
         raise AddressProblem("other machines reach it: name a loopback address, or add --allow-remote")

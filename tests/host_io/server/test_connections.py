@@ -21,9 +21,9 @@ from tessera_reference.cli import main
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.host_io.server import (
+    Address,
     Listener,
     Server,
-    UnixAddress,
     closed,
     connect,
 )
@@ -126,7 +126,7 @@ def test_a_connection_has_its_turn_between_the_requests_of_another(
     submit = Endpoint.submit
 
     async def session() -> None:
-        address, stop = UnixAddress(str(tmp_path / "s")), asyncio.Event()
+        address, stop = Address(str(tmp_path / "s")), asyncio.Event()
         listener = Listener(address)
         listener.socket.listen()
         serving = asyncio.create_task(Server(Machine()).serve(listener, stop))

@@ -19,7 +19,7 @@ from served import PATIENCE, Served, codes, frames
 
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
-from tessera_reference.host_io.server import AddressProblem, Listener, TcpAddress, read_address
+from tessera_reference.host_io.server import Address, AddressProblem, Listener, read_address
 
 Build = Callable[..., dict[str, Any]]
 Serve = Callable[..., Served]
@@ -136,7 +136,7 @@ def test_an_address_is_written_as_it_is_read(text: str) -> None:
 
 
 def test_the_host_of_an_address_may_have_colons() -> None:
-    assert read_address("tcp:[::1]:80") == TcpAddress("::1", 80)
+    assert read_address("tcp:[::1]:80") == Address("::1", 80)
     with pytest.raises(AddressProblem, match="expected unix:PATH or tcp:HOST:PORT"):
         read_address("http://localhost:80")
 
