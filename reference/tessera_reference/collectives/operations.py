@@ -18,7 +18,7 @@ from ..abi.status import Failure, Status, invalid
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
 from ..numerics.collectives import REDUCTIONS, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter, share_of
-from ..numerics.formats import shown
+from ..numerics.formats import DType, shown
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Token, Tree
 from .compression import Compression, compress, read_compression, require_fp32
@@ -109,6 +109,8 @@ class Pattern(NamedTuple):
 
     tree: Tree
     rank_of: RankOf | None
+    leaves: int
+    """As many as there are ranks, or more: a leaf whose rank is none of them changes nothing."""
 
 
 def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | None:
@@ -118,22 +120,31 @@ def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | Non
     match name:
         case "ring":
             spine = [token for rank in (0, *range(ranks - 1, 1, -1)) for token in ("(", rank)]
-            return Pattern(_tree([*spine, 1, *")" * (ranks - 1)]), lambda leaf, share: (leaf + share) % ranks)
+            return Pattern(_tree([*spine, 1, *")" * (ranks - 1)]), lambda leaf, share: (leaf + share) % ranks, ranks)
         case "direct":
-            return Pattern(_tree(_from_those_behind(0, ranks)), lambda leaf, share: (leaf + share) % ranks)
+            return Pattern(_tree(_from_those_behind(0, ranks)), lambda leaf, share: (leaf + share) % ranks, ranks)
         case "hierarchical":
             rows = [_from_those_behind(node * inside, inside) for node in range(nodes)]
-            return Pattern(_tree(_binomial(rows, powers(nodes))), partial(_within_its_node, nodes, inside))
+            return Pattern(_tree(_binomial(rows, powers(nodes))), partial(_within_its_node, nodes, inside), ranks)
         case "tree":
-            return Pattern(_tree(_binomial(single, powers(ranks))), None)
-        case "halving_doubling" if ranks & (ranks - 1) == 0:
-            return Pattern(_tree(_binomial(single, powers(ranks)[::-1])), lambda leaf, share: leaf ^ share)
+            return Pattern(_tree(_binomial(single, powers(ranks))), None, ranks)
+        case "halving_doubling":
+            power = 1 << ranks.bit_length() - 1
+            pairs: list[Sequence[Token]] = [["(", rank, power + rank, ")"] for rank in range(power)]
+            owners = np.array(algorithm(name, ranks).owners)
+            made = _tree(_binomial(single if power == ranks else pairs, powers(power)[::-1]))
+            return Pattern(made, partial(_partner, power, owners), power if power == ranks else 2 * power)
     return None
 
 
 def _within_its_node(nodes: int, inside: int, leaf: int, share: Ranks) -> Ranks:
     """Return the ranks in the place of a leaf, of which each node has its own, owned in turn."""
     return leaf - leaf % inside + (leaf % inside + share // nodes) % inside
+
+
+def _partner(power: int, owners: Ranks, leaf: int, share: Ranks) -> Ranks:
+    """Return the ranks in the place of a leaf, by the owner of the share; those from a power on hand all to others."""
+    return leaf - leaf % power + (leaf % power ^ owners[share])
 
 
 def _tree(tokens: Sequence[Token]) -> Tree:
@@ -275,13 +286,18 @@ def run(
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, brought, root)
         ordered = level != "strict" and op in ("sum", "prod", "mean")
-        trees, rank_of = _order(name, len(group), per_node, partials) if ordered else ((PAIRWISE,) * len(group), None)
+        known = pattern(name, len(group), per_node) if ordered and _has_pattern(brought, partials) else None
+        if known is not None and known.leaves > len(group) and not _has_neutral(op, brought[0].dtype):
+            known = None
+        trees: Sequence[Tree] = (known.tree if known else PAIRWISE,) * len(group)
+        if ordered and known is None:
+            trees = orders(name, len(group), per_node, partials)
         brought = brought if partials is None else partial_values(operation, brought, partials)
         count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
-        if rank_of is not None:
-            collective = partial(_by_leaf, collective, rank_of)
+        if known is not None and known.rank_of is not None:
+            collective = partial(_by_leaf, collective, known.rank_of, known.leaves, op)
         travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
         if seed is not None:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
@@ -292,12 +308,14 @@ def run(
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for each in travelled for m in each()])
 
 
-def _order(
-    name: str, ranks: int, per_node: int | None, partials: Sequence[int] | None
-) -> tuple[Sequence[Tree], RankOf | None]:
-    """Return the tree of each share, or one for all of them and the ranks in place of its leaves."""
-    known = pattern(name, ranks, per_node) if ranks >= PATTERNS_FROM and partials is None else None
-    return ((known.tree,) * ranks, known.rank_of) if known else (orders(name, ranks, per_node, partials), None)
+def _has_pattern(brought: Sequence[Array], partials: Sequence[int] | None) -> bool:
+    """True if the ranks of a group are many, and bring no partial values."""
+    return len(brought) >= PATTERNS_FROM and partials is None
+
+
+def _has_neutral(op: str | None, dtype: DType) -> bool:
+    """True if an operator has a value that changes no other one, nor how many there are."""
+    return op in ("sum", "prod") and dtype.kind != "complex"
 
 
 def _afterwards(
@@ -323,17 +341,22 @@ def _afterwards(
 
 
 def _by_leaf(
-    collective: Callable[[Sequence[Array]], Sequence[Array]], rank_of: RankOf, brought: Sequence[Array]
+    collective: Callable[[Sequence[Array]], Sequence[Array]],
+    rank_of: RankOf,
+    leaves: int,
+    op: str | None,
+    brought: Sequence[Array],
 ) -> Sequence[Array]:
     """Return the results of a collective over leaves of a pattern, each with the shares of the ranks in its place."""
     ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
-    every = np.stack([each.values.reshape(-1) for each in brought])
-    count = every.shape[1]
+    count = brought[0].values.size
+    neutral = np.full(count, 1 if op == "prod" else -0.0).astype(dtype.carrier)
+    every = np.stack([*(each.values.reshape(-1) for each in brought), neutral])
     sizes = [share_of(count, share, ranks) for share in range(ranks)]
     share = np.concatenate([np.full(each.stop - each.start, rank) for rank, each in enumerate(sizes)])
     flat, places = every.reshape(-1), np.arange(count)
-    rows = [flat.take(rank_of(leaf, share) * count + places) for leaf in range(ranks)]
-    return collective([Array(dtype, row.reshape(shape)) for row in rows])
+    found = [np.minimum(rank_of(leaf, share), ranks) for leaf in range(leaves)]  # integers
+    return collective([Array(dtype, flat.take(each * count + places).reshape(shape)) for each in found])
 
 
 def messages(
