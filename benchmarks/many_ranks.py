@@ -86,9 +86,18 @@ def all_reduce(ranks: int) -> Callable[[], object]:
 
 def run_ring(ranks: int) -> Callable[[], object]:
     """Return `collectives.run` around a ring, in its own order, with an element a share."""
+    return _run("ring", ranks)
+
+
+def run_halving(ranks: int) -> Callable[[], object]:
+    """Return `collectives.run` by recursive halving on three quarters of the ranks, which are no power of two."""
+    return _run("halving_doubling", ranks * 3 // 4)
+
+
+def _run(name: str, ranks: int) -> Callable[[], object]:
     values = np.random.Generator(np.random.Philox(14)).standard_normal((ranks, ranks), np.float32)
     buffers = [Array(dtype("fp32"), row) for row in values]
-    return lambda: run("all_reduce", buffers, op="sum", name="ring", level="deterministic")
+    return lambda: run("all_reduce", buffers, op="sum", name=name, level="deterministic")
 
 
 PROGRAM = """
@@ -115,6 +124,7 @@ def mesh_program(ranks: int) -> Callable[[], object]:
 CALLS: Mapping[str, tuple[Callable[[int], Callable[[], object]], float, int, str]] = {
     "tessAllReduce": (all_reduce, 2, DOUBLINGS, "/ranks"),
     "collectives.run": (run_ring, 1, 2 * DOUBLINGS, "/elems"),
+    "collectives.run, halving": (run_halving, 1, 2 * DOUBLINGS, "/elems"),
     "mesh program": (mesh_program, 0.5, DOUBLINGS, "/ranks"),
 }
 """By the name of a call: its maker for so many ranks, its limit in seconds on 4,096, the doublings of its size from 256

@@ -73,17 +73,19 @@ class _Lane:
     free: bool = True
     waiting: dict[int, _Unit] = field(default_factory=dict)
 
-    @property
-    def is_open(self) -> bool:
-        """True if a message may enter."""
-        return self.free and self.credits > 0
+    ordered: bool = True
+    """True if those that wait stand in order of their numbers."""
+
+    def hold(self, unit: _Unit) -> None:
+        """Let a message wait."""
+        self.ordered = self.ordered and (not self.waiting or next(reversed(self.waiting)) <= unit.number)
+        self.waiting[unit.number] = unit
 
     def in_order(self) -> Iterable[_Unit]:
         """Return the messages that wait, in order of their numbers."""
-        numbers = list(self.waiting)
-        ordered = sorted(numbers)
-        if numbers != ordered:
-            self.waiting = {number: self.waiting[number] for number in ordered}
+        if not self.ordered:
+            self.waiting = dict(sorted(self.waiting.items()))
+            self.ordered = True
         return self.waiting.values()
 
 
@@ -106,16 +108,17 @@ def _in_turn(ready: Sequence[_Unit], lanes: Iterable[_Lane]) -> Iterator[_Unit]:
 
     Once a message has left by a lane, which closes it, those behind it are not asked.
     """
-    rows = [(None, iter(ready)), *((lane, iter(lane.in_order())) for lane in lanes if lane.waiting and lane.is_open)]
+    opened = [lane for lane in lanes if lane.waiting and lane.free and lane.credits]
+    rows = [(None, iter(ready)), *((lane, iter(lane.in_order())) for lane in opened)]
     first = [(next(units, None), place) for place, (_, units) in enumerate(rows)]
     following = [(unit.number, place, unit) for unit, place in first if unit is not None]
     heapq.heapify(following)
     while following:
         _, place, unit = following[0]
         lane, units = rows[place]
-        if lane is None or lane.is_open:
+        if lane is None or (lane.free and lane.credits):
             yield unit
-        after = next(units, None) if lane is None or lane.is_open else None
+        after = next(units, None) if lane is None or (lane.free and lane.credits) else None
         if after is None:
             heapq.heappop(following)
         else:
@@ -351,8 +354,9 @@ class Progress:
                 self._at(now + unit.lasts).sent.append(unit)
                 self._at(now + unit.lasts + unit.way.latency + FIXED).arrived.append(unit)
         for unit in waiting:
-            for lane in unit.lanes:
-                lane.waiting.setdefault(unit.number, unit)
+            if unit.number not in unit.lanes[0].waiting:
+                for lane in unit.lanes:
+                    lane.hold(unit)
 
     def _at(self, time: int) -> _Due:
         """Return the events of a time."""
