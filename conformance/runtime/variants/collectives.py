@@ -8,7 +8,7 @@ from typing import Any
 from tessera_conformance.strength import Variant, altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.runtime import collective_calls, extensions
+from tessera_reference.runtime import calls, extensions
 from tessera_reference.runtime import collectives as collective_arguments
 from tessera_reference.runtime.arguments import invalid
 from tessera_reference.runtime.collectives import CollectiveCall
@@ -34,7 +34,7 @@ def reading(freedom: str, name: str, description: str, read: Any) -> Variant:
         description,
         REACH,
         ReferenceAdapter,
-        (collective_calls, "read_call", read),
+        (calls, "read_call", read),
         (extensions, "read_call", read),
         name=name,
     )

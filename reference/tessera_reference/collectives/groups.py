@@ -100,22 +100,18 @@ def combine(
     policy: NumericsPolicy | None = None,
     descriptor: Descriptor | None = None,
 ) -> list[Array]:
-    """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate. Raises `Failure`."""
+    """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate. Raises `Failure`.
+
+    A reduce-scatter gives each the whole combination, of which its own share counts.
+    """
     ranks, count = len(buffers), buffers[0].values.size
-    shares = [share_of(count, rank, ranks) for rank in range(ranks)]
     if collective == "broadcast":
         assert root is not None, "a broadcast has a root"
         return broadcast(buffers, root)
     if collective == "all_gather":
-        return all_gather([Array(x.dtype, x.values[own]) for x, own in zip(buffers, shares, strict=True)])
+        return all_gather([Array(x.dtype, x.values[share_of(count, rank, ranks)]) for rank, x in enumerate(buffers)])
     descriptors = None if descriptor is None else [descriptor] * ranks
-    whole = all_reduce(buffers, op, policy=policy, descriptors=descriptors)
-    if collective == "all_reduce":
-        return [whole] * ranks
-    outputs = [buffer.values.copy() for buffer in buffers]
-    for values, own in zip(outputs, shares, strict=True):
-        values[own] = whole.values[own]
-    return [Array(whole.dtype, values) for values in outputs]
+    return [all_reduce(buffers, op, policy=policy, descriptors=descriptors)] * ranks
 
 
 # Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import calls, collective_calls, extensions  # noqa: F401, register the functions
+from . import calls, extensions  # noqa: F401, register the functions
 from .state import FUNCTIONS, State
 
 
