@@ -16,6 +16,7 @@ from tessera_reference.numerics.random import philox4x32, words
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 COMMITTED = HERE / "workload.sha256"
+VECTORS = HERE / "vectors.sha256"
 NUMPY_VERSIONS = ("1.26.4" if sys.version_info < (3, 13) else "2.1.0", "2.2.6", "2.4.6")
 WIDE_REGISTERS = ("AVX512", "X86_V4", "SVE")
 pytestmark = pytest.mark.slow
@@ -69,6 +70,17 @@ def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Pat
     done = run_workload({"TESSERA_PLAIN_NUMERICS": "1"}, target)  # a numba that is there is made for another numpy
     assert done.stderr.startswith(f"numpy {version},")
     same_digests(done.stdout)
+
+
+@pytest.mark.parametrize("version", NUMPY_VERSIONS)
+def test_the_answers_of_all_vectors_have_one_digest(version: str, peer_folder: Callable[..., Path]) -> None:
+    """`vectors check --recompute --digest` prints one line, which everyone can repeat."""
+    target = peer_folder(f"numpy-{version}", f"numpy=={version}", "--no-deps")
+    search = os.pathsep.join(map(str, (target, ROOT / "reference", ROOT / "conformance" / "harness")))
+    command = [sys.executable, "-m", "tessera_conformance", "vectors", "check", "--recompute", "--digest"]
+    environment = {**os.environ, "PYTHONPATH": search, "TESSERA_PLAIN_NUMERICS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == [VECTORS.read_text(encoding="utf-8").strip()], done.stderr
 
 
 KNOWN_ANSWERS = """

@@ -208,3 +208,29 @@ def test_reports_below_the_usual_folder_are_not_written_over(tmp_path: Path, mon
     assert earlier(None, Path("other/report.jsonl"), False) == Earlier(Path("report"), Path("other/report.jsonl"))
     assert earlier(None, None, True, keeps=True) == Earlier(Path("report/failed"), part)
     assert part.exists()
+
+
+# A run that was cut off goes on: what was judged is kept, and the report is that of a run in one go.
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
+def test_a_resumed_run_has_the_report_of_a_run_in_one_go(run: Run, tmp_path: Path, share: float) -> None:
+    whole = run("--report-dir=whole", folder="whole")
+    assert whole.report is not None
+    cut = tmp_path / "report" / "report.jsonl"
+    cut.parent.mkdir()
+    data = whole.path.read_bytes()
+    cut.write_bytes(data[: int(share * len(data))])
+    before = read(cut)
+    resumed = run("--resume=report/report.jsonl")
+    assert resumed.report is not None and resumed.report.footer is not None and whole.report.footer is not None
+    assert resumed.report.footer["sha256"] == whole.report.footer["sha256"]
+    kept = [line for line in resumed.report.observations if line in before.observations]
+    assert len(kept) == len(before.observations)
+    assert (resumed.exit_code, (cut.parent / "resumed.jsonl").exists()) == (whole.exit_code, True)
+
+
+def test_the_report_of_another_run_is_not_resumed(run: Run) -> None:
+    run("--report-dir=whole", "-k", "number", folder="whole")
+    done = run("--resume=whole/report.jsonl", "--level=fast")
+    assert "is of another run: its selection differ" in done.output

@@ -22,8 +22,8 @@ from tessera_conformance.arithmetic.tree import CHOICES, MOST_ALIGNMENT_BITS
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.cli import main
 from tessera_conformance.protocol import Fault, Observation, Returned
-from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, content, dump, read, report_in, without_run
-from tessera_conformance.reports.lines import FOLDER, encoded, plain, short, whole
+from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport, content, dump, read, report_in
+from tessera_conformance.reports.lines import FOLDER, encoded, plain, short, whole, without_run
 from tessera_conformance.reports.publish import EDITED, schema_text, write_toml
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.session import Exchange

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -161,6 +162,14 @@ def reseal(folder: Path, path: Path, data: bytes) -> None:
 def test_an_untouched_folder_is_sound(frozen: Any) -> None:
     assert frozen("check") == (0, "2 vectors in 1 files compared with their sources: 0 problem(s)\n")
     assert frozen("check", "--recompute")[0] == 0
+
+
+def test_the_digest_of_recomputed_answers_is_one_line(frozen: Any) -> None:
+    code, said = frozen("check", "--recompute", "--digest")
+    assert code == 0
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}  the answers of 2 vectors", said.splitlines()[-1])
+    assert frozen("check", "--recompute", "--digest") == (code, said)
+    assert frozen("check", "--digest")[0] == 2
 
 
 @pytest.mark.slow

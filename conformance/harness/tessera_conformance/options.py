@@ -59,6 +59,13 @@ def add_options(add: Callable[..., Any]) -> None:
     add(
         "--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl, which is kept"
     )
+    add(
+        "--resume",
+        default=None,
+        metavar="REPORT",
+        type=Path,
+        help="go on with a run that was cut off: what its report.jsonl has judged is kept",
+    )
     add("--list", action="store_true", dest="list_cases", help="print the ids of the cases chosen, and run none")
     add("--keep-going", action="store_true", help="run on where the first ten cases have no answer at all")
     add_executor(add, UNIT_SECONDS)

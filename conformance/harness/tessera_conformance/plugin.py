@@ -34,11 +34,12 @@ from tessera_conformance.registry import Clause, Registry, RegistryError, Withdr
 from tessera_conformance.registry.case_index import current_index
 from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.expected_answers import Search, function_of
-from tessera_conformance.reports.journal import UnreadableReport
+from tessera_conformance.reports.journal import UnreadableReport, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.reproduce import ENDPOINT, write_script
-from tessera_conformance.selection import NothingFailed, earlier, nothing
+from tessera_conformance.selection import NothingFailed, earlier, judged_before, nothing, set_aside
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal import (
@@ -59,6 +60,8 @@ RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
 BEFORE_KEYWORD = pytest.StashKey[list[str]]()
 """The node ids of the cases that `-k` chooses from."""
+RESUMED = pytest.StashKey[Mapping[str, Line]]()
+"""The lines of the cases that `--resume` keeps."""
 LAST_FAILED = pytest.StashKey[bool]()
 """True where `--lf` found a report."""
 CHOSEN = pytest.StashKey[Set[str] | None]()
@@ -145,6 +148,8 @@ def pytest_configure(config: pytest.Config) -> None:
             evidence="all" if options.reproduce else options.evidence,
             chosen=selected,
         )
+        header = None if hasattr(config, "workerinput") else config.stash[RUN].header
+        config.stash[RESUMED] = judged_before(options.resume, header) if options.resume else {}
     except MalformedDeviations as error:
         raise pytest.UsageError(*error.args) from None
     except _UNANSWERABLE as error:
@@ -153,7 +158,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(_collect_seldom())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(WorkerInterruption())
-        config.pluginmanager.register(ReportKeeper(config, config.stash[RUN]), "tessera-report")
+        config.pluginmanager.register(ReportKeeper(config, config.stash[RUN], config.stash[RESUMED]), "tessera-report")
         config.pluginmanager.register(Progress(config, partial(_seconds_of, config)), "tessera-progress")
         if options.executor and not options.collectonly:
             _spread(config)
@@ -167,8 +172,9 @@ def _find_earlier_report(config: pytest.Config) -> None:
     """Settle where the report goes and which one `--failed` and `--lf` read; a worker is told so."""
     option = config.option
     if hasattr(config, "workerinput"):
-        folder, failed = config.workerinput[EARLIER]
+        folder, failed, resume = config.workerinput[EARLIER]
         option.report_dir, option.failed = Path(folder), Path(failed) if failed else None
+        option.resume = Path(resume) if resume else None
         return
     own_last_failed = getattr(option, "lf", False) and not config.pluginmanager.hasplugin("cacheprovider")
     try:
@@ -176,6 +182,8 @@ def _find_earlier_report(config: pytest.Config) -> None:
     except (OSError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     option.report_dir, option.failed = found.folder, found.failed
+    if option.resume is not None and not (option.list_cases or option.collectonly):
+        option.resume = set_aside(report_in(option.resume), option.report_dir)
     option.lf = getattr(option, "lf", False) and not own_last_failed
     config.stash[LAST_FAILED] = own_last_failed and found.failed is not None
     if found.note:
@@ -186,7 +194,7 @@ def _find_earlier_report(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of xdist which reports the run reads and writes."""
     option = node.config.option
-    node.workerinput[EARLIER] = (str(option.report_dir), str(option.failed) if option.failed else "")
+    node.workerinput[EARLIER] = (str(option.report_dir), *(str(each or "") for each in (option.failed, option.resume)))
 
 
 def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:
@@ -291,7 +299,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Say what may have been meant by a `-k` that means no case, where the index of cases did not."""
     before, keyword = session.config.stash.get(BEFORE_KEYWORD, []), getattr(session.config.option, "keyword", "")
-    if before and keyword and not session.items and not hasattr(session.config, "workerinput"):
+    none = not session.items and not session.config.stash[RESUMED]
+    if before and keyword and none and not hasattr(session.config, "workerinput"):
         raise pytest.UsageError(nothing(keyword, before))
 
 
@@ -341,7 +350,8 @@ def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) ->
     kept = [item for item in items if keep(item)]
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
-        items[:] = kept
+    judged = config.stash[RESUMED]
+    items[:] = [item for item in kept if CASE not in item.stash or item.stash[CASE].id not in judged]
 
 
 @pytest.hookimpl(tryfirst=True)

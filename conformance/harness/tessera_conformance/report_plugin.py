@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance.cases import CHAPTERS, case_id, suite_directory
 from tessera_conformance.commands.run import SEAL
 from tessera_conformance.protocol import Fault, Hello
-from tessera_conformance.reports.claim import FIRST, Silence
+from tessera_conformance.reports.claim import FIRST, Line, Silence
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.lines import ObservedLine
 from tessera_conformance.reports.publish import publish
@@ -43,7 +43,9 @@ NARROWING = (
 class ReportKeeper:
     """Collects observation lines, writes the report file and prints the end of the run."""
 
-    def __init__(self, config: pytest.Config, run: SuiteRun) -> None:
+    def __init__(self, config: pytest.Config, run: SuiteRun, kept: Mapping[str, Line]) -> None:
+        """`kept` are the lines of cases that another run has judged before it was cut off."""
+        self._kept = kept
         self._config = config
         self._run = run
         self._writer: JournalWriter | None = None
@@ -80,7 +82,7 @@ class ReportKeeper:
     def _begin(self, node_ids: Sequence[str]) -> None:
         if self._writer is not None or self._lists:
             return
-        cases = [identifier for identifier in map(case_id, node_ids) if identifier is not None]
+        cases = [*self._kept, *(identifier for identifier in map(case_id, node_ids) if identifier is not None)]
         if not cases:
             return
         self._complete = self._is_complete(cases)
@@ -89,6 +91,9 @@ class ReportKeeper:
             self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
             self._writer.header(header)
             self._writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
+            for line in self._kept.values():
+                self._writer.observation(line)
+                self._observed.append((line["case"], line["clauses"]))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
@@ -191,6 +196,8 @@ class ReportKeeper:
             publish(report, self._run.registry)
         self._report = report
         _seal()
+        if self._kept and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -15,7 +15,9 @@ from _pytest.mark.expression import Expression
 from tessera_conformance.cases import CHAPTERS, suite_directory
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.case_index import CaseIndex, case_index, current_index
+from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.journal import FILE_NAME, read
+from tessera_conformance.reports.lines import without_run
 from tessera_conformance.terminal import error_text, meant
 
 # The cases that were asked for: by patterns of ids, clauses, features, or a report whose failures they are.
@@ -181,6 +183,33 @@ def earlier(folder: Path | None, failed: Path | None, last_failed: bool, keeps: 
     if newest == base / PART / FILE_NAME and not keeps:
         newest = newest.replace(newest.with_name(BEFORE))
     return Earlier(base / PART, newest)
+
+
+RESUMED = "resumed.jsonl"
+"""The name of a report that is resumed, where it would else be written over."""
+
+
+def set_aside(report: Path, folder: Path) -> Path:
+    """Move a report out of the way of the one that a folder is to have; return its place. Raises `OSError`."""
+    if report.resolve() != (folder / FILE_NAME).resolve():
+        return report
+    return report.replace(report.with_name(RESUMED))
+
+
+def judged_before(path: Path, header: Callable[[bool], Line] | None) -> dict[str, Line]:
+    """Return the lines that a report has of its cases, to be kept by a run with this header; None requires none.
+
+    Raises:
+        ValueError: it is the report of another run.
+        UnreadableReport: it is none.
+    """
+    report = read(path)
+    there = without_run(report.header)
+    here = without_run(header(there["selection"]["complete"])) if header else there
+    other = [name for name in here if here[name] != there.get(name)]
+    if other:
+        raise ValueError(error_text("--resume", f"{path} is of another run: its {' and '.join(other)} differ"))
+    return {line["case"]: line for line in report.observed if line["verdict"] != "not_run"}
 
 
 def _beside(folder: Path | None, failed: Path) -> Earlier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -247,8 +248,8 @@ def in_step(files: Iterable[VectorFile], sources: Iterable[SourceTopic]) -> Iter
             yield _without_source(vector)
 
 
-def recompute(vectors: Iterable[Vector]) -> Iterator[VectorProblem]:
-    """Vectors whose independent check no longer gives the frozen answer."""
+def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) -> Iterator[VectorProblem]:
+    """Vectors whose independent check no longer gives the frozen answer; a digest takes up the answers, in order."""
     for vector in vectors:
         check = vector.provenance.check
         try:
@@ -256,6 +257,8 @@ def recompute(vectors: Iterable[Vector]) -> Iterator[VectorProblem]:
         except (KeyError, TypeError, ValueError) as error:
             yield Disagreement(f"{check.function} cannot be applied: {error}", vector.id, "correct the source")
             continue
+        if digest is not None:
+            digest.update("".join(f"{vector.id} {_spelled(answer)}\n" for answer in answers).encode())
         if len(answers) != len(vector.expected):
             what = f"{check.function} gives {len(answers)} results, {len(vector.expected)} are frozen"
             yield Disagreement(what, vector.id, "find out by hand which is right")
@@ -265,6 +268,10 @@ def recompute(vectors: Iterable[Vector]) -> Iterator[VectorProblem]:
             if difference is not None:
                 what = f"{check.function} and the frozen answer differ: {difference.sentence()}"
                 yield Disagreement(what, vector.id, "find out by hand which is right")
+
+
+def _spelled(answer: Tensor) -> str:
+    return f"{answer.dtype} {[*answer.shape]} {answer.bits()}"
 
 
 def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProblem]:

@@ -6,6 +6,7 @@ Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
     filling.add_argument("names", nargs="*", metavar="NAME", help="chapters, topics or cases, such as ir/matmul")
     checking = _add(actions, "check", "examine the frozen vectors and compare them with their sources", check)
     checking.add_argument("--recompute", action="store_true", help="compute every answer again with the oracle")
+    checking.add_argument("--digest", action="store_true", help="print the SHA-256 of all recomputed answers, one line")
     add_executor(checking.add_argument, on_workers.LEAST_SECONDS)
     diffing = _add(actions, "diff", "show what changed between two sets of vectors", diff)
     diffing.add_argument("old", metavar="OLD", help="a folder, a vector file, or a git revision such as HEAD")
@@ -77,8 +79,11 @@ def check(args: argparse.Namespace) -> int:
     folder, sources = _vectors(args), _sources(args)
     if args.executor and not args.recompute:
         raise Unanswerable("there is nothing to spread", "--executor", "ask for --recompute, which takes long")
+    if args.digest and (args.executor or not args.recompute):
+        raise Unanswerable("no answers are computed here", "--digest", "ask for --recompute, without --executor")
     if not folder.is_dir():
         raise Unanswerable("there is no such folder", str(folder), "name the folder of vectors with --vectors")
+    digest = hashlib.sha256() if args.digest else None
     problems = list(checks.integrity(folder))
     files = checks.read_all(folder, problems)
     vectors = [vector for file in files for vector in file.vectors]
@@ -88,10 +93,12 @@ def check(args: argparse.Namespace) -> int:
         with Engine(args.executor, on_workers.MODULE, settings) as engine:
             problems.extend(on_workers.recompute_on_workers(engine, files, args.unit_seconds))
     elif args.recompute:
-        problems.extend(checks.recompute(vectors))
+        problems.extend(checks.recompute(vectors, digest))
     print_problems(problems)
     how = "recomputed" if args.recompute else "compared with their sources"
     print(f"{len(vectors)} vectors in {len(files)} files {how}: {len(problems)} problem(s)")
+    if digest is not None:
+        print(f"sha256:{digest.hexdigest()}  the answers of {len(vectors)} vectors")
     return PROBLEMS if problems else SOUND
 
 
