@@ -35,7 +35,9 @@ class Soak:
     """The runs of one session, in a folder of their own."""
 
     def __init__(self, folder: Path, places: Sequence[str], choose: random.Random) -> None:
-        self.folder, self.places, self.choose = folder, [str(ROOT / place) for place in places], choose
+        self.folder, self.choose = folder, choose
+        given = [ROOT / place for place in places]
+        self.places = [str(path) for place in given for path in sorted(place.rglob("test_*.py")) or [place]]
         self.implementation = "reference"
         self.quiet: dict[str, str] = {}
         """By implementation, the seal of its quiet run."""
@@ -85,7 +87,7 @@ class Soak:
 
 
 def shuffled(soak: Soak) -> str:
-    """The places in another order."""
+    """The files in another order."""
     soak.choose.shuffle(soak.places)
     soak.run("shuffled")
     return soak.same("shuffled")

@@ -580,8 +580,8 @@ def test_no_hidden_character_reaches_report_or_markdown(checkout: Any) -> None:
 
 
 def test_a_full_disk_is_said_to_be_one(checkout: Any) -> None:
-    """Wherever the report is written: at the start, after a case, or as it is sealed."""
-    for moment in ("start", "observation", "finish"):
+    """Wherever the report is written: at the start, in its first lines, after a case, or as it is sealed."""
+    for moment in ("start", "plan", "observation", "finish"):
         done = checkout.run(f"--impl=py:full_disk:{moment}", command=("-p", "full_disk"))
         assert done.exit_code not in (0, 1), done.output
         assert (

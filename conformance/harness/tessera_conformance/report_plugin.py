@@ -88,11 +88,12 @@ class ReportKeeper:
         self._complete = self._is_complete(cases)
         header = self._run.header(self._complete)
         with _writing():
-            self._writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
-            self._writer.header(header)
-            self._writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
+            writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
+            writer.header(header)
+            writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
+            self._writer = writer  # with its plan: a run that ends before has no report to seal
             for line in self._kept.values():
-                self._writer.observation(line)
+                writer.observation(line)
                 self._observed.append((line["case"], line["clauses"]))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -420,7 +420,7 @@ def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str
 
 def described(config: pytest.Config) -> dict[str, Any]:
     """Return the selection for the header of the report; to be asked before the run is narrowed."""
-    inside = [place.in_suite for place in _places(config) if not place.outside]
+    inside = sorted({place.in_suite for place in _places(config) if not place.outside})
     paths = {} if "" in inside or not inside else {"paths": inside}
     filters = {name: getattr(config.option, name) for name in FILTERS if getattr(config.option, name, "")}
     return choice(config).described() | paths | filters

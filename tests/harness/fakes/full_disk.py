@@ -8,7 +8,7 @@ from typing import Any
 
 from echo import Echo
 
-start = observation = finish = Echo
+start = plan = observation = finish = Echo
 
 
 def pytest_configure(config: Any) -> None:
