@@ -14,8 +14,7 @@ from tessera_conformance.vectors.commands import configure_vectors
 SOURCE = '''"""Sums of fp32."""
 
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import programs
-from tessera_conformance.vectors.building import Topic, tensor
+from tessera_conformance.vectors.building import Topic, binary, tensor
 from tessera_conformance.vectors.building import counted
 
 topic = Topic(__doc__)
@@ -24,13 +23,13 @@ topic = Topic(__doc__)
 @topic.vector("ties", "LANG-10-06")
 def ties():
     """Half a step above one goes to the even number."""
-    return programs.binary("add", tensor("fp32", [1, 1, float("nan")]), tensor("fp32", [2.0**-24, 2.0**-23, 1]))
+    return binary("add", tensor("fp32", [1, 1, float("nan")]), tensor("fp32", [2.0**-24, 2.0**-23, 1]))
 
 
 @topic.vector("large")
 def large():
     """More than a line can show."""
-    return programs.binary("add", counted("fp32", (5000,), seed=1), counted("fp32", (5000,), seed=2))
+    return binary("add", counted("fp32", (5000,), seed=1), counted("fp32", (5000,), seed=2))
 '''
 
 ADAPTER = '''
