@@ -53,13 +53,10 @@ ELSEWHERE = {
 OTHER_PROGRAMS = tuple("python3 pip export gcc cc rustc CGO_LDFLAGS_ALLOW= node cd npm npx code podman dask".split())
 """Programs whose lines are not the project's to parse."""
 
-
 COMMANDS = [name for name, (language, _) in BLOCKS.items() if language == "sh" and not name.startswith("first-hour")]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-    "name", [name for name, (language, _) in BLOCKS.items() if language == "sh" and not name.startswith("first-hour")]
-)
 def test_commands_have_these_arguments(name: str) -> None:
     """Each line names a command that accepts its options; `test_documentation` runs the blocks of first-hour."""
     for line in BLOCKS[name][1].replace("\\\n", " ").splitlines():
