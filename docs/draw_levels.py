@@ -54,7 +54,7 @@ LEVELS: tuple[tuple[str, Level, str, str], ...] = (
         "Schedule IR",
         "schedule",
         "sm_90",
-        "Schedule operations hand on a value; whoever reads the result reads the value under that schedule.",
+        "Schedule operations hand on a value; a reader of the result reads the value under that schedule.",
     ),
     (
         "Tile IR",

@@ -294,7 +294,7 @@ def test_a_process_that_dies_or_does_not_end_has_no_result() -> None:
     assert str(found[2]).startswith("a ")
 
 
-COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--rooms", "abi"]
+COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--packages", "abi"]
 CHOSEN = ["--only", "abi.parameters.layout_of/", "--cases", "abi/parameter-layout", "--jobs", "2"]
 
 
@@ -397,5 +397,5 @@ def test_an_unknown_room_is_one_line_before_the_suite_is_collected(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(commands, "suite_of", None)
-    assert main(["strength", "--mutants", "100000", "--rooms", "cellar"]) == 2
-    assert capsys.readouterr() == ("", "error: --rooms: tessera_reference has no room 'cellar'\n")
+    assert main(["strength", "--mutants", "100000", "--packages", "cellar"]) == 2
+    assert capsys.readouterr() == ("", "error: --packages: tessera_reference has no package 'cellar'\n")

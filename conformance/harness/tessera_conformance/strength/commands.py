@@ -22,7 +22,7 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
-from tessera_conformance.strength.mutants import configure_mutants, judge_mutants, mutants_in_rooms
+from tessera_conformance.strength.mutants import configure_mutants, judge_mutants, chosen_mutants
 from tessera_conformance.strength.variants import (
     SAMPLE,
     chosen_variants,
@@ -74,7 +74,7 @@ def strength(arguments: argparse.Namespace) -> int:
             raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         registry = load_registry(clauses_directory())
         load_adapter(arguments.control)
-        mutants = [] if arguments.mutants is None else mutants_in_rooms(arguments)
+        mutants = [] if arguments.mutants is None else chosen_mutants(arguments)
         violations = [] if instead else load_violations(arguments.violators)
         chosen = [] if instead else _chosen(violations, arguments, registry)
         variants = chosen_variants(arguments, registry) if whole or arguments.variants is not None else []

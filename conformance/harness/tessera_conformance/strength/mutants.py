@@ -260,14 +260,14 @@ class Mutant:
         return f"line {self.change.line}: {before!r} becomes {after!r}"
 
 
-def mutants_of(package: str, rooms: Sequence[str]) -> list[Mutant]:
-    """Every mutant of the rooms' modules, which are all imported, in order of name.
+def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
+    """Every mutant of the modules of some of its packages, which are all imported, in order of name.
 
     Raises:
-        ValueError: the package has no such room.
+        ValueError: no package of this name is in it.
     """
     found: list[Mutant] = []
-    for room in rooms:
+    for room in parts:
         for name in _modules(f"{package}.{room}"):
             found += _of_module(name, room)
     return found
@@ -276,7 +276,7 @@ def mutants_of(package: str, rooms: Sequence[str]) -> list[Mutant]:
 def _modules(room: str) -> list[str]:
     """A package and the modules below it, imported, in order of name."""
     if importlib.util.find_spec(room) is None:
-        raise ValueError(f"--rooms: {room.partition('.')[0]} has no room {room.partition('.')[2]!r}")
+        raise ValueError(f"--packages: {room.partition('.')[0]} has no package {room.partition('.')[2]!r}")
     path = getattr(importlib.import_module(room), "__path__", [])
     names = sorted(walk_package.name for walk_package in pkgutil.walk_packages(path, f"{room}."))
     for name in names:
@@ -709,14 +709,14 @@ def configure_mutants(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("mutants", "changes of the control's own code, made by rule")
     group.add_argument("--mutants", type=int, metavar="N", help="judge so many mutants instead of the violators")
     group.add_argument("--seed", type=int, default=0, help="which are sampled (0)")
-    group.add_argument("--rooms", default=ROOMS, metavar="NAMES", help=f"packages of the control ({ROOMS})")
+    group.add_argument("--packages", default=ROOMS, metavar="NAMES", help=f"packages of the control ({ROOMS})")
     most_help = "cases of each kind, of the module's clauses and others, before a mutant counts as survived (60)"
     group.add_argument("--most", type=int, default=60, metavar="N", help=most_help)
     equivalents_help = "TOML, or a folder of it: mutants that no case can tell, and why"
     group.add_argument("--equivalents", type=Path, metavar="FILE", help=equivalents_help)
 
 
-def mutants_in_rooms(arguments: argparse.Namespace) -> list[Mutant]:
+def chosen_mutants(arguments: argparse.Namespace) -> list[Mutant]:
     """Every mutant of the packages that the options name. Raises `ValueError` where the control has no such package.
 
     The control is loaded whole, so that the process of each mutant has it and need not import it.
@@ -724,7 +724,7 @@ def mutants_in_rooms(arguments: argparse.Namespace) -> list[Mutant]:
     control = load_adapter(arguments.control)
     load_whole(control)
     package = type(control).__module__.partition(".")[0]
-    return mutants_of(package, arguments.rooms.split(","))
+    return mutants_of(package, arguments.packages.split(","))
 
 
 def judge_mutants(
