@@ -19,6 +19,12 @@ from tessera_conformance.vectors.building import counted
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
 
+WAYS = [
+    pytest.param(False, id="program"),
+    pytest.param(True, marks=feature("plan-execution"), id="plan"),
+]
+"""A program is executed whole, or by the units of its plan."""
+
 
 @feature("compression")
 @clause("COLL-02.5-01")
@@ -86,9 +92,46 @@ def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, ch
         check.bits(rank["outputs"][0], tensor_of("fp32", [2.0] * 4))
 
 
+WIRED = [
+    ("all_reduce", 'op="sum"', "bf16", (256, 1), [256] * 4),
+    ("all_reduce", 'op="mean"', "bf16", (257, 261), [258] * 4),
+    ("all_reduce", 'op="max"', "fp8", (1.0625, 0.5), [1] * 4),
+    ("reduce_scatter", 'op="sum"', "fp16", (2048, 1), [2048] * 2),
+    ("all_gather", "", "fp8_e5m2", (1.125, 3), [1] * 4 + [3] * 4),
+    ("broadcast", "root=0", "bf16", (1.00390625, 7), [1] * 4),
+    pytest.param(
+        *("all_to_all", "", "bf16", (1.00390625, 1.01171875), [1, 1, 1.015625, 1.015625]),
+        marks=feature("all-to-all"),
+    ),
+]
+"""Each value is halfway between two of the wire, or a sum is; ties go to the even one."""
+
+
+@feature("compression")
+@clause("COLL-02.5-01", "COLL-02.5-03")
+@pytest.mark.parametrize("plan", WAYS)
+@pytest.mark.parametrize(
+    ("collective", "attributes", "wire", "values", "expected"),
+    WIRED,
+    ids=["sum", "mean", "max", "reduce_scatter", "all_gather", "broadcast", "all_to_all"],
+)
+def test_under_fast_the_wire_decides_the_bits_of_every_collective(
+    impl, check, collective, attributes, wire, values, expected, plan
+):
+    """What a rank brings is rounded to the wire once, and what is combined once more (AMB-COLL-61)."""
+    held, gives = "tensor<4xfp32>", f"tensor<{len(expected)}xfp32>"
+    attributes = ", ".join(filter(None, [attributes, f'dtype="{wire}"']))
+    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh="dp=2")
+    rows = [tensor_of("fp32", [float(value)] * 4) for value in values]
+    call = impl.collectives.execute_plan if plan else impl.collectives.execute
+    for rank in check.returns(call(text=text, function="f", ranks=given(rows), level="fast"))["ranks"]:
+        check.bits(rank["outputs"][0], tensor_of("fp32", [float(value) for value in expected]))
+
+
 @feature("compression")
 @clause("COLL-02.5-02")
-@pytest.mark.parametrize("plan", [False, True], ids=["program", "plan"])
+@pytest.mark.parametrize("plan", WAYS)
 @pytest.mark.parametrize(("collective", "far"), [("all_reduce", 147), ("reduce_scatter", 147), ("all_gather", 36)])
 def test_data_of_a_blockwise_program_are_scaled(impl, check, collective, far, plan):
     """1000 is far beyond the 448 of fp8_e4m3; a block loses 1/28 of its largest, what is combined once more."""
@@ -125,7 +168,7 @@ def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
 
 @feature("compression")
 @clause("COLL-02.5-02")
-@pytest.mark.parametrize("plan", [False, True], ids=["program", "plan"])
+@pytest.mark.parametrize("plan", WAYS)
 def test_a_nan_has_no_scale_in_a_program_either(impl, check, plan):
     """Under fast, where it would travel in a block (AMB-COLL-63)."""
     held = "tensor<4xfp32>"

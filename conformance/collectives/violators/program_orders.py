@@ -17,7 +17,7 @@ from ...ir.violators.changes import changed
 
 ORDER, ALGORITHM, JOINED = program_orders._order, program_orders._algorithm, program_orders.joined_order
 REDUCED, BY_ALGORITHM, DECLARED = program_orders.reduced, program_orders._by_algorithm, program_orders.orders
-READ_COMPRESSION = programs.read_compression
+READ_COMPRESSION, AS_SENT, OVER_WIRE = programs.read_compression, programs.as_sent, programs.over_wire
 
 
 def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
@@ -44,6 +44,16 @@ def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
 def sent_whole(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
     """Return the results of data that travel as they are, whatever dtype the program names."""
     return collective(contributions)
+
+
+def combined_alone(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
+    """Return the results of data that travel as they are where nothing is combined."""
+    return (AS_SENT if "op" in operation.attributes else sent_whole)(operation, contributions, collective)
+
+
+def result_whole(operation: str, brought: Sequence[Any], form: Any, collective: Callable[..., Any]) -> Any:
+    """Return what is combined from data that were rounded to the wire, itself not rounded."""
+    return OVER_WIRE("all_gather", brought, form, collective)
 
 
 def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Any:
@@ -115,6 +125,12 @@ VIOLATIONS: list[Violation] = [
     )),
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
         execution, "as_sent", sent_whole
+    )),
+    changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone", (
+        programs, "as_sent", combined_alone
+    )),
+    changed("COLL-02.5-03", "program_results_whole", "does not round the results of a program to the wire", (
+        programs, "over_wire", result_whole
     )),
     changed("COLL-02.5-02", "program_blocks_unscaled", "casts the blocks of a program to the wire without a scale", (
         programs, "read_compression", unscaled
