@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,26 +41,22 @@ from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.schemas import first_problem, schemas
 from tessera_conformance.tensors import ELEMENT_FORMATS, MalformedTensor, Tensor, from_wire, to_wire
 
+from .conftest import FAKES
+
 # The suite's own messages follow the published schemas, and what a message may hold survives the wire.
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_messages_of_the_suite_follow_the_schemas(tmp_path):
+def test_messages_of_the_suite_follow_the_schemas(run_suite, tmp_path):
     problems = tmp_path / "problems"
-    paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]
     chosen = tmp_path / "cases.txt"
     chosen.write_text("\n".join(name for name in case_index() if zlib.crc32(name.encode()) % 128 == 0))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "validates_messages", "-p", "smaller_suite"]
     variables = {"MESSAGE_PROBLEMS": str(problems), "SMALLER_SUITE": str(chosen)}
-    subprocess.run(
-        [*command, "-p", "no:cacheprovider", f"--report-dir={tmp_path}", "conformance"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), **variables},
-        check=True,
-        capture_output=True,
-    )
+    plugins = ("-p", "validates_messages", "-p", "smaller_suite")
+    done = run_suite(*plugins, "conformance", folders=(FAKES,), environment=variables)
+    assert done.exit_code == 0, done.output
     lines = problems.read_text().splitlines()
     assert len(lines) > 100
     assert sorted(set(lines)) == ["checked"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.reports.journal import JournalWriter, read, without_run
 
 pytestmark = pytest.mark.slow
@@ -76,18 +77,21 @@ def test_a_narrowed_run_without_failures_is_only_partial(shared_checkout):
     assert (done.exit_code, done.report.claim) == (0, "partial")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--deselect=conformance/ir/test_sample.py::test_is_refused",), ("--ignore-glob=*second*",), ("-m", "not level")],
-    ids=["deselect", "ignore", "mark"],
-)
-def test_a_run_that_leaves_something_out_is_not_complete(checkout, options):
+PARTS = [
+    ("--deselect=conformance/ir/test_sample.py::test_is_refused",),
+    ("--ignore-glob=*second*",),
+    ("-m", "not level"),
+]
+
+
+def test_a_run_that_leaves_something_out_is_not_complete(checkout):
     """However it is left out: what was not planned cannot fail, so the claim is partial at best."""
     heading = "from tessera_conformance.cases import clause\n\n"
     second = heading + "@clause('LANG-02-01')\ndef test_x(check):\n    check.true(True, 'x')\n"
     (checkout.directory / "conformance" / "ir" / "test_second.py").write_text(second)
     assert checkout.run().report.header["selection"]["complete"] is True
-    assert checkout.run(*options).report.header["selection"]["complete"] is False
+    for options in PARTS:
+        assert checkout.run(*options).report.header["selection"]["complete"] is False, options
 
 
 def test_a_level_at_which_cases_are_not_judged_is_only_partial(checkout):
@@ -303,18 +307,15 @@ def test_a_deviation_that_matches_nothing_fails_a_whole_run(run_with):
     assert done.report.claim == "failure"
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ({"cases": "x", "mode": "should_fail"}, ":4: mode: 'should_fail' is not one of"),
-        ({"cases": "x", "expires": '"soon"'}, ":7: expires: "),
-        ({"cases": "", "expires": "2027-01-31"}, ":3: cases: "),
-    ],
-)
-def test_a_malformed_file_is_refused(run_with, entry, words):
-    done = run_with(entry)
+def test_a_malformed_file_is_refused(run_with, tmp_path):
+    done = run_with({"cases": "x", "mode": "should_fail"})
     assert done.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert words in done.output
+    assert ":4: mode: 'should_fail' is not one of" in done.output
+    for cases, expires, words in (("x", '"soon"', ":7: expires: "), ("", "2027-01-31", ":3: cases: ")):
+        path = tmp_path / "malformed.toml"
+        path.write_text(ENTRY.format(cases=cases, expires=expires, mode="must_fail"))
+        with pytest.raises(MalformedDeviations, match=words):
+            Deviations.read(path)
 
 
 # The report that a run keeps in memory equals the report file.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ from tessera_conformance.transports.locate import locate
 ROOT = Path(__file__).resolve().parents[2]
 SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
 
+FAKES = Path(__file__).parent / "fakes"
 PUBLISHED = ROOT / "reports" / "kill-matrix.json"
 
 EVERY_FILE, EVERY_VIOLATION = 24, 48
@@ -40,59 +42,44 @@ EVERY_FILE, EVERY_VIOLATION = 24, 48
 CHAPTERS = [ROOT / "conformance" / name for name in ("abi", "collectives", "ir", "runtime")]
 
 
-def observations(directory: Path, *options: str) -> list[str]:
-    """The observation lines of a run over a part of the suite, without what may differ between runs."""
-    paths = [ROOT / "conformance" / "harness", ROOT / "reference", Path(__file__).parent / "fakes"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report-dir={directory}"]
-    done = subprocess.run(
-        [*command, *options],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONHASHSEED": "random"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    report = read(directory / "report.jsonl")
-    assert (report.problem, report.claim) == (None, "partial")  # a part of the suite, and nothing failed
-    return [json.dumps(without_run(line)) for line in report.observations]
-
-
 @pytest.mark.slow
-def test_direct_rpc_xdist_and_reversed_order_agree(tmp_path: Path, every: Callable[[int], int]) -> None:
-    """Return requests, answers, checks, verdicts and dispositions, case by case."""
+def test_direct_rpc_xdist_and_reversed_order_agree(
+    run_suite: Callable[..., Any], tmp_path: Path, every: Callable[[int], int]
+) -> None:
+    """Requests, answers, checks, verdicts and dispositions are equal, case by case."""
     pytest.importorskip("xdist", reason="pip install pytest-xdist")
     files = [sorted(chapter.rglob("test_*.py"))[:: every(EVERY_FILE)] for chapter in CHAPTERS]
     part = ["--shard=1/8", *(str(path) for chapter in files for path in chapter)]
-    served = observations(tmp_path / "rpc", f"--impl={SERVED}", *part)
+
+    def observations(name: str, *options: str) -> list[str]:
+        environment = {"PYTHONHASHSEED": "random"}
+        done = run_suite(*options, *part, report=tmp_path / name, folders=(FAKES,), environment=environment)
+        assert done.exit_code == 0, done.output
+        report = done.report
+        assert (report.problem, report.claim) == (None, "partial")  # a part of the suite, and nothing failed
+        return [json.dumps(without_run(line)) for line in report.observations]
+
+    served = observations("rpc", f"--impl={SERVED}")
     assert len(served) > 75
-    assert {json.loads(line)["case"].partition("/")[0] for line in served} == {each.name for each in CHAPTERS}
-    assert observations(tmp_path / "direct", "--impl=reference", "-n2", "-p", "reversed_order", *part) == served
-
-
-def verdicts_at(level: str, directory: Path, implementation: str) -> dict[str, str]:
-    """The verdict of each product, judged by its bound or its declared order."""
-    fakes = str(Path(__file__).parent / "fakes")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--impl={implementation}"]
-    environment = {**os.environ, "PYTHONPATH": fakes}
-    command += [f"--level={level}", f"--report-dir={directory}", "--case=ir/matmul/golden/fp32/*"]
-    command.append("conformance/ir/test_matmul.py")
-    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    report = read(directory / "report.jsonl")
-    assert report.claim in ("partial", "failure")
-    return {line["case"]: line["verdict"] for line in report.observations}
+    assert {json.loads(line)["case"].partition("/")[0] for line in served} == {chapter.name for chapter in CHAPTERS}
+    assert observations("direct", "--impl=reference", "-n2", "-p", "reversed_order") == served
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["deterministic", "fast"])
-def test_products_are_judged_below_strict(tmp_path: Path, level: str) -> None:
-    """The reference passes every judgement; products that are half as large again do not."""
-    sound = verdicts_at(level, tmp_path / "sound", "reference")
+def test_products_are_judged_below_strict(run_suite: Callable[..., Any], level: str) -> None:
+    """The reference passes every judgement, by a bound or its declared order; products half as large again do not."""
+
+    def verdicts(implementation: str) -> list[str]:
+        options = (f"--impl={implementation}", f"--level={level}", "--case=ir/matmul/golden/fp32/*")
+        report = run_suite(*options, "conformance/ir/test_matmul.py", folders=(FAKES,)).report
+        assert report.claim in ("partial", "failure")
+        return [line["verdict"] for line in report.observations]
+
+    sound = verdicts("reference")
     assert len(sound) > 20
-    assert set(sound.values()) == {"pass"}
-    careless = verdicts_at(level, tmp_path / "careless", "py:vendors:CarelessProducts")
-    wrong = {case for case, verdict in careless.items() if verdict == "fail"}
-    assert len(wrong) > 10
+    assert set(sound) == {"pass"}
+    assert verdicts("py:vendors:CarelessProducts").count("fail") > 10
 
 
 @pytest.mark.slow
@@ -122,29 +109,13 @@ def test_the_published_matrix_has_every_violator(tmp_path: Path) -> None:
 
 # One verdict through every way: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
 
-FAKES = Path(__file__).parent / "fakes"
 WAYS = {
-    "pytest": [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-    "run": [sys.executable, "-m", "tessera_conformance", "run"],
+    "pytest": ("pytest", "-q", "-p", "no:cacheprovider"),
+    "run": ("tessera_conformance", "run"),
 }
 PLACES = [f"conformance/ir/test_{name}.py" for name in ("softmax", "grammar", "fuzz")]
 CASES = "(test_softmax and (fp32 or bf16)) or (test_grammar and value) or (test_fuzz and text and 10)"
 NOT_IMPLEMENTED = "claimed, but the implementation answered that it does not support language.execute"
-
-
-def reported(via: str, implementation: str, directory: Path) -> Report:
-    paths = [ROOT / "conformance" / "harness", ROOT / "reference", FAKES]
-    options = [f"--impl=py:vendors:{implementation}", f"--report-dir={directory}", "-k", CASES, *PLACES]
-    done = subprocess.run(
-        [*WAYS[via], *options],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (directory / "report.jsonl").exists(), done.stdout + done.stderr
-    return read(directory / "report.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -155,9 +126,15 @@ def reported(via: str, implementation: str, directory: Path) -> Report:
         pytest.param("Wrong", {"pass", "fail", "crash"}, marks=pytest.mark.slow),
     ],
 )
-def test_both_doors_report_the_same(implementation: str, verdicts: set[str], tmp_path: Path) -> None:
+def test_both_ways_report_the_same(
+    run_suite: Callable[..., Any], implementation: str, verdicts: set[str], tmp_path: Path
+) -> None:
     """A case that an answer is missing for says so, and names no property that the answers lack."""
-    reports = {via: reported(via, implementation, tmp_path / via) for via in WAYS}
+    options = (f"--impl=py:vendors:{implementation}", "-k", CASES, *PLACES)
+    reports = {
+        via: run_suite(*options, report=tmp_path / via, folders=(FAKES,), command=command).report
+        for via, command in WAYS.items()
+    }
     found = [[json.dumps(without_run(line)) for line in report.observations] for report in reports.values()]
     assert len(found[0]) > 30
     assert found[0] == found[1]
@@ -176,29 +153,25 @@ Judge = Callable[..., tuple[Report, str]]
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    """Runs the suite, or what of it is named, against an implementation: its report, and the end of the run."""
+def judge(run_suite: Callable[..., Any], tmp_path: Path) -> Judge:
+    """Run the suite, or the named part of it, against an implementation; return its report and what it printed."""
 
     def run(implementation: str, *selected: str, cases: Collection[str] = ()) -> tuple[Report, str]:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--impl=py:{implementation}"]
         smaller = tmp_path / "cases.txt"
         smaller.write_text("\n".join(cases), encoding="utf-8")
-        command += ["-p", "smaller_suite"] if cases else []
-        done = subprocess.run(
-            [*command, f"--report-dir={tmp_path}", *(selected or ("conformance",))],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(FAKES), *sys.path]),
-                "SMALLER_SUITE": str(smaller),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
+        options = [f"--impl=py:{implementation}", *(["-p", "smaller_suite"] if cases else [])]
+        done = run_suite(
+            *options, *(selected or ("conformance",)), folders=(FAKES,), environment={"SMALLER_SUITE": str(smaller)}
         )
-        return read(tmp_path / "report.jsonl"), done.stdout
+        return done.report, done.output
 
     return run
+
+
+@cache
+def effects() -> dict[str, Collection[str]]:
+    """Return what each case that passes in the published report judges."""
+    return {line["case"]: line["judges"] for line in read(PUBLISHED_REPORT).observations if line["verdict"] == "pass"}
 
 
 def few_of_each_clause(most: int, claimed: Collection[str], documents: Collection[str] = DOCUMENTS) -> set[str]:
@@ -210,7 +183,6 @@ def few_of_each_clause(most: int, claimed: Collection[str], documents: Collectio
     is one: a suite without it would not be whole.
     """
     registry, index = load_registry(clauses_directory()), case_index()
-    judges = {line["case"]: line["judges"] for line in read(PUBLISHED_REPORT).observations if line["verdict"] == "pass"}
     of_clauses: dict[tuple[str, frozenset[str]], list[str]] = defaultdict(list)
     files: dict[str, str] = {}
     for identifier in sorted(index, key=lambda name: (seconds_of_case(name), zlib.crc32(name.encode()))):
@@ -224,42 +196,29 @@ def few_of_each_clause(most: int, claimed: Collection[str], documents: Collectio
     found = set(files.values())
     for (name, lacks), identifiers in of_clauses.items():
         main = registry.carried_by(registry.clauses[name])
-        identifiers.sort(key=lambda each: (not carries(judges.get(each, ()), main), each not in found))
+        identifiers.sort(key=lambda each: (not carries(effects().get(each, ()), main), each not in found))
         found.update(identifiers[: 1 if lacks else most])
     return found
 
 
-@pytest.mark.slow
-def test_collectives_that_do_nothing_are_found_without_access_to_ranks(judge: Judge) -> None:
-    report, _ = judge(
-        "idle_collectives:IdleCollectives",
-        "conformance/runtime/test_collective_results.py",
-        "conformance/runtime/test_collective_movement.py",
-        "conformance/runtime/test_collectives_by_kernels.py",
-    )
+def test_collectives_that_do_nothing_are_found(judge: Judge) -> None:
+    """Access to ranks is not needed: kernels show it.
+
+    Where no case shows the effect, those about refused arguments pass and carry nothing: the clauses are unsupported.
+    """
+    files = ("collective_results", "collective_movement", "collectives_by_kernels")
+    report, _ = judge("idle_collectives:IdleCollectives", *(f"conformance/runtime/test_{name}.py" for name in files))
+    names = ("RT-04.6-11", "RT-04.6-12", "RT-04.6-13", "RT-04.6-08")
     outcomes = outcomes_of_musts(report.plan, report.observations)
     assert report.claim == "failure"
-    assert {name: outcomes[name] for name in ("RT-04.6-11", "RT-04.6-12", "RT-04.6-13")} == {
-        "RT-04.6-11": "fail",
-        "RT-04.6-12": "fail",
-        "RT-04.6-13": "fail",
-    }
-    assert outcomes["RT-04.6-08"] == "pass"
-
-
-def test_cases_about_refused_arguments_do_not_carry_what_is_to_be_done(judge: Judge) -> None:
-    """Collectives that do nothing leave clauses unsupported whose effects only access to ranks shows."""
-    report, _ = judge(
-        "idle_collectives:IdleCollectives",
-        "conformance/runtime/test_collective_results.py",
-        "conformance/runtime/test_collective_movement.py",
-    )
-    outcomes = outcomes_of_musts(report.plan, report.observations)
-    passed = [line for line in report.observations if line["verdict"] == "pass" and "RT-04.6-11" in line["clauses"]]
+    assert [outcomes[name] for name in names] == ["fail", "fail", "fail", "pass"]
+    lines = [line for line in report.observations if "/collectives-by-kernels/" not in line["case"]]
+    assert len(lines) < len(report.observations)
+    passed = [line for line in lines if line["verdict"] == "pass" and "RT-04.6-11" in line["clauses"]]
     assert len(passed) >= 5
     assert {tuple(line["judges"]) for line in passed} == {("refusal",)}
-    assert (outcomes["RT-04.6-11"], outcomes["RT-04.6-12"]) == ("unsupported", "unsupported")
-    assert report.claim == "partial"
+    without = outcomes_of_musts(report.plan, lines)
+    assert (without["RT-04.6-11"], without["RT-04.6-12"]) == ("unsupported", "unsupported")
 
 
 @pytest.mark.slow

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tessera_conformance.reports.claim import outcomes_of_musts
-from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.reports.journal import Report
 
-ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = Path(__file__).parent / "foreign"
 DEFECTS = {"no_value": "HIO-D5-20", "no_fp16": "HIO-D5-17", "any_cube": "HIO-D6-04"}
 """The clauses that each defect of the endpoint breaks."""
@@ -25,7 +24,7 @@ Judge = Callable[..., Report]
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Iterator[Judge]:
+def judge(run_suite: Callable[..., Any], tmp_path: Path) -> Iterator[Judge]:
     """Runs the cases of the messages against the endpoint with some defects."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -35,15 +34,7 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
         while not socket.exists():
             time.sleep(0.02)
         implementation = f"--impl=hostio:unix:{socket},description={FOREIGN / 'endpoint.toml'}"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", implementation]
-        subprocess.run(
-            [*command, f"--report-dir={tmp_path}", *options, "conformance/abi/host_io"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            check=False,
-        )
-        return read(tmp_path / "report.jsonl")
+        return run_suite(implementation, *options, "conformance/abi/host_io").report
 
     yield run
     for process in started:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tessera_conformance.reports.journal import read
 from tessera_conformance.verdicts import BAD_VERDICTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,16 +52,22 @@ DEFECTS = {
 """The clauses that each defect breaks."""
 
 
-def judged(library: Path, folder: Path, names: Iterable[str], defects: str = "") -> list[Mapping[str, Any]]:
-    """The lines of the cases that went wrong in some files."""
-    implementation = f"cabi:{library},description={SOURCES / 'description.toml'}"
-    files = [f"conformance/runtime/test_{name}.py" for name in names]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, f"--impl={implementation}"]
-    command += [f"--deadline={DEADLINE}", f"--report-dir={folder}"]
-    environment = {**os.environ, "PLAIN_DEFECT": defects}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stdout[-4000:] + done.stderr
-    return [line for line in read(folder / "report.jsonl").observations if line["verdict"] in BAD_VERDICTS]
+Judge = Callable[..., list[Mapping[str, Any]]]
+
+
+@pytest.fixture
+def judge(run_suite: Callable[..., Any], library: Mapping[str, Path]) -> Judge:
+    """Return the lines of the cases that went wrong in some files."""
+
+    def judged(name: str, files: Iterable[str], defects: str = "") -> list[Mapping[str, Any]]:
+        implementation = f"cabi:{library[name]},description={SOURCES / 'description.toml'}"
+        places = [f"conformance/runtime/test_{file}.py" for file in files]
+        options = (f"--impl={implementation}", f"--deadline={DEADLINE}", *places)
+        done = run_suite(*options, environment={"PLAIN_DEFECT": defects})
+        assert done.exit_code in (0, 1), done.output[-4000:]
+        return [line for line in done.report.observations if line["verdict"] in BAD_VERDICTS]
+
+    return judged
 
 
 def of_its_own(lines: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -84,19 +87,19 @@ def test_it_is_small_and_has_functions_of_the_document_alone(library: Mapping[st
 
 
 @pytest.mark.slow
-def test_what_fails_is_its_own(library: Mapping[str, Path], tmp_path: Path) -> None:
+def test_what_fails_is_its_own(judge: Judge) -> None:
     """It has no modules; the rest is another reading, each of one of three silences."""
-    lines = judged(library["synchronous"], tmp_path, SOUND)
+    lines = judge("synchronous", SOUND)
     assert of_its_own(lines) == []
     readings = {line["interpretation"] for line in lines if line["disposition"] == "other_reading"}
     assert readings == set(READINGS)
 
 
 @pytest.mark.slow
-def test_its_defects_are_seen_by_their_clauses_and_nothing_else(library: Mapping[str, Path], tmp_path: Path) -> None:
+def test_its_defects_are_seen_by_their_clauses_and_nothing_else(judge: Judge) -> None:
     """All of them at once: every failure is one of a clause of theirs, and every one of them is seen."""
     broken = {clause for clauses in DEFECTS.values() for clause in clauses}
-    lines = judged(library["slow"], tmp_path, BROKEN, defects=",".join(DEFECTS))
+    lines = judge("slow", BROKEN, defects=",".join(DEFECTS))
     new = [line for line in lines if line["disposition"] == "none" and NO_MODULES not in line["reason"]]
     assert [line["case"] for line in new if broken.isdisjoint(line["clauses"])] == []
     seen = {clause for line in new for clause in line["clauses"]}

@@ -5,11 +5,8 @@ from __future__ import annotations
 import copy
 import datetime
 import json
-import os
-import subprocess
-import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -384,24 +381,15 @@ def test_an_edited_report_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "known.toml").exists()
 
 
-def test_a_run_is_green_until_the_defect_is_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_green_until_the_defect_is_mended(
+    run_suite: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A report of products that are too large, its deviations, the same again, and the same without the defect."""
 
     def run(implementation: str, *options: str) -> tuple[int, Report]:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "conformance/ir/test_matmul.py"]
-        arguments = [
-            *command,
-            "-k",
-            "golden and fp32",
-            f"--impl={implementation}",
-            f"--report-dir={tmp_path}",
-            *options,
-        ]
-        path = os.pathsep.join(["reference", "conformance/harness", str(FAKES)])
-        done = subprocess.run(
-            arguments, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, timeout=300, check=False
-        )
-        return done.returncode, read(tmp_path / "report.jsonl")
+        chosen = ("conformance/ir/test_matmul.py", "-k", "golden and fp32", f"--impl={implementation}")
+        done = run_suite(*chosen, *options, folders=(FAKES,))
+        return done.exit_code, done.report
 
     code, report = run("py:vendors:CarelessProducts")
     failing = {line["case"] for line in report.failures}

@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from tessera_conformance.chapters.runtime.violators.native_vendor import library
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.reports.causes import causes
-from tessera_conformance.reports.journal import read
 from tessera_conformance.reports.reproduce import TRIES
 from tessera_reference.compilation.compiler import Compiler
 
@@ -101,14 +101,12 @@ def test_the_headers_stand_beside_it(build: Callable[..., Path]) -> None:
 
 
 @pytest.mark.slow
-def test_no_case_of_its_document_counts_against_it(build: Callable[..., Path], tmp_path: Path) -> None:
+def test_no_case_of_its_document_counts_against_it(build: Callable[..., Path], run_suite: Callable[..., Any]) -> None:
     """Files of the chapters of the runtime document, at the level that it declares."""
     files = [path for chapter in CHAPTERS for path in sorted((ROOT / chapter).glob("test_*.py"))][::EVERY_FILE]
-    command = [sys.executable, "-m", "pytest", "-q", *map(str, files), f"--impl=cabi:{build() / LIBRARY}"]
-    done = subprocess.run([*command, f"--report-dir={tmp_path}"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    lines = (tmp_path / "report.jsonl").read_text(encoding="utf-8").splitlines()
-    verdicts = Counter(line["verdict"] for line in map(json.loads, lines) if "verdict" in line)
+    done = run_suite(*map(str, files), f"--impl=cabi:{build() / LIBRARY}")
+    assert done.exit_code == 0, done.output[-4000:]
+    verdicts = Counter(line["verdict"] for line in done.report.observations)
     assert set(verdicts) <= {"pass", "unsupported", "inapplicable"}
     assert verdicts["pass"] >= PASSES
 
@@ -124,14 +122,13 @@ FILES = ("copies", "memory", "collective_movement", "modules", "streams", "strea
 
 
 @pytest.mark.slow
-def test_defects_fall_into_at_most_twice_as_many_causes(build: Callable[..., Path], tmp_path: Path) -> None:
-    library = build() / "lib" / "libacme_tessera.so"
-    files = [str(ROOT / "conformance" / "runtime" / f"test_{name}.py") for name in FILES]
-    command = [sys.executable, "-m", "pytest", "-q", *files, f"--impl=cabi:{library}", f"--report-dir={tmp_path}"]
-    environment = {**os.environ, "ACME_DEFECT": ",".join(DEFECTS)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    found = [cause.sentence() for cause in causes(read(tmp_path / "report.jsonl"))]
-    assert found, done.stdout[-2000:]
+def test_defects_fall_into_at_most_twice_as_many_causes(
+    build: Callable[..., Path], run_suite: Callable[..., Any]
+) -> None:
+    files = [f"conformance/runtime/test_{name}.py" for name in FILES]
+    done = run_suite(*files, f"--impl=cabi:{build() / LIBRARY}", environment={"ACME_DEFECT": ",".join(DEFECTS)})
+    found = [cause.sentence() for cause in causes(done.report)]
+    assert found, done.output[-2000:]
     assert len(found) <= 2 * len(DEFECTS), "\n".join(found)
     for defect, words in DEFECTS.items():
         assert any(words in sentence for sentence in found), "\n".join([defect, *found])

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-from tessera_conformance.reports.journal import read
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "examples" / "vendor_opencl"
@@ -68,14 +65,12 @@ FILES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("devices", "passes"), [(1, 90), (4, 200)])
 def test_nothing_of_the_files_counts_against_it(
-    build: Callable[..., Path], tmp_path: Path, devices: int, passes: int
+    build: Callable[..., Path], run_suite: Callable[..., Any], tmp_path: Path, devices: int, passes: int
 ) -> None:
     implementation = f"cabi:{build()},description={SOURCES / 'description.toml'}"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES, f"--impl={implementation}"]
-    environment = {**os.environ, "POCL_DEVICES": " ".join(["pthread"] * devices), "POCL_CACHE_DIR": str(tmp_path)}
-    report = [f"--report-dir={tmp_path / 'report'}"]
-    done = subprocess.run([*command, *report], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    verdicts = Counter(line["verdict"] for line in read(tmp_path / "report" / "report.jsonl").observations)
+    environment = {"POCL_DEVICES": " ".join(["pthread"] * devices), "POCL_CACHE_DIR": str(tmp_path / "cache")}
+    done = run_suite(*FILES, f"--impl={implementation}", environment=environment)
+    assert done.exit_code == 0, done.output[-4000:]
+    verdicts = Counter(line["verdict"] for line in done.report.observations)
     assert set(verdicts) <= {"pass", "unsupported", "inapplicable"}
     assert verdicts["pass"] >= passes

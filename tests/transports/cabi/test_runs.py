@@ -12,34 +12,28 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.reports.journal import read
-
 ROOT = Path(__file__).resolve().parents[3]
 SUITE = [sys.executable, "-m", "tessera_conformance"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
-def run(folder: Path, implementation: str, *options: str, how: str = "") -> dict[str, tuple[str, str]]:
-    """The verdicts and reasons of the cases of contexts and the version."""
-    place = ROOT / "conformance" / "runtime" / "test_contexts.py"
-    command = [*PYTEST, str(place), f"--impl={implementation}", f"--report-dir={folder}", *options]
-    environment = {**os.environ, "MISBEHAVE": how}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout + done.stderr
-    return {line["case"]: (line["verdict"], line["reason"]) for line in read(folder / "report.jsonl").observations}
-
-
 @pytest.mark.slow
-def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(build, tmp_path):
+def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(build, run_suite, tmp_path):
+    def run(name, *options):
+        place, environment = "conformance/runtime/test_contexts.py", {"MISBEHAVE": "segfault"}
+        done = run_suite(place, *options, report=tmp_path / name, environment=environment)
+        assert done.exit_code == 1, done.output
+        return {line["case"]: (line["verdict"], line["reason"]) for line in done.report.observations}
+
     library = build("misbehaving")
-    found = run(tmp_path / "own", f"cabi:{library}", how="segfault")
+    found = run("own", f"--impl=cabi:{library}")
     crashes = {case: reason for case, (verdict, reason) in found.items() if verdict == "crash"}
     assert "runtime/contexts/the-version-has-three-numbers" in crashes
     assert all(reason.endswith("signal SIGSEGV in tessGetVersion") for reason in crashes.values())
     assert 0 < len(crashes) < len(found)
     assert {"harness_error", "not_run"}.isdisjoint(verdict for verdict, _ in found.values())
     served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
-    wire = run(tmp_path / "wire", served, "--compiler=reference", how="segfault")
+    wire = run("wire", f"--impl={served}", "--compiler=reference")
     assert {case: verdict for case, (verdict, _) in wire.items()} == {
         case: verdict for case, (verdict, _) in found.items()
     }
@@ -117,23 +111,16 @@ QUARTER = "--shard=1/4"
 NOT_CLAIMED = {"runtime/policy/with-fast-math-the-result-stays-within-the-bound": "unsupported"}
 
 
-def verdicts(folder: Path, implementation: str) -> dict[str, str]:
-    """The verdict of every case of the sample."""
-    places = [str(ROOT / "conformance" / each) for each in SAMPLE]
-    options = ["-q", "-p", "no:cacheprovider", f"--impl={implementation}", f"--report-dir={folder}", QUARTER, *places]
-    subprocess.run([sys.executable, "-m", "pytest", *options], cwd=ROOT, capture_output=True, check=False)
-    return {line["case"]: line["verdict"] for line in read(folder / "report.jsonl").observations}
-
-
 @pytest.mark.slow
-def test_the_verdicts_are_those_of_the_reference_through_c_and_over_the_wire(libtessera, tmp_path):
+def test_the_verdicts_are_those_of_the_reference_through_c_and_over_the_wire(libtessera, run_suite, tmp_path):
     """In process every case passes but that of fast mathematics, or the tests of the suite fail."""
     library = libtessera / "lib/libtessera.so"
     served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
-    found = {
-        how: verdicts(tmp_path / how, implementation)
-        for how, implementation in (("c", f"cabi:{library}"), ("wire", served))
-    }
+    found = {}
+    for how, implementation in (("c", f"cabi:{library}"), ("wire", served)):
+        places = [f"conformance/{file}" for file in SAMPLE]
+        done = run_suite(f"--impl={implementation}", QUARTER, *places, report=tmp_path / how)
+        found[how] = {line["case"]: line["verdict"] for line in done.report.observations}
     assert found["wire"] == found["c"]
     assert {case: verdict for case, verdict in found["c"].items() if verdict != "pass"} == NOT_CLAIMED
     assert Counter(found["c"].values())["pass"] > 40
