@@ -258,29 +258,37 @@ def test_a_compressed_file_that_holds_no_report_is_unreadable(tmp_path: Path, da
 # What a report shows of long cases and long texts.
 
 
-def line_of(verdict: str, count: int) -> dict[str, object]:
+def line_of(verdict: str, count: int, evidence: str = "all") -> dict[str, object]:
     case = Case("abi/long", "A long case", [], ["strict"], [])
     case.exchanges = [Exchange("abi.dtype_ids", {"n": i}, Returned({"n": i}), 0.0) for i in range(count)]
     case.check.records += [CheckRecord("true", True, f"check {i}", True, True) for i in range(count + 1)]
     case.judgement = Judgement(verdict, "")  # type: ignore[arg-type]
-    line = json.loads(observation(case).text)
+    line = json.loads(observation(case, evidence).text)
     assert first_problem("tessera:report/lines", "observation", line) is None
     return line  # type: ignore[no-any-return]
 
 
-def test_a_long_case_that_passed_shows_its_ends() -> None:
+def test_all_evidence_of_a_long_case_is_kept_and_a_digest_is_of_its_ends() -> None:
     line = line_of("pass", 1000)
-    numbers = [exchange["params"]["n"] for exchange in line["exchanges"]]  # type: ignore[attr-defined]
-    assert numbers == [*range(64), *range(936, 1000)]
-    assert [check["what"] for check in line["checks"]][63:65] == ["check 63", "check 937"]  # type: ignore[attr-defined]
-    assert line["left_out"] == {"checks": 873, "exchanges": 872}
+    assert len(line["exchanges"]) == 1000  # type: ignore[arg-type]
+    assert "left_out" not in line
+    short_line = line_of("pass", 1000, "digests")
+    assert short_line["evidence"]["exchanges"] == 128  # type: ignore[index]
+    assert short_line["left_out"] == {"checks": 873, "exchanges": 872}
+    assert "left_out" not in line_of("pass", 127, "digests")
 
 
-def test_a_case_of_128_shows_all_exchanges() -> None:
-    line = line_of("pass", 128)
-    assert len(line["exchanges"]) == 128  # type: ignore[arg-type]
-    assert line["left_out"] == {"checks": 1, "exchanges": 0}
-    assert "left_out" not in line_of("pass", 127)
+@pytest.mark.parametrize("evidence", ["all", "digests"])
+def test_all_evidence_has_long_answers_whole_and_long_requests_shortened(evidence: str) -> None:
+    text, tensor = "0f" * 5000, Tensor("fp32", (1000,), bytes(4000))
+    case = Case("abi/long", "A long answer", [], ["strict"], [], judgement=Judgement("fail", "no"))
+    answer = Returned({"image": text, "rows": [tensor, "half \ud800"]})
+    case.exchanges = [Exchange("language.compile", {"source": text}, answer, 0.0)]
+    (exchange,) = json.loads(observation(case, evidence).text)["exchanges"]
+    returned = exchange["observation"]["returned"]
+    assert "SHA-256" in exchange["params"]["source"]
+    assert (returned["image"] == text, "bits" in returned["rows"][0]["$tensor"]) == (evidence == "all",) * 2
+    assert returned["rows"][1] == "half \\ud800"
 
 
 def test_a_case_that_failed_shows_everything() -> None:

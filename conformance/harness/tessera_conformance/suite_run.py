@@ -283,7 +283,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
     """The report's line for a case that has its verdict; of a plain pass with the evidence that is to be kept."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
     checks, exchanges = case.check.records, case.exchanges
-    if judgement.verdict == "pass":
+    if judgement.verdict == "pass" and evidence == "digests":
         checks, exchanges = list(ends_of(checks)), list(ends_of(exchanges))
     left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
     head = {
@@ -303,4 +303,4 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}
     tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": run}
     digest = evidence == "digests" and judgement.verdict == "pass" and case.disposition == "none"
-    return observed_line(head, checks, exchanges, tail, case.folder, digest=digest)
+    return observed_line(head, checks, exchanges, tail, case.folder, digest=digest, whole=evidence == "all")

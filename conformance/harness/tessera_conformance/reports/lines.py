@@ -366,10 +366,12 @@ def observed_line(
     folder: Path | None,
     *,
     digest: bool = False,
+    whole: bool = False,
 ) -> ObservedLine:
     """The line that begins with the fields of the head and ends with those of the tail, the last of which is run.
 
     With `digest` it has `evidence` instead of checks and exchanges: how many there are, and what they are by digest.
+    With `whole` no answer is shortened, so that the case can be replayed.
     """
     line = LineBuilder(folder)
     line.add(encoded(short({"record": "observation", **head}))[:-1])
@@ -380,7 +382,7 @@ def observed_line(
     else:
         line.add(",")
         start = line.length
-        _add_long(line, checks, exchanges)
+        _add_long(line, checks, exchanges, whole)
         end = line.length
     for name, value in tail.items():
         if name == "run":
@@ -391,11 +393,11 @@ def observed_line(
     return line.line((start, end))
 
 
-def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Sequence[Exchange]) -> None:
+def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], whole: bool) -> None:
     """The fields `checks` and `exchanges`."""
     line.add(f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[')
     for position, exchange in enumerate(exchanges):
-        line.add(f"{',' if position else ''}{encoded(_exchange(exchange))[:-1]}")
+        line.add(f"{',' if position else ''}{_whole(exchange) if whole else encoded(_exchange(exchange))[:-1]}")
         line.add_run(_run(exchange))
         line.add("}")
     line.add("]")
@@ -419,6 +421,15 @@ def _check(record: CheckRecord) -> dict[str, Any]:
 def _exchange(exchange: Exchange) -> dict[str, Any]:
     outcome = _outcome(exchange.observation)
     return {"method": exchange.method, "params": _brief(exchange.params), "observation": outcome}
+
+
+def _whole(exchange: Exchange) -> str:
+    """An exchange as JSON without its end; long values are shortened in the request alone, which a test makes again."""
+    asked = encoded({"method": exchange.method, "params": _brief(exchange.params)})
+    answer = exchange.observation
+    if not isinstance(answer, Returned):
+        return f'{asked[:-1]},"observation":{encoded(_outcome(answer))}'
+    return f'{asked[:-1]},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
 
 
 def _outcome(observation: Observation) -> Mapping[str, Any]:
@@ -478,19 +489,19 @@ def _has_long_text(encoded_text: str) -> bool:
     return max(map(len, encoded_text.replace('\\"', "__").split('"'))) > WHOLE_TEXT
 
 
-def plain(value: Any) -> Any:
-    """`value` as JSON: tensors shortened where they are long, and anything unknown by its repr."""
+def plain(value: Any, whole: bool = False) -> Any:
+    """`value` as JSON: tensors and texts shortened where they are long, and anything unknown by its repr."""
     if isinstance(value, Tensor):
-        return shortened(value)
+        return value.to_message() if whole else shortened(value)
     if isinstance(value, dict | Mapping):  # to ask for a Mapping alone takes ten times as long
-        return {plain(str(key)): plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item, whole) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
     if isinstance(value, str):
         text = value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
-        return text if len(text) <= WHOLE_TEXT else _beginning(text)
+        return text if whole or len(text) <= WHOLE_TEXT else _beginning(text)
     if isinstance(value, list | Sequence) and not isinstance(value, bytes):
-        return [plain(item) for item in value]
+        return [plain(item, whole) for item in value]
     if isinstance(value, Fraction):
         return str(value)
     if value is None or (isinstance(value, int) and value.bit_length() < 10_000):

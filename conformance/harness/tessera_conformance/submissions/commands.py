@@ -125,6 +125,10 @@ def _verify(directory: Path, trusted: Path | None) -> int:
         return 1
     public = signer(directory)
     signed = f", signed by {public}" if public else ""
-    hint = "; a run with --evidence=all keeps what they were judged by" if found.digests else ""
+    hint = (
+        "; a run with --evidence=all keeps what they were judged by"
+        if report.header["selection"].get("evidence") == "digests"
+        else ""
+    )
     print(f"{directory}: no problem{signed}; {counts}{hint}")
     return 0

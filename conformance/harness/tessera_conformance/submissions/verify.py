@@ -177,7 +177,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     found.problems += _plan(report, run)
     found.problems += _untold(report, run)
     blockers = Blockers(report.observations)
-    replay = Replay(run, blockers)
+    replay = Replay(run, blockers, selection.get("evidence", "all"))
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
