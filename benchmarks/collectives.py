@@ -33,7 +33,7 @@ LAYERS = 1000
 def measure() -> list[Outcome]:
     """Processor time, also that of first calls, which find routes and schedules."""
     values = np.random.Generator(np.random.Philox(14)).standard_normal((RANKS, ELEMENTS), np.float32)
-    buffers = [Array(dtype("fp32"), each) for each in values]
+    buffers = [Array(dtype("fp32"), value) for value in values]
     return [
         *_data(values, buffers),
         _against_stablehlo(values, buffers),

@@ -80,7 +80,7 @@ def validation(peer_name: str, fast: bool) -> Outcome:
         for _ in range(200):
             verdict(message)
 
-    mine, peer = (each / 200 for each in in_turns(ours, peers, ROUNDS))
+    mine, peer = (seconds / 200 for seconds in in_turns(ours, peers, ROUNDS))
     return Measurement(name, mine, peer_name, peer, mine * 1e6, "us", 250 if not fast else 50)
 
 
@@ -107,7 +107,7 @@ def requests(name: str, message: dict[str, Any]) -> Outcome:
         answers = endpoint.exchange(frames)
         assert '"ok":true' in answers[-1]
 
-    mine, peer = in_turns(ours, lambda: [json.dumps(json.loads(each)) for each in frames], ROUNDS)
+    mine, peer = in_turns(ours, lambda: [json.dumps(json.loads(frame)) for frame in frames], ROUNDS)
     return Measurement(name, mine, "json alone", peer, REQUESTS / mine, "1/s", 5000, at_least=True)
 
 

@@ -29,7 +29,7 @@ def _against_tosa(path: str) -> Outcome:
         return NotMeasured(name, "pip install tosa-tools")
     bf16 = dtype("bf16")
     values = np.random.Generator(np.random.Philox(3)).standard_normal((2, SIZE, SIZE))
-    a, b = (Array(bf16, round_to(each, bf16)) for each in values)
+    a, b = (Array(bf16, round_to(value, bf16)) for value in values)
     codes = [np.frombuffer(each.to_bits(), np.uint16).reshape(each.shape) for each in (a, b)]
     theirs = tosa_model.matmul("bf16", SIZE, SIZE, SIZE)
     with numerics(path == "plain"):

@@ -34,7 +34,7 @@ def _against_blas(name: str, plain: bool, limit: float) -> Measurement:
     from threadpoolctl import threadpool_limits
 
     values = np.random.Generator(np.random.Philox(3)).standard_normal((2, SIZE, SIZE), np.float32)
-    a, b = (Array(dtype("fp32"), each) for each in values)
+    a, b = (Array(dtype("fp32"), value) for value in values)
     with numerics(plain), threadpool_limits(1):
         ours, blas = in_turns(lambda: matmul(a, b), lambda: a.values @ b.values, 15)
     return Measurement(name, ours, "BLAS, one thread", blas, ours / blas, "x", limit)

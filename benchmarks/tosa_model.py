@@ -64,7 +64,7 @@ def _runner(graph: Any, shape: tuple[int, int]) -> Callable[..., np.ndarray]:
     binary = graph.serialize()
 
     def run(*inputs: np.ndarray) -> np.ndarray:
-        outputs, status = tosa_reference_model.run(binary, [np.ascontiguousarray(each) for each in inputs])
+        outputs, status = tosa_reference_model.run(binary, [np.ascontiguousarray(operand) for operand in inputs])
         if status != tosa_reference_model.GraphStatus.TOSA_VALID:
             raise RuntimeError(f"TOSA's reference model refused the graph: {status}")
         return np.frombuffer(np.asarray(outputs[0]).tobytes(), np.float32).reshape(shape)

@@ -100,8 +100,8 @@ def _stream(tasks: int = TASKS) -> Package:
     kernel = program.kernel("k", cycles=CYCLES, x="tensor").add("x", "x", 1)
     tensors = [program.tensor(f"x{place}", "i32", 4) for place in range(TENSORS)]
     with program.process("p"), program.repeat(tasks // TENSORS):
-        for each in tensors:
-            program.task(kernel, each)
+        for tensor in tensors:
+            program.task(kernel, tensor)
     return load(program.compile().package)
 
 

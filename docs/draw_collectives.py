@@ -92,7 +92,7 @@ def size_text(size: int) -> str:
 def rate(name: str, size: int) -> float:
     """Bytes of the buffer for each second that an all-reduce of eight devices takes."""
     machine = topology_of(MACHINE)
-    devices = tuple(each.id for each in machine.devices)
+    devices = tuple(device.id for device in machine.devices)
     return size * 1e12 / collective_duration(machine, devices, "all_reduce", size, name)
 
 
@@ -121,9 +121,9 @@ def timeline_picture() -> str:
 
 def _bars(run: Run, queue: str, y: float, scale: float) -> Iterator[str]:
     """A bar for each unit on the first device, from its first start to its last end."""
-    slots = [each for each in run.slots if (each.device, each.queue) == (run.devices[0], queue)]
-    for name in {each.id: None for each in slots}:
-        own = [each for each in slots if each.id == name]
+    slots = [slot for slot in run.slots if (slot.device, slot.queue) == (run.devices[0], queue)]
+    for name in {slot.id: None for slot in slots}:
+        own = [slot for slot in slots if slot.id == name]
         start, end = min(each.start for each in own), max(each.end for each in own)
         x, width = LEFT + start * scale, (end - start) * scale
         colour = COLOURS["compute" if queue == "compute" else name.rstrip("0123456789")]

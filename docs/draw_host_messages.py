@@ -81,7 +81,7 @@ class Messages:
         if "then" in node:
             return class_name(self.merged(node["then"])) + " | None"
         kinds = node["type"] if isinstance(node["type"], list) else [node["type"]]
-        found = " | ".join(PLAIN[each] for each in kinds if each != "null")
+        found = " | ".join(PLAIN[kind] for kind in kinds if kind != "null")
         return f"{found} | None" if "null" in kinds else found
 
 
@@ -93,7 +93,7 @@ def class_name(node: Mapping[str, Any]) -> str:
 def module(messages: Messages) -> str:
     """The text of `messages.py`: requests and their parts, since an endpoint writes responses and reads none."""
     requests = {name: each for name, each in messages.classes().items() if name not in RESPONSES}
-    return HEAD + "".join(dataclass_text(messages, each) for each in requests.values())
+    return HEAD + "".join(dataclass_text(messages, request) for request in requests.values())
 
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:

@@ -36,7 +36,8 @@ def _dtypes() -> Iterator[str]:
     yield f"| | {' | '.join(TITLES.values())} |"
     yield f"|---|{'---|' * len(TITLES)}"
     for dtype, names in DTYPES.items():
-        yield f"| `{dtype}` | {' | '.join(f'`{names[each]}`' if each in names else '' for each in LIBRARIES)} |"
+        spelled = (f"`{names[library]}`" if library in names else "" for library in LIBRARIES)
+        yield f"| `{dtype}` | {' | '.join(spelled)} |"
 
 
 def _operation(row: Operation) -> Iterator[str]:

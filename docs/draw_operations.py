@@ -104,7 +104,7 @@ def kinds_text(declared: type[Operation], name: str) -> str:
 def hint_text(hint: Any) -> str:
     """Return the words for the values of an attribute."""
     if isinstance(hint, UnionType):
-        return " or ".join(hint_text(each) for each in get_args(hint) if each is not NoneType)
+        return " or ".join(hint_text(argument) for argument in get_args(hint) if argument is not NoneType)
     if get_origin(hint) is tuple and get_args(hint)[0] in (int, str):
         return f"a list of {'integers' if get_args(hint)[0] is int else 'words'}"
     return KINDS.get(get_origin(hint) or hint, "a value")

@@ -63,12 +63,12 @@ def trace() -> dict[str, Any]:
 def drawing(trace: Mapping[str, Any]) -> str:
     """The slices of a trace on their tracks, and the flows between them."""
     events = trace["traceEvents"]
-    slices = [each for each in events if each["ph"] == "X"]
-    titles = [each for each in events if each["ph"] == "M" and "name" in each["args"]]
-    names = {(each["pid"], each.get("tid")): each["args"]["name"] for each in titles}
-    tracks = sorted({(each["pid"], each["tid"]) for each in slices})
-    begin = min(each["ts"] for each in slices)
-    lasting = max(each["ts"] + each["dur"] for each in slices) - begin
+    slices = [event for event in events if event["ph"] == "X"]
+    titles = [event for event in events if event["ph"] == "M" and "name" in event["args"]]
+    names = {(title["pid"], title.get("tid")): title["args"]["name"] for title in titles}
+    tracks = sorted({(part["pid"], part["tid"]) for part in slices})
+    begin = min(part["ts"] for part in slices)
+    lasting = max(part["ts"] + part["dur"] for part in slices) - begin
     scale = (WIDTH - LEFT - RIGHT) / lasting
     places = {track: TOP + HEIGHT * row for row, track in enumerate(tracks)}
 
@@ -99,17 +99,17 @@ def _tracks(places: Mapping[Any, float], names: Mapping[Any, str]) -> Iterator[s
 
 
 def _slices(slices: Any, places: Mapping[Any, float], x: Any, scale: float) -> Iterator[str]:
-    for each in slices:
-        top, width = places[each["pid"], each["tid"]], max(each["dur"] * scale, 1.5)
-        colour = COLOURS.get(each.get("cat", ""), "#999999")
-        yield f'<rect x="{x(each["ts"]):.1f}" y="{top + 2}" width="{width:.1f}" height="{HEIGHT - 6}" fill="{colour}"/>'
-        if width > 7 * len(each["name"]):
-            yield f'<text x="{x(each["ts"]) + 4:.1f}" y="{top + 16}" fill="white">{each["name"]}</text>'
+    for part in slices:
+        top, width = places[part["pid"], part["tid"]], max(part["dur"] * scale, 1.5)
+        colour = COLOURS.get(part.get("cat", ""), "#999999")
+        yield f'<rect x="{x(part["ts"]):.1f}" y="{top + 2}" width="{width:.1f}" height="{HEIGHT - 6}" fill="{colour}"/>'
+        if width > 7 * len(part["name"]):
+            yield f'<text x="{x(part["ts"]) + 4:.1f}" y="{top + 16}" fill="white">{part["name"]}</text>'
 
 
 def _flows(events: Any, places: Mapping[Any, float], x: Any) -> Iterator[str]:
-    starts = {each["id"]: each for each in events if each["ph"] == "s"}
-    for end in (each for each in events if each["ph"] == "f"):
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    for end in (event for event in events if event["ph"] == "f"):
         start = starts[end["id"]]
         (x1, y1), (x2, y2) = ((x(each["ts"]), places[each["pid"], each["tid"]] + 12) for each in (start, end))
         bend = f"{x1 + 14:.1f} {y1} {x2 - 14:.1f} {y2}"

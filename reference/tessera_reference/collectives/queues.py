@@ -98,7 +98,7 @@ def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
 
 def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
     name = f"unit {shown(unit.id)}"
-    if not unit.ranks or len(set(unit.ranks)) != len(unit.ranks) or not all(0 <= each < ranks for each in unit.ranks):
+    if not unit.ranks or len(set(unit.ranks)) != len(unit.ranks) or not all(0 <= rank < ranks for rank in unit.ranks):
         raise _refusal(function, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
     if isinstance(unit, Compute):
         require_within(function, f"picoseconds of {name}:", unit.picoseconds, 0, _LONGEST)
@@ -118,7 +118,7 @@ def _require_order(function: str, known: Mapping[str, Unit]) -> None:
     try:
         sorter.prepare()
     except CycleError as problem:
-        cycle = " after ".join(shown(each) for each in problem.args[1])
+        cycle = " after ".join(shown(argument) for argument in problem.args[1])
         raise _refusal(function, f"units that wait for one another: {cycle}", "an order") from None
 
 
@@ -175,14 +175,14 @@ def simulate(
     the ranks of a collective cannot run and for too many messages.
     """
     function = "simulate"
-    used = [each.id for each in topology.devices] if devices is None else list(devices)
+    used = [device.id for device in topology.devices] if devices is None else list(devices)
     if not used or len(set(used)) != len(used):
         raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"devices {used}", "one at least, each once")
     together = tuple(each for node in topology.by_node(used) for each in node)
     require_within(function, "max_inflight", max_inflight, 1, 1 << 16)
     require_work(function, units, len(together))
-    chunks = {each.id: _chunks(topology, together, each) for each in units if isinstance(each, Collective)}
-    total = sum(len(sent) for each in chunks.values() for sent in each)
+    chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
+    total = sum(len(sent) for chunk in chunks.values() for sent in chunk)
     if total > MOST_MESSAGES:
         raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{total} messages", f"at most {MOST_MESSAGES}")
     return _Queues(units, chunks, topology, together, max_inflight).run()
@@ -279,7 +279,7 @@ class _Queues:
         self._engine.run()
         self._engine.close()
         slots = tuple(sorted(self._slots, key=lambda each: (each.start, each.end)))
-        return Run(tuple(self._devices), slots, max((each.end for each in slots), default=0))
+        return Run(tuple(self._devices), slots, max((slot.end for slot in slots), default=0))
 
     async def _start_ready(self) -> None:
         """Start what can start, at first and whenever a computation or a chunk has ended."""

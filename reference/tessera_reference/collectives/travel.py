@@ -290,7 +290,9 @@ class Progress:
 
     def check(self) -> None:
         """Every link has all of its credits, each way, but for those of the messages in flight on it."""
-        taken = Counter(each for due in self._due.values() for unit in due.arrived for each in unit.way.directions)
+        taken = Counter(
+            direction for due in self._due.values() for unit in due.arrived for direction in unit.way.directions
+        )
         for link in self._topology.links:
             for end in (link.a, link.b):
                 left, out = self._lanes[link.name, end].credits, taken[link.name, end]
@@ -371,7 +373,7 @@ class Progress:
         found = self._ways.get((source, target))
         if found is None:
             way = way_between(self._topology, source, target, self._down, self._path)
-            found = self._ways[source, target] = way, tuple(self._lanes[each] for each in way.directions)
+            found = self._ways[source, target] = way, tuple(self._lanes[direction] for direction in way.directions)
         return found
 
 
@@ -400,7 +402,7 @@ class MessageTimes:
     @property
     def last(self) -> int:
         """When the last message has arrived; 0 where there is none."""
-        return max((int(each.end.max()) for each in self.steps), default=0)
+        return max((int(step.end.max()) for step in self.steps), default=0)
 
 
 def message_times(
@@ -459,7 +461,7 @@ def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] 
     Hierarchical takes several nodes with as many devices of the group on each, or one node on which a switch joins all
     of the group (RT-13-05).
     """
-    if any(topology.route(devices[0], each, down) is None for each in devices):
+    if any(topology.route(devices[0], device, down) is None for device in devices):
         return ()
     possible = tuple(ALGORITHMS)
     if _is_hierarchy(topology, devices, down):
@@ -530,7 +532,7 @@ def _duration(
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:
     nodes = topology.by_node(devices)
     if len(nodes) > 1:
-        return len({len(each) for each in nodes}) == 1
+        return len({len(node) for node in nodes}) == 1
     switches = [each.name for each in topology.switches if each.node is not None]
     return any(all(_one_link(topology, device, switch, down) for device in devices) for switch in switches)
 

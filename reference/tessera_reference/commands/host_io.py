@@ -48,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
     most = min(len(list(Endpoint().machine.places())), len(default().devices))
     if not 1 <= options.ranks <= most:
         raise BadInput(f"--ranks is {options.ranks}, expected 1 to {most}")
-    extents = dict.fromkeys(own_dims(each.type for each in function.parameters), LENGTH) | _extents(options.extent)
+    extents = dict.fromkeys(own_dims(parameter.type for parameter in function.parameters), LENGTH) | _extents(
+        options.extent
+    )
     inputs = [counted(function, extents, rank) for rank in range(options.ranks)]
     shapes = {name: each.shape for name, each in inputs[0].items() if each.shape}
     comparison = run_kernel(Endpoint(), image_of(module, function, shapes), function.name, inputs)
@@ -69,9 +71,9 @@ def _extents(given: list[str]) -> dict[str, int]:
 def _show(comparison: Comparison) -> None:
     for frame, answer in comparison.exchanges:
         print(f"> {frame}\n< {answer}")
-    for each in comparison.outputs:
-        verdict = "equal" if each.own == each.by_messages else "DIFFERENT"
-        print(f"{each.name}: {len(each.own)} bytes, {verdict} by the runtime and by messages")
+    for output in comparison.outputs:
+        verdict = "equal" if output.own == output.by_messages else "DIFFERENT"
+        print(f"{output.name}: {len(output.own)} bytes, {verdict} by the runtime and by messages")
     for gap in comparison.gaps:
         print(f"not expressed: {gap}")
 

@@ -92,7 +92,7 @@ class Bridge:
         known = list(islice(self.endpoint.machine.places(), max(devices, default=0) + 1))
         if max(devices, default=0) >= len(known):
             raise _gap(f"device {max(devices)} on a machine of {size.sips * size.cubes * size.pes} PEs")
-        return [known[each] for each in devices]
+        return [known[device] for device in devices]
 
     def allocate(self, pointer: int, nbytes: int) -> None:
         """Memory behind a pointer of the runtime: a range of HBM, the same on every PE. No message is needed."""
@@ -141,10 +141,10 @@ class Bridge:
     ) -> KernelLaunch:
         """The message for the ranks of one SIP."""
         args = tuple(
-            self._tensor(ranks, *given.tensors[each.name])
-            if each.type == "ptr"
-            else ScalarArgument(NAMES[each.type], _number(given.scalars[each.name]))  # type: ignore[arg-type]
-            for each in kernel.parameters
+            self._tensor(ranks, *given.tensors[parameter.name])
+            if parameter.type == "ptr"
+            else ScalarArgument(NAMES[parameter.type], _number(given.scalars[parameter.name]))  # type: ignore[arg-type]
+            for parameter in kernel.parameters
         )
         reference = KernelRef(
             name=kernel.name,
@@ -164,7 +164,7 @@ class Bridge:
     def _write(self, places: Sequence[Place], pa: int, data: bytes) -> None:
         pattern = pattern_of(data)
         requests = [self._memory_write(place, pa, len(data), pattern) for place in places]
-        self._send(requests, {} if pattern else {_pair(each): data for each in requests})
+        self._send(requests, {} if pattern else {_pair(request): data for request in requests})
 
     def _memory_write(self, place: Place, pa: int, nbytes: int, pattern: Pattern | None) -> MemoryWrite:
         return MemoryWrite(
@@ -190,7 +190,7 @@ class Bridge:
         brought = self.endpoint.share(buffers or {})
         depth = self.endpoint.machine.size.queue_depth
         for first in range(0, len(requests), depth):
-            frames = {_pair(each): write_frame(value_of(each)) for each in requests[first : first + depth]}
+            frames = {_pair(request): write_frame(value_of(request)) for request in requests[first : first + depth]}
             answers = {ids_of(read_frame(each)): each for each in self.endpoint.exchange(frames.values())}
             self.exchanges += (Exchange(frame, answers[pair]) for pair, frame in frames.items())
             for answer in answers.values():
@@ -219,10 +219,10 @@ class Bridge:
         """The lowest free range of HBM, of at least a byte."""
         memory = next(each for each in self.endpoint.machine.memories if each.kind == "HBM")
         pa = memory.base
-        for each in sorted((*self._held.values(), *self._images)):
-            if pa + nbytes <= each.pa:
+        for image in sorted((*self._held.values(), *self._images)):
+            if pa + nbytes <= image.pa:
                 break
-            pa = -(-(each.pa + each.nbytes) // ALIGNMENT) * ALIGNMENT
+            pa = -(-(image.pa + image.nbytes) // ALIGNMENT) * ALIGNMENT
         if pa + nbytes > memory.base + memory.bytes:
             raise _gap(f"{nbytes} bytes, of which a PE has none left")
         return Held(pa, max(nbytes, 1))
@@ -251,11 +251,11 @@ def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
     for name, (_, nbytes) in given.tensors.items():
         if nbytes == 0:
             yield f"{name} has no bytes, and a shard has at least one"
-    for each in kernel.parameters:
-        if each.type not in NAMES:
-            yield f"{each.name} is {each.type}, which no scalar argument is"
-        elif each.name in given.scalars and not _is_number(given.scalars[each.name]):
-            yield f"{each.name} is {given.scalars[each.name].values}, which is no number of JSON"
+    for parameter in kernel.parameters:
+        if parameter.type not in NAMES:
+            yield f"{parameter.name} is {parameter.type}, which no scalar argument is"
+        elif parameter.name in given.scalars and not _is_number(given.scalars[parameter.name]):
+            yield f"{parameter.name} is {given.scalars[parameter.name].values}, which is no number of JSON"
 
 
 def _is_number(scalar: Array) -> bool:

@@ -118,7 +118,7 @@ def _require_shallow(value: Any) -> None:
     level = [value]
     for _ in range(_DEEPEST):
         inner = [each.values() if isinstance(each, dict) else each for each in level]
-        level = [each for members in inner for each in members if isinstance(each, dict | list)]
+        level = [member for members in inner for member in members if isinstance(member, dict | list)]
         if not level:
             return
     raise ValueError(f"more than {_DEEPEST} objects and lists within each other")
@@ -418,15 +418,15 @@ def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
 def _argument(value: Mapping[str, Any]) -> TensorArgument | ScalarArgument:
     if value["arg_kind"] == "scalar":
         return ScalarArgument(value["dtype"], value["value"])
-    shards = tuple(TensorShard(**each) for each in value["tensor_pa_map"]["shards"])
+    shards = tuple(TensorShard(**shard) for shard in value["tensor_pa_map"]["shards"])
     return TensorArgument(TensorPAMap(shards))
 
 
 def value_of(message: Any) -> dict[str, Any]:
     """The object of a message, for a frame; optional members that have their default are left out."""
     kind = {name: getattr(message, name) for name in ("msg_type", "arg_kind") if hasattr(message, name)}
-    members = {each.name: getattr(message, each.name) for each in fields(message)}
-    usual = {each.name: each.default for each in fields(message)}
+    members = {field.name: getattr(message, field.name) for field in fields(message)}
+    usual = {field.name: field.default for field in fields(message)}
     kept = {name: member for name, member in members.items() if usual[name] is MISSING or member != usual[name]}
     return kind | {name: _plain(member) for name, member in kept.items()}
 

@@ -55,7 +55,7 @@ def _kernel(image: bytes, name: str) -> Kernel:
         raise _absent(f"a broken image: {failure}") from None
     entry = fatbin.metadata.kernel(name)
     if entry is None:
-        known = ", ".join(each.name for each in fatbin.metadata.kernels)
+        known = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
         raise RequestFailed(ErrorCode.UNKNOWN_KERNEL, f"{name!r} is not in the image: {known}", "kernel_ref.name")
     return _ImageKernel(fatbin, entry).kernel()
 
@@ -68,7 +68,7 @@ class _ImageKernel:
 
     def kernel(self) -> Kernel:
         """The kernel that the endpoint launches."""
-        parameters = tuple(NAMES.get(each.type, each.type) for each in self._entry.parameters)
+        parameters = tuple(NAMES.get(parameter.type, parameter.type) for parameter in self._entry.parameters)
         return Kernel(parameters, self._check, self._run)
 
     def _check(self, counts: Sequence[int]) -> None:
@@ -85,9 +85,11 @@ class _ImageKernel:
         """The bytes of each pointer parameter; None for one that says nothing of what is behind it."""
         shapes = shapes_of(self._entry, extents)
         return {
-            each.name: None if each.dtype is None else prod(shapes[each.name]) * dtype(each.dtype).storage_bytes
-            for each in self._entry.parameters
-            if each.type == "ptr"
+            parameter.name: None
+            if parameter.dtype is None
+            else prod(shapes[parameter.name]) * dtype(parameter.dtype).storage_bytes
+            for parameter in self._entry.parameters
+            if parameter.type == "ptr"
         }
 
     def _run(self, given: Sequence[Given]) -> None:
@@ -108,15 +110,15 @@ class _ImageKernel:
         executable = _executable(self._fatbin, self._entry.name, tuple(extents.items()))
         shapes = shapes_of(self._entry, extents)
         arguments = {}
-        for each in self._entry.parameters:
-            value = given[each.name]
+        for parameter in self._entry.parameters:
+            value = given[parameter.name]
             if isinstance(value, Buffer):
-                known = each.dtype is not None
-                shape = shapes[each.name] if known else (value.nbytes,)
-                arguments[each.name] = Array.from_bits(dtype(each.dtype or "int8"), shape, value.read())
+                known = parameter.dtype is not None
+                shape = shapes[parameter.name] if known else (value.nbytes,)
+                arguments[parameter.name] = Array.from_bits(dtype(parameter.dtype or "int8"), shape, value.read())
             else:
-                bits = bytes_of(value, NAMES[each.type])
-                arguments[each.name] = Array.from_bits(dtype(each.type), (), bits)
+                bits = bytes_of(value, NAMES[parameter.type])
+                arguments[parameter.name] = Array.from_bits(dtype(parameter.type), (), bits)
         return executable.run(arguments)
 
 
@@ -234,7 +236,7 @@ def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Sha
 
 def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
     """The arguments are as many as the parameters, and of their kinds. Raises `RequestFailed`."""
-    given = [each.dtype if isinstance(each, ScalarArgument) else "tensor" for each in request.args]
+    given = [argument.dtype if isinstance(argument, ScalarArgument) else "tensor" for argument in request.args]
     if given != list(parameters):
         reason = f"are ({', '.join(given)}), kernel {request.kernel_ref.name} takes ({', '.join(parameters)})"
         raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")
@@ -253,7 +255,7 @@ def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) ->
 def _given(machine: Machine, request: KernelLaunch, task: Task) -> Iterator[Given]:
     """The arguments of a task, in the order of the parameters."""
     space = machine.space(task.place)
-    shards = {each.argument: each.shard for each in task.shards}
+    shards = {shard.argument: shard.shard for shard in task.shards}
     for place, each in enumerate(request.args):
         if isinstance(each, ScalarArgument):
             yield each.value

@@ -290,8 +290,8 @@ class Machine:
         if not self.has(place):
             size = f"{self.size.sips} SIPs of {self.size.cubes} cubes of {self.size.pes} PEs"
             raise RequestFailed(ErrorCode.UNKNOWN_PLACE, f"no PE {_told(place)} among {size}", field)
-        for each in self.memories:
-            if each.base <= pa and pa + nbytes <= each.base + each.bytes and kind in ("AUTO", each.kind):
+        for memory in self.memories:
+            if memory.base <= pa and pa + nbytes <= memory.base + memory.bytes and kind in ("AUTO", memory.kind):
                 return
         within = "one memory" if kind == "AUTO" else kind
         reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {_told(place)}"
@@ -393,7 +393,7 @@ def traced(journey: Journey) -> Trace:
     """When each hop of a request begins and ends; of branches that end together, the first is on the path."""
     inward = list(_timed(_inward(journey), 0))
     begin = inward[-1].end
-    ways = [list(_timed(_outward(journey, each), begin)) for each in journey.branches]
+    ways = [list(_timed(_outward(journey, branch), begin)) for branch in journey.branches]
     last = max(ways, key=lambda each: each[-1].end, default=[])
     place = last[-1].place if last else None
     ahead = inward + last
@@ -439,8 +439,8 @@ def description(machine: Machine) -> dict[str, Any]:
     """Devices, PEs, memories, kernels, and how many requests may be unanswered."""
     return {
         "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
-        "places": [each._asdict() for each in machine.places()],
-        "memories": [{"kind": each.kind, "base": each.base, "bytes": each.bytes} for each in machine.memories],
+        "places": [place._asdict() for place in machine.places()],
+        "memories": [{"kind": memory.kind, "base": memory.base, "bytes": memory.bytes} for memory in machine.memories],
         "builtins": [{"name": name, "parameters": list(each.parameters or ())} for name, each in BUILTINS.items()],
         "queue_depth": machine.size.queue_depth,
     }

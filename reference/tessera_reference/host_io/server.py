@@ -200,11 +200,11 @@ class Server:
         await self._close_all()
 
     async def _close_all(self) -> None:
-        closings = [asyncio.create_task(closed(each)) for each in self._writers]
+        closings = [asyncio.create_task(closed(writer)) for writer in self._writers]
         if closings:
             await asyncio.wait(closings, timeout=GRACE)
-        for each in self._writers:
-            each.transport.abort()
+        for writer in self._writers:
+            writer.transport.abort()
         await asyncio.gather(*closings)
 
     async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
@@ -267,7 +267,7 @@ class Server:
 async def _send(writer: StreamWriter, answers: Sequence[str]) -> None:
     """Write answers, and wait until most of what was written is read. Raises `ConnectionError`."""
     if answers:
-        writer.write("".join(f"{each}\n" for each in answers).encode())
+        writer.write("".join(f"{answer}\n" for answer in answers).encode())
         await writer.drain()
 
 

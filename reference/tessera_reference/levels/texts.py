@@ -66,12 +66,12 @@ def require_names(modules: Sequence[Module]) -> None:
     """
     seen = set[str]()
     found: list[Diagnostic] = []
-    for each in modules:
-        if each.name and each.name in seen:
-            message = f"module: @{each.name} is declared twice"
+    for module in modules:
+        if module.name and module.name in seen:
+            message = f"module: @{module.name} is declared twice"
             refusal = Refusal("types", message, "one module of a name", "AMB-LANG-86", "")
-            found.append(diagnostic_of(refusal, each.location))
-        seen.add(each.name)
+            found.append(diagnostic_of(refusal, module.location))
+        seen.add(module.name)
     if found:
         raise Rejection(found)
 

@@ -177,7 +177,7 @@ def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
     """core, and the named profiles of which an implementation claims every feature."""
     states = (hello or {}).get("capabilities", {})
     named = plan["profiles"].items()
-    return ["core", *(name for name, row in named if all(_is_claimed(states, each) for each in row["features"]))]
+    return ["core", *(name for name, row in named if all(_is_claimed(states, feature) for feature in row["features"]))]
 
 
 def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Line]) -> dict[str, int]:
@@ -187,7 +187,7 @@ def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Lin
     counts: Counter[str] = Counter()
     for name in missing_musts(plan, outcomes):
         if outcomes[name] == "unsupported":
-            needed = {each for line in cases[name] for each in line["needs"] if not _is_claimed(states, each)}
+            needed = {need for line in cases[name] for need in line["needs"] if not _is_claimed(states, need)}
             counts[_profile_with(plan, plan["musts"][name]["document"], needed)] += 1
     return {key: counts[key] for key in (*plan["profiles"], "") if counts[key]}
 
@@ -234,7 +234,10 @@ def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, Produ
         for name, row in products.items():
             if _is_of_product(line, row):
                 counts[name][_for_product(line, row["single_device"])] += 1
-    return {name: ProductResult(*(count[each] for each in _PRODUCT_STATES)) for name, count in counts.items()}
+    return {
+        name: ProductResult(*(count[product_state] for product_state in _PRODUCT_STATES))
+        for name, count in counts.items()
+    }
 
 
 def _is_of_product(line: Line, product: Line) -> bool:
@@ -266,7 +269,8 @@ def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, 
     for name, found in outcomes.items():
         counts.setdefault(plan["musts"][name]["document"], Counter())[found] += 1
     return {
-        document: {each: found[each] for each in OUTCOMES if found[each]} for document, found in sorted(counts.items())
+        document: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]}
+        for document, found in sorted(counts.items())
     }
 
 

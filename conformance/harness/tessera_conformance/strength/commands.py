@@ -22,7 +22,7 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.case_index import cases_by_clause
 from tessera_conformance.strength import on_workers, processes
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
-from tessera_conformance.strength.mutants import configure_mutants, judge_mutants, chosen_mutants
+from tessera_conformance.strength.mutants import chosen_mutants, configure_mutants, judge_mutants
 from tessera_conformance.strength.variants import (
     SAMPLE,
     chosen_variants,

@@ -54,7 +54,7 @@ class ProcessFamily:
         self.first: int | None = None
         self._since = 0
         _receive_orphans()
-        self._children_before = {each.pid for each in _processes() if each.parent == os.getpid()}
+        self._children_before = {process.pid for process in _processes() if process.parent == os.getpid()}
         _LIVING[self.token] = self
 
     def environment(self) -> dict[str, str]:
@@ -86,7 +86,7 @@ class ProcessFamily:
 
     def _members(self) -> set[int]:
         """The living processes of the family."""
-        living = [each for each in _processes() if each.started >= self._since]
+        living = [process for process in _processes() if process.started >= self._since]
         children: dict[int, list[int]] = {}
         for each in living:
             children.setdefault(each.parent, []).append(each.pid)
@@ -162,7 +162,7 @@ def _token(pid: int) -> bytes:
     except OSError:
         return b""
     prefix = f"{VARIABLE}=".encode()
-    return next((each.removeprefix(prefix) for each in variables if each.startswith(prefix)), b"")
+    return next((variable.removeprefix(prefix) for variable in variables if variable.startswith(prefix)), b"")
 
 
 # The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.

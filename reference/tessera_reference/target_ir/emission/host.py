@@ -91,13 +91,13 @@ class NativeLaunch(Launch):
     def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
         """Run the grid."""
         kernel = env.module.functions[self.kernel]
-        inputs = sum(isinstance(each.type, Pointer) for each in kernel.parameters) - len(self.returns)
+        inputs = sum(isinstance(parameter.type, Pointer) for parameter in kernel.parameters) - len(self.returns)
         made = [Uninitialised(each.dtype, each.shape) for each in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
         return run_native(kernel, (*arguments[:inputs], *made, *arguments[inputs:]))[inputs:]
 
 
 def _with_native_launches(block: Block, module: Module) -> Block:
-    return replace(block, instructions=tuple(_replaced(each, module) for each in block.instructions))
+    return replace(block, instructions=tuple(_replaced(instruction, module) for instruction in block.instructions))
 
 
 def _replaced(instruction: Instruction, module: Module) -> Instruction:
@@ -116,7 +116,7 @@ def refusal(kernel: Function) -> str | None:
             return "its threads share memory"
         if not isinstance(operation, TargetOperation) or (operation.vendor and not isinstance(operation, Register)):
             return f"{operation.name} is of several threads"
-    held = {each.type.dtype.name for each in _values(kernel) if hasattr(each.type, "dtype")}
+    held = {value.type.dtype.name for value in _values(kernel) if hasattr(value.type, "dtype")}
     if "fp16" in held and "+f16c" not in _host_features():
         return "this machine does not convert fp16"
     return None
@@ -185,8 +185,8 @@ def _compiled(kernel: Function) -> Callable[..., None]:
     if engine is None:
         engine = _ENGINES[text] = _engine(kernel, text)
     types: list[Any] = [
-        ctypes.c_void_p if isinstance(each.type, Pointer) else _PASSED[llvm_type(each.type)]
-        for each in kernel.parameters
+        ctypes.c_void_p if isinstance(parameter.type, Pointer) else _PASSED[llvm_type(parameter.type)]
+        for parameter in kernel.parameters
     ]
     made: Callable[..., None] = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(
         engine.get_function_address(f"{kernel.name}.grid")
