@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -21,6 +22,7 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.registry.case_index import case_index
@@ -548,3 +550,21 @@ def test_a_digest_in_a_report_of_all_evidence_is_found(copy: Path, suite: Suite)
     resealed(copy, lambda lines: digest_line(line_of(lines, PASSED)))
     words = f"{PASSED}: has its evidence as digests"
     assert [problem for problem in verified(copy, suite).problems if words in problem]
+
+
+LARGE_TOML = {
+    "a dotted key": "a" + ".a" * 200_000 + "=1",
+    "dotted keys": ("a" + ".a" * 99 + "=1\n") * 19_000,
+    "dotted tables": "".join(f"[a{number}{'.a' * 99}]\n" for number in range(1900)),
+    "newlines": "\n" * 100_000_000,
+    "values": "a=[" + "1," * 1_000_001 + "]",
+}
+
+
+@pytest.mark.parametrize("kind", LARGE_TOML)
+def test_a_large_toml_text_is_refused_in_bounded_time(kind: str) -> None:
+    """The parser of Python takes minutes for some of them."""
+    began = time.process_time()
+    with pytest.raises(NoDocument, match="not TOML"):
+        read_toml(LARGE_TOML[kind])
+    assert time.process_time() - began < 10

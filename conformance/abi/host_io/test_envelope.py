@@ -131,7 +131,7 @@ def test_a_request_of_a_fourth_type_is_refused_whatever_members_it_has(impl, che
     """With the members of each of the three, of a write and a read together, as a copy would have, and of none."""
     host = connected(impl, check)
     whole = {part: sound(host, part) for part in ENVELOPE}
-    shared = set.intersection(*(set(each) for each in whole.values()))
+    shared = sorted(set.intersection(*(set(each) for each in whole.values())))
     first = next(iter(whole.values()))
     wrong = {f"with the members of {part}": each for part, each in whole.items()}
     wrong["with the members of all"] = {name: value for each in whole.values() for name, value in each.items()}

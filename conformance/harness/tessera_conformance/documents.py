@@ -10,6 +10,8 @@ from typing import Any
 DEEPEST = 100
 """Levels of nesting; no document of the project has twenty."""
 MOST_BYTES = 256 << 20
+MOST_TOML, MOST_DOTS = 4 << 20, 200_000
+"""Bytes and dots of a TOML text: its parser takes time by the square of the parts of a dotted key."""
 MOST_VALUES = 1_000_000
 """Values in one document or message; the largest line of a report of the whole suite has 9,000."""
 
@@ -25,6 +27,11 @@ def read_json(text: str | bytes) -> Any:
 
 def read_toml(text: str | bytes) -> dict[str, Any]:
     """The table of a TOML text. Raises `NoDocument`."""
+    dot: Any = b"." if isinstance(text, bytes) else "."
+    if len(text) > MOST_TOML or text.count(dot) > MOST_DOTS:
+        raise NoDocument(f"not TOML of the project: more than {MOST_TOML} bytes or {MOST_DOTS} dots")
+    if any(line.count(dot) > DEEPEST for line in text.splitlines()):
+        raise NoDocument(f"not TOML of the project: more than {DEEPEST} dots in a line")
     table: dict[str, Any] = _read("TOML", tomllib.loads, text)
     return table
 
