@@ -169,7 +169,7 @@ def _entry(header: bytes, payload: bytes) -> CacheEntry:
 
 def _is_key_part(part: object) -> bool:
     if isinstance(part, tuple):
-        return all(_is_key_part(each) for each in part)
+        return all(_is_key_part(item) for item in part)
     return type(part) in (str, int)
 
 
@@ -178,7 +178,7 @@ def _json(document: object) -> bytes:
 
 
 def _tuples(part: Any) -> Any:
-    return tuple(_tuples(each) for each in part) if isinstance(part, list) else part
+    return tuple(_tuples(item) for item in part) if isinstance(part, list) else part
 
 
 # The store of compiled binaries and autotune results on disk (runtime spec 8.2, RT-08.2-01 to -06).

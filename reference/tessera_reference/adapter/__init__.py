@@ -229,9 +229,9 @@ def _loaded(area: str) -> Mapping[str, Any]:
     for place in METHODS[area]:
         module, _, name = place.partition(".")
         methods = getattr(import_module(f".{module}", __name__), name)
-        for each in reversed(methods.__mro__):
-            if each not in SessionState.__mro__:
-                found |= {key: value for key, value in vars(each).items() if not key.startswith("__")}
+        for base in reversed(methods.__mro__):
+            if base not in SessionState.__mro__:
+                found |= {key: value for key, value in vars(base).items() if not key.startswith("__")}
     return found
 
 

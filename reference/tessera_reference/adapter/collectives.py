@@ -118,7 +118,7 @@ class CollectivesMethods(SessionState):
                 seed=seed,
                 partials=partials,
             )
-        told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
+        told = {"messages": [message._asdict() for message in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **told}
 
     @checked
@@ -133,7 +133,7 @@ class CollectivesMethods(SessionState):
         """Return every rank's data after all pairs have met."""
         with statuses():
             result = send_recv([array(operand) for operand in inputs], pairs, chunk)
-        told = {"messages": [each._asdict() for each in result.sent]} if messages else {}
+        told = {"messages": [message._asdict() for message in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **told}
 
 
@@ -281,8 +281,8 @@ class CollectiveTravelMethods(SessionState):
                 raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"one of {', '.join(possible)}")
             found = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
         told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk, machine.links)} if trace else {}
-        duration = max((each.end for each in found), default=0)
-        return {"transfers": [_delivered_message(each) for each in found], "duration": duration, **told}
+        duration = max((transfer.end for transfer in found), default=0)
+        return {"transfers": [_delivered_message(transfer) for transfer in found], "duration": duration, **told}
 
     @checked
     def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
@@ -296,7 +296,7 @@ class CollectiveTravelMethods(SessionState):
     def collectives_acquire(self, *, limiter: int, ready: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The chunk that may be issued."""
         with statuses():
-            chunks = [ReadyChunk(each["id"], tuple(each["links"])) for each in ready]
+            chunks = [ReadyChunk(row["id"], tuple(row["links"])) for row in ready]
             return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
 
     @checked
@@ -368,7 +368,7 @@ class CollectiveQueueMethods(SessionState):
         with statuses():
             wire = None if dtype is None else formats.dtype(dtype)
             found = dispatch([array(operand) for operand in inputs], experts, count, wire)
-        return {"buckets": [_bucket(each) for each in found]}
+        return {"buckets": [_bucket(bucket) for bucket in found]}
 
 
 def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
@@ -425,7 +425,7 @@ class CollectiveProgramMethods(SessionState):
             module, found = find_function(self.compiler.text("graph", text, TARGET), function)
             inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
             results = run_program(module, found, inputs, mesh, level)
-        return {"ranks": [{"outputs": [tensor(result) for result in each]} for each in results]}
+        return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
 
     @checked
     def collectives_plan(
@@ -476,7 +476,7 @@ class CollectiveProgramMethods(SessionState):
                 run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
                 times = {"timeline": [_slot(slot) for slot in run.slots], "duration": run.duration}
         outputs = [{"outputs": [tensor(result) for result in each]} for each in results]
-        order = [asdict(each) for each in progress]
+        order = [asdict(step) for step in progress]
         return {"ranks": outputs, "units": [_unit(unit) for unit in plan.units], "order": order, **times}
 
 
@@ -554,8 +554,8 @@ class PayloadMethods(SessionState):
         """The tensors of a buffer."""
         with statuses():
             compression = _compression("collectives.unpack", dtype, qscheme, block)
-            types = [TensorType(formats.dtype(each["dtype"]), tuple(each["shape"])) for each in tensors]
-            return {"outputs": [tensor(each) for each in unpack(wire, types, compression)]}
+            types = [TensorType(formats.dtype(stated["dtype"]), tuple(stated["shape"])) for stated in tensors]
+            return {"outputs": [tensor(output) for output in unpack(wire, types, compression)]}
 
     @checked
     def collectives_feedback(
@@ -597,6 +597,6 @@ def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:
         return 1, 1
     if len(tile) != 2:
         raise invalid(function, f"tile has {len(tile)} extents", "2: rows and columns")
-    if any(type(each) is not int or each < 1 for each in tile):
+    if any(type(extent) is not int or extent < 1 for extent in tile):
         raise invalid(function, f"tile {shown(list(tile))}", "extents from 1 on")
     return tile[0], tile[1]

@@ -83,7 +83,7 @@ class HostIoMethods(SessionState):
             raise _refused("trace", "request_id", request_id, "that of an answered request of the correlation_id")
         trace = traced(answered.journey)
         return {
-            "path": [_hop(each) for each in trace.path],
+            "path": [_hop(hop) for hop in trace.path],
             "branches": [_hop(branch) for branch in trace.branches],
             "latency": trace.latency,
         }
@@ -92,7 +92,12 @@ class HostIoMethods(SessionState):
     def host_io_components(self) -> dict[str, Any]:
         """The modelled components."""
         found = components().values()
-        return {"components": [{"name": each.name, "fixed": each.fixed, "bandwidth": each.bandwidth} for each in found]}
+        return {
+            "components": [
+                {"name": component.name, "fixed": component.fixed, "bandwidth": component.bandwidth}
+                for component in found
+            ]
+        }
 
     @checked
     def host_io_timeline(self) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class LanguageMethods(SessionState):
         with outcomes():
             inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
             results = execute_on_mesh(module, name, inputs, mesh)
-        return {"ranks": [{"outputs": [tensor(result) for result in each]} for each in results]}
+        return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
 
     def _compile(self, source: str) -> CompiledModule:
         with outcomes():

@@ -68,7 +68,7 @@ def object_of(member: Reader | None) -> Reader:
 
     def read(operation: str, name: str, value: Any) -> Mapping[str, Any]:
         found = mapping(operation, name, value)
-        return found if member is None else {each: member(operation, f"{name}.{each}", found[each]) for each in found}
+        return found if member is None else {key: member(operation, f"{name}.{key}", found[key]) for key in found}
 
     return read
 
@@ -76,9 +76,9 @@ def object_of(member: Reader | None) -> Reader:
 def names_within(operation: str, name: str, value: Any, allowed: Collection[str]) -> Mapping[str, Any]:
     """Read an object that holds no names but those allowed."""
     found = mapping(operation, name, value)
-    for each in found:
-        if each not in allowed:
-            raise InvalidArgument(operation, f"{name}, a name in it,", each, "one of " + ", ".join(allowed))
+    for key in found:
+        if key not in allowed:
+            raise InvalidArgument(operation, f"{name}, a name in it,", key, "one of " + ", ".join(allowed))
     return found
 
 
@@ -95,7 +95,7 @@ def list_of(kind: type, allowed: str) -> Reader:
     """Return a reader of a list whose items are of exactly one type."""
 
     def read(operation: str, name: str, value: Any) -> Sequence[Any]:
-        if not isinstance(value, list | tuple) or not all(type(each) is kind for each in value):
+        if not isinstance(value, list | tuple) or not all(type(item) is kind for item in value):
             raise InvalidArgument(operation, name, value, allowed)
         return value
 
@@ -120,10 +120,10 @@ def config(operation: str, name: str, value: Any) -> LaunchConfig:
     from ..runtime.launches import LaunchConfig
 
     given = mapping(operation, name, value)
-    for each in CONFIG:
-        if each not in given:
-            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
-    return LaunchConfig(**{each: given[each] for each in CONFIG})
+    for field in CONFIG:
+        if field not in given:
+            raise InvalidArgument(operation, f"{name}.{field}", None, "a value, since it has no default")
+    return LaunchConfig(**{field: given[field] for field in CONFIG})
 
 
 # Reading objects whose members are those of a dataclass: names, which of them must be there, and their types.
@@ -158,9 +158,7 @@ def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
         for each, field in declared.items():
             if each not in found and field.default is MISSING:
                 raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
-        return {
-            each: FIELD_READERS[str(declared[each].type)](operation, f"{name}.{each}", found[each]) for each in found
-        }
+        return {key: FIELD_READERS[str(declared[key].type)](operation, f"{name}.{key}", found[key]) for key in found}
 
     return read
 
@@ -187,9 +185,9 @@ def host_buffer(operation: str, name: str, value: Any) -> dict[str, Any]:
 def _members(operation: str, name: str, value: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
     """Read an object with exactly these members."""
     found = names_within(operation, name, value, wanted)
-    for each in wanted:
-        if each not in found:
-            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+    for key in wanted:
+        if key not in found:
+            raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
     return dict(found)
 
 
@@ -232,10 +230,10 @@ def _read(
     operation: str, name: str, value: Any, readers: Mapping[str, Reader], required: Sequence[str]
 ) -> dict[str, Any]:
     found = names_within(operation, name, value, readers)
-    for each in required:
-        if each not in found:
-            raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
-    return {each: readers[each](operation, f"{name}.{each}", found[each]) for each in found}
+    for key in required:
+        if key not in found:
+            raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
+    return {key: readers[key](operation, f"{name}.{key}", found[key]) for key in found}
 
 
 def _collective(operation: str, name: str, value: Any) -> dict[str, Any]:
@@ -410,8 +408,8 @@ def reading(
     method: Method, name: str, taken: Sequence[Parameter], readers: Mapping[str, Reader | None]
 ) -> Callable[..., dict[str, Any]]:
     """A method that is called `name` in requests, with its parameters read."""
-    required = [each.name for each in taken if each.default is Parameter.empty]
-    known = [(each.name, readers.get(each.name), each.default is None) for each in taken]
+    required = [parameter.name for parameter in taken if parameter.default is Parameter.empty]
+    known = [(parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in taken]
 
     def answer(self: Any, **given: Any) -> dict[str, Any]:
         arguments = {}
@@ -422,9 +420,9 @@ def reading(
                     if reader is not None and not (optional and value is None):
                         value = reader(name, each, value)
                     arguments[each] = value
-            for each in required:
-                if each not in given:
-                    raise InvalidArgument(name, each, None, "a value, since it has no default")
+            for key in required:
+                if key not in given:
+                    raise InvalidArgument(name, key, None, "a value, since it has no default")
         except InvalidArgument as problem:
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
         try:

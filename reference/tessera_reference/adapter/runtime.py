@@ -162,7 +162,7 @@ def _writer(declared: Type) -> Callable[[Any], Any]:
     """Return the writer of a type's values."""
     if isinstance(declared, ListOf):
         item = _writer(declared.item)
-        return lambda value: [item(each) for each in value]
+        return lambda value: [item(element) for element in value]
     return methodcaller("hex") if declared == Named("data") else _plain
 
 
@@ -236,7 +236,9 @@ class ExtensionMethods(RuntimeMethods):
     @checked
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Return the descriptors of queued work."""
-        return {"descriptors": [_carried(each) for each in self.output(self.runtime.tessxDescriptors(stream))]}
+        return {
+            "descriptors": [_carried(descriptor) for descriptor in self.output(self.runtime.tessxDescriptors(stream))]
+        }
 
     @checked
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802

@@ -56,8 +56,8 @@ class SessionState:
         """Another machine, another endpoint, no runs and limiters."""
         if "runtime" in self.__dict__:
             self.runtime.close()
-        for each in FORGOTTEN:
-            self.__dict__.pop(each, None)
+        for attribute in FORGOTTEN:
+            self.__dict__.pop(attribute, None)
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:

@@ -195,8 +195,8 @@ def _require_array(
     if parameter.dtype is not None and array.dtype.name != DTYPES[parameter.dtype].storage.name:
         raise _refused(entry, f"{parameter.name} of dtype {array.dtype}", parameter.dtype)
     if parameter.shape is not None:
-        shape = [extents.get(each, each) if isinstance(each, str) else each for each in parameter.shape]
-        known = [each for each in shape if isinstance(each, int)]
+        shape = [extents.get(extent, extent) if isinstance(extent, str) else extent for extent in parameter.shape]
+        known = [extent for extent in shape if isinstance(extent, int)]
         if len(known) == len(shape) and prod(known) != prod(array.shape):
             raise _refused(entry, f"{parameter.name} of shape {list(array.shape)}", f"{prod(known)} elements, {shape}")
     if parameter.written and isinstance(array, HostArray) and not array.writable:

@@ -546,14 +546,14 @@ def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = 
     arrays that differ in dtype or shape, and for a destination that is read-only.
     """
     function = "tessMemcpyAsync"
-    device = next((each for each in (destination, source) if isinstance(each, DeviceArray)), None)
+    device = next((side for side in (destination, source) if isinstance(side, DeviceArray)), None)
     if device is None:
         raise invalid(function, "two arrays of the host", "a ts.DeviceArray as one of the two")
     on = stream_on(device.mesh, stream, function)
     if not isinstance(destination, DeviceArray | PinnedArray) and not host_array(destination, function).writable:
         raise invalid(function, "a destination that is read-only", "an array that may be written")
     with device.mesh.submission(on):
-        pointers = [_pointer(each, device, function) for each in (destination, source)]
+        pointers = [_pointer(side, device, function) for side in (destination, source)]
         kind = int(KINDS[isinstance(destination, DeviceArray), isinstance(source, DeviceArray)])
         context = device.mesh.context
         context.check(context.runtime.tessMemcpyAsync(*pointers, device.nbytes, kind, on.handle))

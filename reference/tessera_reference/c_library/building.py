@@ -240,7 +240,7 @@ def _python_library() -> PythonLibrary:
         allowed = f"install it: apt-get install python{version}-dev, or take a Python that has its headers"
         raise CannotBuild(f"{headers / 'Python.h'} is missing; {allowed}")
     name = f"python{sysconfig.get_config_var('LDVERSION') or version}"
-    folders = [Path(sysconfig.get_config_var(each) or "/") for each in ("LIBDIR", "LIBPL")]
+    folders = [Path(sysconfig.get_config_var(variable) or "/") for variable in ("LIBDIR", "LIBPL")]
     folders += [folders[0] / (sysconfig.get_config_var("MULTIARCH") or ""), Path(sys.base_prefix) / "lib"]
     for folder in folders:
         if (folder / f"lib{name}.so").exists():

@@ -175,7 +175,7 @@ def pack(tensors: Sequence[Array], compression: Compression | None) -> bytes:
     if compression is None:
         return b"".join(tensor.to_bits() for tensor in tensors)
     parts = [compress("collectives.pack", tensor, compression) for tensor in tensors]
-    return b"".join(each.to_bits() for part in parts for each in (part.payload, part.scales) if each is not None)
+    return b"".join(array.to_bits() for part in parts for array in (part.payload, part.scales) if array is not None)
 
 
 def unpack(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:

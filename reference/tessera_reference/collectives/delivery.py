@@ -76,7 +76,7 @@ def deliver(moves: Sequence[Move], held: Values, combine: Combine, seed: int) ->
             number = done.pop()
             _finish(moves[number], under_way.pop(number), held, combine)
             done += _released(order.after_combining[number], waiting[1])
-            ready += [("leave", each) for each in _released(order.opens[number], waiting[0])]
+            ready += [("leave", message) for message in _released(order.opens[number], waiting[0])]
 
 
 def _finish(move: Move, value: Values, held: Values, combine: Combine) -> None:
@@ -161,7 +161,7 @@ def delivered(
     `reduce` is the operator over contributions, ranks first, as strict has it.
     """
     ranks, first = len(brought), brought[0]
-    flat = np.stack([each.values.reshape(-1) for each in brought]) if operation != "all_gather" else None
+    flat = np.stack([array.values.reshape(-1) for array in brought]) if operation != "all_gather" else None
     if flat is None:
         return _gathered(brought, sent, seed)
     count = flat.shape[1]
@@ -243,12 +243,12 @@ def _as_is(first: Array) -> Result:
 
 def _gathered(brought: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
     """The shares of all ranks, on each."""
-    dtype, sizes = brought[0].dtype, [each.values.size for each in brought]
+    dtype, sizes = brought[0].dtype, [array.values.size for array in brought]
     held = np.zeros((len(brought), sum(sizes)), brought[0].values.dtype)
     for rank, each in enumerate(brought):
         held[rank, share_of(sum(sizes), rank, len(brought))] = each.values.reshape(-1)
     deliver([Move(m.step, m.source, m.target, m.first, m.first, m.count, False) for m in sent], held, _kept, seed)
-    return [Array(dtype, each) for each in held]
+    return [Array(dtype, values) for values in held]
 
 
 def _exchanged(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> list[Array]:
@@ -261,4 +261,4 @@ def _exchanged(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> 
         held[rank, count:][own] = flat[rank, own]
     behind = [replace(move, write=count + move.read + (move.source - move.target) * block) for move in moves]
     deliver(behind, held, _kept, seed)
-    return [Array(first.dtype, each[count:].reshape(first.shape)) for each in held]
+    return [Array(first.dtype, values[count:].reshape(first.shape)) for values in held]

@@ -96,7 +96,7 @@ def way(
     if source == target:
         return "local", (), False
     preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
-    order = preferred if path == "auto" else (path, *(each for each in preferred if each != path))
+    order = preferred if path == "auto" else (path, *(other for other in preferred if other != path))
     for each in order:
         links = _way(topology, source, target, each, down)
         if links is not None:
@@ -120,7 +120,7 @@ def _wanted(path: str, environment: Mapping[str, str]) -> str:
 
 
 def _require_present(topology: Topology, source: int, target: int, path: str) -> None:
-    present = [each for each in PATHS if _way(topology, source, target, each, frozenset()) is not None]
+    present = [candidate for candidate in PATHS if _way(topology, source, target, candidate, frozenset()) is not None]
     if path not in present:
         given = f"path {path} between devices {source} and {target}"
         expected = f"auto or one of {', '.join(present)}" if present else "auto"

@@ -211,8 +211,8 @@ def over_wire(
     Raises `NonFinite` for a NaN or an infinity that would need a scale.
     """
     dtype = brought[0].dtype
-    wide = [cast(each, dtype.accumulator) for each in brought]
-    results = collective([_rounded(operation, each, compression) for each in wide])
+    wide = [cast(array, dtype.accumulator) for array in brought]
+    results = collective([_rounded(operation, array, compression) for array in wide])
     if operation in ("all_reduce", "reduce_scatter"):
         results = [_rounded(operation, result, compression) for result in results]
     return [cast(result, dtype) for result in results]
@@ -293,7 +293,7 @@ def run(
         if ordered and known is None:
             trees = orders(name, len(group), per_node, partials)
         brought = brought if partials is None else partial_values(operation, brought, partials)
-        count = sum(each.values.size for each in brought) if operation == "all_gather" else brought[0].values.size
+        count = sum(array.values.size for array in brought) if operation == "all_gather" else brought[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
         if known is not None and known.rank_of is not None:
@@ -305,7 +305,7 @@ def run(
             collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
         results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
         outputs.update(zip(group, results, strict=True))
-    return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for each in travelled for m in each()])
+    return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for steps in travelled for m in steps()])
 
 
 def _has_pattern(brought: Sequence[Array], partials: Sequence[int] | None) -> bool:
@@ -327,13 +327,13 @@ def _afterwards(
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
     ranks, shape = len(trees), brought[0].shape
-    flat = [Array(each.dtype, each.values.reshape(-1)) for each in brought]
+    flat = [Array(array.dtype, array.values.reshape(-1)) for array in brought]
     if operation == "broadcast":
         return broadcast(brought, root)
     if operation == "all_gather":
         return all_gather(flat)
     if operation == "all_to_all":
-        return [Array(each.dtype, each.values.reshape(shape)) for each in all_to_all(flat)]
+        return [Array(array.dtype, array.values.reshape(shape)) for array in all_to_all(flat)]
     assert op is not None, "required before"
     order = [(tree, share_of(flat[0].values.size, rank, ranks)) for rank, tree in enumerate(trees)]
     order = [(trees[0], slice(None))] if all(tree == trees[0] for tree in trees) else order
@@ -351,12 +351,12 @@ def _by_leaf(
     ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
     count = brought[0].values.size
     neutral = np.full(count, 1 if op == "prod" else -0.0).astype(dtype.carrier)
-    every = np.stack([*(each.values.reshape(-1) for each in brought), neutral])
+    every = np.stack([*(array.values.reshape(-1) for array in brought), neutral])
     sizes = [share_of(count, share, ranks) for share in range(ranks)]
     share = np.concatenate([np.full(each.stop - each.start, rank) for rank, each in enumerate(sizes)])
     flat, places = every.reshape(-1), np.arange(count)
     found = [np.minimum(rank_of(leaf, share), ranks) for leaf in range(leaves)]  # integers
-    return collective([Array(dtype, flat.take(each * count + places).reshape(shape)) for each in found])
+    return collective([Array(dtype, flat.take(chosen * count + places).reshape(shape)) for chosen in found])
 
 
 def messages(
@@ -386,7 +386,7 @@ def _sent(
             for source, target, first, last, combines in step
             if starts[first] < starts[last]
         ]
-    return found if chunk is None else [piece for each in found for piece in _pieces(each, chunk)]
+    return found if chunk is None else [piece for transfer in found for piece in _pieces(transfer, chunk)]
 
 
 def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
@@ -426,7 +426,7 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
 def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root: int | None) -> None:
     """Buffers of one dtype and shape, shares of a whole where they are gathered, a root where there is one."""
     ranks, first = len(brought), brought[0]
-    total = sum(each.values.size for each in brought)
+    total = sum(array.values.size for array in brought)
     for rank, buffer in enumerate(brought):
         own = share_of(total, rank, ranks)
         wanted: object = (own.stop - own.start,) if operation == "all_gather" else first.shape

@@ -113,7 +113,7 @@ def _order(operation: Collective, brought: Numeric, ranks: int) -> Order:
     if not isinstance(plain, AllReduce):
         shape = tuple(int(extent) for extent in brought.shape)
         dealt = plain.dealt(Array(dtype("int64"), places.reshape(shape)), ranks)
-        shares = [each.values.reshape(-1) for each in dealt]
+        shares = [array.values.reshape(-1) for array in dealt]
     found: dict[Tree, list[Places]] = {}
     for tree, share in zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True):
         found.setdefault(tree, []).append(share)
@@ -190,11 +190,12 @@ def require_runnable(module: Module, function: Function, lossy: bool = False) ->
 
 
 def _require_lossless(module: Module, function: Function) -> None:
-    for each in reachable(module, function):
-        operation = each.operation
+    for instruction in reachable(module, function):
+        operation = instruction.operation
         if isinstance(operation, FutureCollective) and loses(operation.dtype, operation.x.dtype):
             scheme = f" and qscheme {operation.qscheme}" if operation.qscheme else ""
-            given = f"{operation.name} of {operation.x.dtype} over dtype {operation.dtype}{scheme} at {each.location}"
+            wire = f"dtype {operation.dtype}{scheme}"
+            given = f"{operation.name} of {operation.x.dtype} over {wire} at {instruction.location}"
             wires = [name for name in WIRES if not loses(name, operation.x.dtype)]
             expected = f"one of {', '.join(wires)}, no dtype, or level fast" if wires else "no dtype, or level fast"
             raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, expected)

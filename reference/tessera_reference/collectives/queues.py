@@ -85,12 +85,12 @@ def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
         known[unit.id] = unit
     for unit in units:
         _require_unit_fits(function, unit, ranks)
-        for each in unit.after:
-            if each not in known:
-                hint = did_you_mean(each, tuple(known))
+        for earlier in unit.after:
+            if earlier not in known:
+                hint = did_you_mean(earlier, tuple(known))
                 raise _refusal(
                     function,
-                    f"unit {shown(unit.id)} after {shown(each)}",
+                    f"unit {shown(unit.id)} after {shown(earlier)}",
                     "ids of units" + (f": {hint}" if hint else ""),
                 )
     _require_order(function, known)
@@ -193,7 +193,9 @@ def idle(run: Run, queue: str) -> int:
     total = 0
     for device in run.devices:
         reached = 0
-        for slot in sorted((each for each in run.slots if (each.device, each.queue) == (device, queue)), key=_begin):
+        for slot in sorted(
+            (candidate for candidate in run.slots if (candidate.device, candidate.queue) == (device, queue)), key=_begin
+        ):
             total += max(slot.start - reached, 0)
             reached = max(reached, slot.end)
         total += run.duration - reached
@@ -324,7 +326,7 @@ class _Queues:
                 return True
             sent = chunks[state.issued]
             devices = [self._devices[rank] for rank in unit.ranks]
-            first = [each for each in sent if each.step == sent[0].step]
+            first = [message for message in sent if message.step == sent[0].step]
             if all(self._inflight[rank] < self._max_inflight for rank in unit.ranks) and self._progress.has_credits(
                 devices, first
             ):
@@ -334,7 +336,7 @@ class _Queues:
 
     def _ready_collectives(self) -> Iterator[Collective]:
         for unit in self._collectives:
-            if all(self._is_there(each, unit, rank) for each in unit.after for rank in unit.ranks):
+            if all(self._is_there(earlier, unit, rank) for earlier in unit.after for rank in unit.ranks):
                 yield unit
 
     def _issue(self, unit: Collective, sent: Sequence[Sent], devices: Sequence[int], now: int) -> None:
@@ -359,7 +361,7 @@ class _Queues:
             state = self._states[unit.id]
             for rank in unit.ranks:
                 free = rank not in self._busy and rank not in state.started
-                if free and all(self._is_there(each, unit, rank) for each in unit.after):
+                if free and all(self._is_there(earlier, unit, rank) for earlier in unit.after):
                     self._compute(unit, rank, now)
                     return True
         return False

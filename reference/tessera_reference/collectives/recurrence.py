@@ -170,7 +170,9 @@ def _ring_times(
     total = (ranks - 1) * (2 if operation == "all_reduce" else 1)
     if total * int((takes + more + fixed).max()) >= _LONGEST:
         raise Irregular(f"{total} steps may take more than {_LONGEST} ps")
-    different = [(each, True if (credits == each).all() else credits == each) for each in sorted(set(credits.tolist()))]
+    different = [
+        (credit, True if (credits == credit).all() else credits == credit) for credit in sorted(set(credits.tolist()))
+    ]
     ends = deque[Whole](maxlen=int(min(credits.max(), total)))
     ready = free = np.zeros(ranks, np.int64)
     for step in range(total):
@@ -255,7 +257,8 @@ class _Lanes:
             ends[lane, : credits[lane]] = 0
         self._ends = ends
         self._free, self._closed_since = (
-            np.concatenate([each, np.zeros(len(credits) - old, np.int64)]) for each in (self._free, self._closed_since)
+            np.concatenate([column, np.zeros(len(credits) - old, np.int64)])
+            for column in (self._free, self._closed_since)
         )
         self._closed_since[0] = _NEVER
 

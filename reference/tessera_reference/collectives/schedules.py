@@ -167,7 +167,9 @@ def direct(ranks: int, per_node: int) -> Algorithm:
 
 Maker: TypeAlias = Callable[[int, int], Algorithm]
 
-ALGORITHMS: Mapping[str, Maker] = {each.__name__: each for each in (ring, tree, halving_doubling, hierarchical, direct)}
+ALGORITHMS: Mapping[str, Maker] = {
+    maker.__name__: maker for maker in (ring, tree, halving_doubling, hierarchical, direct)
+}
 """By name, from the number of ranks and of ranks on a node."""
 
 

@@ -197,7 +197,7 @@ def followed(collective: str, topology: Topology | None, groups: Sequence[Sequen
     found = [ANY] if topology is None else [algorithms(topology, group) for group in groups]
     if collective == "all_to_all":
         found.append(ALL_TO_ALL_ALGORITHMS)
-    return tuple(name for name in ALGORITHMS if all(name in each for each in found))
+    return tuple(name for name in ALGORITHMS if all(name in names for names in found))
 
 
 def require_followed(function: str, algorithm: str, possible: Sequence[str], group: str) -> None:
@@ -323,8 +323,8 @@ class Autotuner:
 
         Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
         """
-        latencies = [each.latency for each in self._window]
-        bandwidth = percentile([each.bandwidth for each in self._window], 50)
+        latencies = [measurement.latency for measurement in self._window]
+        bandwidth = percentile([measurement.bandwidth for measurement in self._window], 50)
         filling = bandwidth * percentile(latencies, 50) // _SECOND
         chunk = _step(self.knobs.chunk_bytes, _power_of_two(SHARE * filling), self.limits.chunk_bytes)
         slow = bandwidth * percentile(latencies, 90)
@@ -332,7 +332,10 @@ class Autotuner:
         self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
 
     def _stable(self) -> bool:
-        every = ([each.latency for each in self._window], [each.bandwidth for each in self._window])
+        every = (
+            [measurement.latency for measurement in self._window],
+            [measurement.bandwidth for measurement in self._window],
+        )
         return len(self._window) == WINDOW and all(
             STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50) for values in every
         )

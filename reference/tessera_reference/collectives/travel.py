@@ -243,19 +243,19 @@ class Progress:
         """
         needs = self._added[part] = self._needs.setdefault(part, {})
         self._of[part] = devices, element_bytes
-        for each in sent:
-            way, lanes = self._way(devices[each.source], devices[each.target])
-            sender = needs.get(each.source) or needs.setdefault(each.source, _Needs())
-            receiver = needs.get(each.target) or needs.setdefault(each.target, _Needs())
-            lasts = way.time(each.count * element_bytes)
+        for message in sent:
+            way, lanes = self._way(devices[message.source], devices[message.target])
+            sender = needs.get(message.source) or needs.setdefault(message.source, _Needs())
+            receiver = needs.get(message.target) or needs.setdefault(message.target, _Needs())
+            lasts = way.time(message.count * element_bytes)
             number = self._count - priority * _MOST_MESSAGES
-            receiver.expect(each.step)
-            sender.to_send.append(_Unit(number, each, part, way, lanes, lasts, receiver))
+            receiver.expect(message.step)
+            sender.to_send.append(_Unit(number, message, part, way, lanes, lasts, receiver))
             self._count += 1
 
     def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
         """True if every link of these messages has a credit that no message waits for."""
-        lanes = [lane for each in sent for lane in self._way(devices[each.source], devices[each.target])[1]]
+        lanes = [lane for message in sent for lane in self._way(devices[message.source], devices[message.target])[1]]
         return all(lane.credits > len(lane.waiting) for lane in lanes)
 
     def start(self) -> None:
@@ -438,7 +438,7 @@ def _by_step(transfers: Sequence[Transfer]) -> Iterator[Times]:
     """The transfers of each step, as vectors in the order of their messages."""
     in_order = sorted(transfers, key=lambda each: each.sent)
     for step, together in groupby(in_order, lambda each: each.sent.step):
-        rows = [(each.sent[1:5], each.start, each.end) for each in together]
+        rows = [(message.sent[1:5], message.start, message.end) for message in together]
         source, target, first, elements = np.array([sent for sent, _, _ in rows], np.int64).T
         start, end = (np.array(times) for times in zip(*(row[1:] for row in rows), strict=True))
         yield Times(step, source, target, first, elements, start, end)
@@ -518,7 +518,7 @@ def _duration(
 ) -> int:
     """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
-    together = tuple(each for node in nodes for each in node)
+    together = tuple(device for node in nodes for device in node)
     if len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and links that fail
         alike = alike_duration(topology, together, collective, bytes, algorithm, down)
         if alike is not None:
@@ -526,7 +526,9 @@ def _duration(
         per_node = len(nodes[0])
         return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
     sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
-    return max((each.end for each in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0)
+    return max(
+        (transfer.end for transfer in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0
+    )
 
 
 def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     for each in given:
         if each.rank is not None:
             raise BadInput(f"input {each.subject}: every rank is given the same inputs")
-    arrays = {each.name: load(each.name, each.path, each.bits, function) for each in given}
+    arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in given}
     levels = EXECUTIONS if options.native else LEVELS
     compared = compare_levels(module, function.name, arrays, lowering.target, lowering.options, levels)
     print(f"@{function.name}: {', '.join(compared.levels)} agree on {lowering.target.name}")

@@ -57,7 +57,7 @@ def explain(module: Module) -> Iterator[str]:
         instructions = list(function.body.walk())
         counts = Counter(instruction.operation.name for instruction in instructions)
         for operation_name, count in sorted(counts.items()):
-            places = [each for each in instructions if each.operation.name == operation_name]
+            places = [candidate for candidate in instructions if candidate.operation.name == operation_name]
             yield f"  {count:>4} x {operation_name}: {summary(type(places[0].operation))}"
             lines = sorted({place.location.span.line for place in places})
             shown = ", ".join(map(str, lines[:8])) + ", ..." * (len(lines) > 8)

@@ -60,10 +60,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _extents(given: list[str]) -> dict[str, int]:
     found = {}
-    for each in given:
-        name, _, number = each.partition("=")
+    for option in given:
+        name, _, number = option.partition("=")
         if not number.isascii() or not number.isdecimal() or not 1 <= int(number[:9]) == int(number):
-            raise BadInput(f"--extent {each!r} is not of the form NAME=N, N at least 1")
+            raise BadInput(f"--extent {option!r} is not of the form NAME=N, N at least 1")
         found[name] = int(number)
     return found
 
@@ -160,7 +160,7 @@ def _address(options: argparse.Namespace) -> Address:
 def serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM. Raises `BadInput`."""
     machine = Machine(_size(options.machine, options.queue_depth))
-    machine.failing = frozenset(_place(each, machine) for each in options.fail)
+    machine.failing = frozenset(_place(place, machine) for place in options.fail)
     if options.description is not None:
         _describe(machine, options.description)
     try:

@@ -76,19 +76,23 @@ def run(options: argparse.Namespace) -> int:
     names = _result_names(function)
     _check_outputs(wanted, function, names)
     _check_inputs(given)
-    arrays = {each: load(each.name, each.path, each.bits, function) for each in given}
+    arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in given}
     how = lowering.target, lowering.options
     observer: Any = (event_tracer if options.at == "schedule" else tracer)(print) if options.trace else None
-    if any(each.rank is not None for each in (*given, *wanted)):
+    if any(argument.rank is not None for argument in (*given, *wanted)):
         inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
         results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
     else:
         shared = {each.name: array for each, array in arrays.items()}
         results = (execute_at(options.at, module, function.name, shared, *how, observer),)
-    for each in wanted:
-        if (each.rank or 0) >= len(results):
-            raise BadInput(f"output {each.subject}: there are ranks 0 to {len(results) - 1}")
-        save(results[each.rank or 0][0 if len(names) == 1 else names.index(each.name)], each.path, each.bits)
+    for argument in wanted:
+        if (argument.rank or 0) >= len(results):
+            raise BadInput(f"output {argument.subject}: there are ranks 0 to {len(results) - 1}")
+        save(
+            results[argument.rank or 0][0 if len(names) == 1 else names.index(argument.name)],
+            argument.path,
+            argument.bits,
+        )
     if not wanted:
         for rank, of_rank in enumerate(results):
             _show(names, of_rank, f"@{rank}" * (len(results) > 1))
@@ -98,9 +102,9 @@ def run(options: argparse.Namespace) -> int:
 def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignment, Array]) -> list[dict[str, Array]]:
     """The inputs of each rank: its own, and those that are given for all."""
     count = module.meshes[mesh_in_force(module, function, None)].size
-    for each in arrays:
-        if each.rank is not None and each.rank >= count:
-            raise BadInput(f"input {each.subject}: there are ranks 0 to {count - 1}")
+    for argument in arrays:
+        if argument.rank is not None and argument.rank >= count:
+            raise BadInput(f"input {argument.subject}: there are ranks 0 to {count - 1}")
     shared = {each.name: array for each, array in arrays.items() if each.rank is None}
     return [shared | {each.name: array for each, array in arrays.items() if each.rank == rank} for rank in range(count)]
 
@@ -115,7 +119,7 @@ def _show(names: Sequence[str], results: Sequence[Array], suffix: str) -> None:
 
 
 def _check_inputs(given: Sequence[Assignment]) -> None:
-    subjects = [each.subject for each in given]
+    subjects = [argument.subject for argument in given]
     for subject in subjects:
         if subjects.count(subject) > 1:
             raise BadInput(f"input {subject} is given twice")

@@ -206,10 +206,10 @@ def _described(package: Package) -> Iterator[str]:
 
 
 def _pairs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for each in given:
-        name, sign, value = each.partition("=")
+    for option in given:
+        name, sign, value = option.partition("=")
         if not sign:
-            raise BadInput(f"{each}: expected NAME=VALUE")
+            raise BadInput(f"{option}: expected NAME=VALUE")
         yield name, value
 
 

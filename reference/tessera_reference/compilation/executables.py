@@ -268,7 +268,7 @@ class ProgramExecutable(Executable):
     @cached_property
     def reads(self) -> frozenset[str]:
         """The tensors that an instruction of the host function takes."""
-        taken = {value for each in self.function.body.walk() for value in each.operands}
+        taken = {value for instruction in self.function.body.walk() for value in instruction.operands}
         tensors = (parameter for parameter in self.function.parameters if isinstance(parameter.type, Tensor))
         return frozenset(tensor.name for tensor in tensors if tensor in taken)
 
@@ -356,9 +356,9 @@ class ProgramExecutable(Executable):
 def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
     """Return a key of the inputs; None for those that are too large to keep."""
     held = list(inputs)
-    if sum(each.values.nbytes for each in held) > KEPT_BYTES:
+    if sum(array.values.nbytes for array in held) > KEPT_BYTES:
         return None
-    return source, tuple((each.dtype.name, each.shape, each.to_bits()) for each in held)
+    return source, tuple((array.dtype.name, array.shape, array.to_bits()) for array in held)
 
 
 # Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
@@ -450,7 +450,9 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
     if section is None or entry.level == "tile":
         return frozenset()
     kernel = _offered(section.data, "graph", entry, _target_in(fatbin, target_name))
-    adding = (each.operation for each in reachable(kernel.module, kernel.function) if _rounds(each))
+    adding = (
+        instruction.operation for instruction in reachable(kernel.module, kernel.function) if _rounds(instruction)
+    )
     return frozenset(Tree(order) for operation in adding for order in operation.orders)
 
 

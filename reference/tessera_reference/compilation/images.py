@@ -121,7 +121,7 @@ def _specialized(kernel: Offered, extent: int) -> Module:
 def _closed_example(type_: Type, extent: int) -> Type:
     if not isinstance(type_, Tensor):
         return type_
-    return replace(type_, shape=tuple(each if isinstance(each, int) else extent for each in type_.shape))
+    return replace(type_, shape=tuple(size if isinstance(size, int) else extent for size in type_.shape))
 
 
 # Explanations of compilation: fusion groups and tile shapes (runtime spec 17; RT-17-03, -08, -09).

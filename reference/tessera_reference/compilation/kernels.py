@@ -40,7 +40,7 @@ def stored_to(kernel: Function) -> set[Value]:
     """The pointer parameters that a kernel may write: all of them where a store goes to what cannot be followed."""
     bases = _bases(kernel)
     pointers = {parameter for parameter in kernel.parameters if isinstance(parameter.type, Pointer)}
-    places = [each.operands[1] for each in kernel.body.walk() if isinstance(each.operation, Store)]
+    places = [instruction.operands[1] for instruction in kernel.body.walk() if isinstance(instruction.operation, Store)]
     outside = [place for place in places if isinstance(place.type, Pointer) and place.type.space != SHARED]
     if any(place not in bases for place in outside):
         return pointers
@@ -114,7 +114,7 @@ def _launched(module: Module) -> set[str]:
     """The symbols of the kernels that programs of a module launch."""
     programs = [function for function in module.functions.values() if function.kernel]
     every = chain.from_iterable(reachable(module, program) for program in programs)
-    return {each.operation.kernel for each in every if isinstance(each.operation, Launch)}
+    return {instruction.operation.kernel for instruction in every if isinstance(instruction.operation, Launch)}
 
 
 def require_kernels(kernels: Sequence[Offered], filename: str) -> None:

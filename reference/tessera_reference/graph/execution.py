@@ -103,8 +103,8 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
 
 def deadlock(standing: Sequence[Standing]) -> Diagnostic:
     """No rank can go on: one waits for a rank that has ended, or ranks wait for each other."""
-    places = {each.rank: each for each in standing}
-    chain = [next(each for each in standing if each.arrival is not None)]
+    places = {run.rank: run for run in standing}
+    chain = [next(run for run in standing if run.arrival is not None)]
     while chain[-1].missing and chain[-1] not in chain[:-1]:
         chain.append(places[chain[-1].missing[0]])
     if chain[-1].arrival is None:
@@ -119,7 +119,7 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
         message += f", and so on through {len(links)} ranks" if len(links) > _MOST_LINKS else ""
         rule = ONE_AXIS
     assert waiting.arrival is not None
-    if any(each.arrival is not None and isinstance(each.arrival.operation, PointToPoint) for each in chain):
+    if any(run.arrival is not None and isinstance(run.arrival.operation, PointToPoint) for run in chain):
         rule = BOTH_ENDS
     return _diagnostic(waiting.arrival, f"{spelled(waiting.arrival)}: {message}", standing, *rule)
 
@@ -156,8 +156,8 @@ def _diagnostic(
 def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
     """Return the place of every rank, ranks at one place together."""
     together: dict[str, list[int]] = {}
-    for each in standing:
-        together.setdefault(str(each), []).append(each.rank)
+    for run in standing:
+        together.setdefault(str(run), []).append(run.rank)
     groups = [f"{_ranks(ranks)}: {where}" for where, ranks in together.items()]
     more = len(groups) - _MOST_PLACES
     return (*groups[:_MOST_PLACES], *([f"others at {more} more places"] if more > 0 else []))
@@ -207,7 +207,7 @@ def canonically(collective: Collective, contributions: Sequence[Array]) -> Seque
 
 def meets(module: Module, function: Function) -> bool:
     """True if a function may execute a collective."""
-    return any(isinstance(each.operation, Collective) for each in reachable(module, function))
+    return any(isinstance(instruction.operation, Collective) for instruction in reachable(module, function))
 
 
 def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
@@ -215,7 +215,11 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
 
     Raises `Rejection` where there is none, or several of different sizes (AMB-LANG-108).
     """
-    named = [each.operation.mesh for each in reachable(module, function) if isinstance(each.operation, Collective)]
+    named = [
+        instruction.operation.mesh
+        for instruction in reachable(module, function)
+        if isinstance(instruction.operation, Collective)
+    ]
     candidates = [mesh] if mesh else list(dict.fromkeys(name for name in named if name)) or list(module.meshes)
     known = [name for name in candidates if name in module.meshes]
     sizes = {module.meshes[name].size for name in known}
@@ -304,7 +308,7 @@ def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
     Raises `Rejection` where it is unclear which mesh runs it.
     """
     running = mesh_in_force(module, function, None)
-    operations = [each.operation for each in reachable(module, function)]
+    operations = [instruction.operation for instruction in reachable(module, function)]
     along = {
         (
             operation.mesh or running,

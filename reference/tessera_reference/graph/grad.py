@@ -231,10 +231,10 @@ def missing_adjoints(module: Module) -> list[Diagnostic]:
     for gradient in gradients:
         y, *wrt = gradient.operands
         behind, ahead = flow.before(y), flow.after(wrt)
-        for each in lacking:
-            if ahead.intersection(each.operands) and behind.intersection(each.results):
-                found[each] = None
-    return [_diagnostic(each) for each in found]
+        for instruction in lacking:
+            if ahead.intersection(instruction.operands) and behind.intersection(instruction.results):
+                found[instruction] = None
+    return [_diagnostic(instruction) for instruction in found]
 
 
 class Flow:

@@ -302,7 +302,11 @@ def reachable(module: Module, function: Function) -> list[Instruction]:
         seen.add(name)
         body = list(module.functions[name].body.walk())
         found += body
-        pending += [str(each.operation.attributes["callee"]) for each in body if "callee" in each.operation.attributes]
+        pending += [
+            str(instruction.operation.attributes["callee"])
+            for instruction in body
+            if "callee" in instruction.operation.attributes
+        ]
     return found
 
 

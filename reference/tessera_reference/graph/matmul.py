@@ -102,7 +102,7 @@ class MatMul(Operation):
         """
         dy, _, a, b = terms(at, build)
         if dy.dtype != a.dtype:
-            dy, a, b = (each.cast_to(self.accum) for each in (dy, a, b))
+            dy, a, b = (operand.cast_to(self.accum) for operand in (dy, a, b))
         to_a = dy.matmul(_transposed(b), accum=self.accum, out=self.a.dtype)
         to_b = _transposed(a).matmul(dy, accum=self.accum, out=self.b.dtype)
         return to_a.value, to_b.value

@@ -217,7 +217,7 @@ class Bridge:
 
     def _reserved(self, nbytes: int) -> Held:
         """The lowest free range of HBM, of at least a byte."""
-        memory = next(each for each in self.endpoint.machine.memories if each.kind == "HBM")
+        memory = next(candidate for candidate in self.endpoint.machine.memories if candidate.kind == "HBM")
         pa = memory.base
         for image in sorted((*self._held.values(), *self._images)):
             if pa + nbytes <= image.pa:

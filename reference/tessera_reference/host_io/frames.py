@@ -117,7 +117,7 @@ def _require_shallow(value: Any) -> None:
     """Nothing lies deeper than any message needs. Raises `ValueError`."""
     level = [value]
     for _ in range(_DEEPEST):
-        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        inner = [node.values() if isinstance(node, dict) else node for node in level]
         level = [member for members in inner for member in members if isinstance(member, dict | list)]
         if not level:
             return
@@ -178,7 +178,7 @@ def _inlined(definition: str) -> Mapping[str, Any]:
 
     def inlined(node: Any) -> Any:
         if isinstance(node, list):
-            return [inlined(each) for each in node]
+            return [inlined(item) for item in node]
         if not isinstance(node, dict):
             return node
         own = {key: inlined(each) for key, each in node.items() if key != "$ref"}
@@ -221,7 +221,7 @@ def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
 def _judging(node: Any) -> Any:
     """A schema without what refuses nothing, and without `allOf`, whose clauses `require_agreement` tells."""
     if isinstance(node, list):
-        return [_judging(each) for each in node]
+        return [_judging(item) for item in node]
     if not isinstance(node, dict):
         return node
     names = node.get("properties", {})
@@ -434,4 +434,4 @@ def value_of(message: Any) -> dict[str, Any]:
 def _plain(member: Any) -> Any:
     if is_dataclass(member):
         return value_of(member)
-    return [_plain(each) for each in member] if isinstance(member, tuple) else member
+    return [_plain(item) for item in member] if isinstance(member, tuple) else member

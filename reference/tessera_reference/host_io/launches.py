@@ -174,7 +174,7 @@ def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFai
     """
     kernel = _kernel_of(machine, request.kernel_ref)
     tensors = [_shards(place, each) for place, each in enumerate(request.args) if isinstance(each, TensorArgument)]
-    for shard in sorted(each for tensor in tensors for each in tensor):
+    for shard in sorted(piece for tensor in tensors for piece in tensor):
         machine.require(shard.place, shard.shard.pa, shard.shard.nbytes, field=shard.field)
     tasks = _tasks(kernel, request, tensors)
     branches: list[Branch] = []
@@ -218,9 +218,9 @@ def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
 def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Shard]]) -> list[Task]:
     """Return the tasks of each PE, in order. Raises `RequestFailed` with ARGUMENT_MISMATCH (AMB-HIO-57)."""
     if kernel.parameters is None:
-        return [Task((each,)) for each in sorted(shard for tensor in tensors for shard in tensor)]
+        return [Task((piece,)) for piece in sorted(shard for tensor in tensors for shard in tensor)]
     _require_kinds(kernel.parameters, request)
-    counts = [len(each) for each in tensors]
+    counts = [len(shards) for shards in tensors]
     if len(set(counts)) > 1:
         reason = f"tensors of {', '.join(map(str, counts))} shards, expected equal counts"
         raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")

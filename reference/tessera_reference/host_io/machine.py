@@ -255,7 +255,7 @@ class Machine:
 
     def __init__(self, size: MachineSize | None = None) -> None:
         self.size = size or MachineSize(**described()["size"])
-        self.memories = tuple(MemoryRange(**each) for each in described()["memory"])
+        self.memories = tuple(MemoryRange(**row) for row in described()["memory"])
         self.failing: frozenset[Place] = frozenset()
         """The PEs that fail whatever they are given."""
         self._spaces: dict[Place, SparseMemory] = {}
@@ -386,7 +386,7 @@ Step: TypeAlias = tuple[str, Place | None, int]
 @cache
 def components() -> Mapping[str, Component]:
     """The components by name."""
-    return {each["name"]: Component(**each) for each in described()["component"]}
+    return {row["name"]: Component(**row) for row in described()["component"]}
 
 
 def traced(journey: Journey) -> Trace:
@@ -398,7 +398,7 @@ def traced(journey: Journey) -> Trace:
     place = last[-1].place if last else None
     ahead = inward + last
     path = (*ahead, *_timed(_homeward(journey, place), ahead[-1].end))
-    return Trace(path, tuple(hop for each in ways if each is not last for hop in each))
+    return Trace(path, tuple(hop for way in ways if way is not last for hop in way))
 
 
 def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:

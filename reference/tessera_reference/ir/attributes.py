@@ -233,7 +233,7 @@ def _list_of(value: object, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     if not isinstance(value, tuple):
         raise Mismatch
     if kinds[-1] is Ellipsis:
-        return tuple(of_kind(each, kinds[0]) for each in value)
+        return tuple(of_kind(item, kinds[0]) for item in value)
     if len(kinds) != len(value):
         raise Mismatch
     return tuple(map(of_kind, value, kinds))

@@ -536,7 +536,7 @@ def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
     """
     operations, tokens = parse_text(source, filename)
     findings = Findings(tokens)
-    modules = [_ModuleReader(each, findings).read() for each in _flat(operations, findings)]
+    modules = [_ModuleReader(operation, findings).read() for operation in _flat(operations, findings)]
     if findings.found:
         raise Rejection(findings.found)
     for module in modules:
@@ -548,8 +548,8 @@ def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextO
     """The modules of a text; mlir-opt wraps several into one of its own."""
     found = []
     for operation in operations:
-        inner = [each for block in operation.regions for each in block.operations]
-        if operation.name == MODULE and inner and all(each.name == MODULE for each in inner):
+        inner = [nested for block in operation.regions for nested in block.operations]
+        if operation.name == MODULE and inner and all(nested.name == MODULE for nested in inner):
             found += inner
         elif operation.name == MODULE and len(operation.regions) == 1:
             found.append(operation)
@@ -623,10 +623,10 @@ class _ModuleReader:
         """The functions, each behind those that it calls; none where one comes back to itself (AMB-LANG-97)."""
         calls: dict[str, list[str]] = {}
         for name, function in declared.items():
-            known = ((each, OPERATIONS.get(each.name)) for each in function.walk())
+            known = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
             named = [each.attributes.get(kind.calls) for each, kind in known if kind is not None and kind.calls]
             called = [given.value for given in named if given is not None]
-            calls[name] = [each for each in called if isinstance(each, str) and each in declared]
+            calls[name] = [callee for callee in called if isinstance(callee, str) and callee in declared]
         try:
             return list(TopologicalSorter(calls).static_order())
         except CycleError as error:

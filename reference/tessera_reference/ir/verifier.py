@@ -31,7 +31,7 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
     run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
     for name in order:
         function = module.functions[name]
-        calls = [each for each in function.body.walk() if _named(each) in run_under]
+        calls = [instruction for instruction in function.body.walk() if _named(instruction) in run_under]
         own = function.attributes.get("numerics_profile")
         for call in calls:
             callee, ours = _named(call), call.attributes.get("numerics_profile", own)

@@ -264,8 +264,8 @@ class TreeBuilder(Transformer[Any, Any]):
     slice_range = staticmethod(lambda c: s.SliceRange(span(c), c[0], c[2], c[4]))
     tensor_expr = staticmethod(lambda c: s.TensorExpr(span(c), c[0]))
     name = staticmethod(lambda c: s.Name(span(c), c[0].value))
-    integer = staticmethod(lambda c: s.IntLiteral(span(c), "".join([each.value for each in c])))
-    float = staticmethod(lambda c: s.FloatLiteral(span(c), "".join([each.value for each in c])))
+    integer = staticmethod(lambda c: s.IntLiteral(span(c), "".join([token.value for token in c])))
+    float = staticmethod(lambda c: s.FloatLiteral(span(c), "".join([token.value for token in c])))
     string = staticmethod(lambda c: s.StringLiteral(span(c), _string(c[0]) or ""))
     boolean = staticmethod(lambda c: s.BoolLiteral(span(c), c[0].value == "true"))
 

@@ -113,7 +113,11 @@ class ModuleLowering:
 
     def _require_no_cycle(self, declaration: s.TypeDecl) -> None:
         """Raise `Refusal` for a type that stands for itself, by way of others or not."""
-        means = {each.name: each.type for each in self.declaration.declarations if isinstance(each, s.TypeDecl)}
+        means = {
+            declared.name: declared.type
+            for declared in self.declaration.declarations
+            if isinstance(declared, s.TypeDecl)
+        }
         path, type_ = [declaration.name], declaration.type
         while isinstance(type_, s.NamedType) and type_.name in means and type_.name not in self.aliases:
             path.append(type_.name)

@@ -312,20 +312,20 @@ def read_settings(findings: Findings, call: s.Call) -> Settings | None:
 
 def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, Any], name: str) -> Settings:
     values: dict[str, AttributeValue] = {}
-    for each in given:
+    for key in given:
         require(
-            each.name in known,
+            key.name in known,
             "schedule",
-            f"{name} has no setting {each.name!r}",
+            f"{name} has no setting {key.name!r}",
             f"one of {', '.join(known)}" if known else "no settings",
             "LANG-02.3-43",
-            did_you_mean(each.name, known),
+            did_you_mean(key.name, known),
         )
-        value = attribute_value(each.value, known[each.name])
+        value = attribute_value(key.value, known[key.name])
         require(
-            values.setdefault(each.name, value) == value,
+            values.setdefault(key.name, value) == value,
             "types",
-            f"{name}: {each.name} is given twice and differs",
+            f"{name}: {key.name} is given twice and differs",
             "one value of a setting",
             "LANG-02.3-32",
         )

@@ -209,7 +209,7 @@ def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:
         sorted(sizes) == sorted(wanted),
         "layouts",
         f"layout {name} has parameters ({', '.join(sizes)})",
-        f"{name}({', '.join(f'{each}=...' for each in sorted(wanted))})" if wanted else "no parameters",
+        f"{name}({', '.join(f'{key}=...' for key in sorted(wanted))})" if wanted else "no parameters",
         "LANG-02.3-82",
     )
     require(0 not in sizes.values(), "layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
@@ -353,13 +353,13 @@ COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "nume
 def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
     """The common attributes among what is given by name. Raises `Refusal`."""
     values: dict[str, AttributeValue] = {}
-    for each in given:
-        if each.name in COMMON_ATTRIBUTES:
-            value = _read(each)
+    for key in given:
+        if key.name in COMMON_ATTRIBUTES:
+            value = _read(key)
             require(
-                values.setdefault(each.name, value) == value,
-                "numerics" if each.name == "numerics_profile" else "types",
-                f"{each.name} is given twice and differs",
+                values.setdefault(key.name, value) == value,
+                "numerics" if key.name == "numerics_profile" else "types",
+                f"{key.name} is given twice and differs",
                 "one value of an attribute",
                 "LANG-02.3-32",
             )

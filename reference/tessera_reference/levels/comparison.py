@@ -137,7 +137,12 @@ class Tracking:
 def _nest_instructions(host: Module) -> list[Instruction]:
     """The instructions that carry nests out, in the order of the nests."""
     functions = [function for function in host.functions.values() if not function.device]
-    return [each for one in functions for each in one.body.walk() if isinstance(each.operation, RunNest | Launch)]
+    return [
+        instruction
+        for one in functions
+        for instruction in one.body.walk()
+        if isinstance(instruction.operation, RunNest | Launch)
+    ]
 
 
 def _description(nest: Nest, instruction: Instruction) -> str:

@@ -172,6 +172,8 @@ def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, 
 
 def _only(module: Module, entry: Function) -> Module:
     """The module with a function and what it runs."""
-    called = {each.operation.attributes.get(each.operation.calls) for each in reachable(module, entry)}
+    called = {
+        instruction.operation.attributes.get(instruction.operation.calls) for instruction in reachable(module, entry)
+    }
     kept = {name: each for name, each in module.functions.items() if name == entry.name or name in called}
     return replace(module, functions=kept)

@@ -101,7 +101,9 @@ def _foreign(level: Level, function: Function) -> list[Diagnostic]:
         return []  # what a kernel holds is for its own verifier
     allowed = HOST[level]
     requirement = f"operations of {', '.join(prefix.rstrip('.') for prefix in allowed)}"
-    strange = [each for each in function.body.walk() if not each.operation.name.startswith(allowed)]
+    strange = [
+        instruction for instruction in function.body.walk() if not instruction.operation.name.startswith(allowed)
+    ]
     return [
         diagnostic_of(
             Refusal("types", f"{each.operation.name} is no operation of this level", requirement, "LANG-05.2-01", ""),
@@ -126,7 +128,9 @@ def run_text(
     owner, _, short = name.rpartition(".")
     found = [module for module in modules if short in module.functions and owner in ("", module.name)]
     if len(found) != 1:
-        raise UnknownFunction(name, tuple(f"{module.name}.{each}" for module in modules for each in module.functions))
+        raise UnknownFunction(
+            name, tuple(f"{module.name}.{function_name}" for module in modules for function_name in module.functions)
+        )
     function = found[0].functions[short]
     if not function.device:
         return run_lowered(level, found[0], short, inputs, target, observer)

@@ -152,8 +152,8 @@ def held_up_by(processes: Sequence[Process]) -> list[Wait]:
 
 def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:
     """The report on processes that wait."""
-    described = tuple((each.name, each.waits_for.describe() if each.waits_for else "") for each in waiting)
-    return DeadlockReport(time, described, tuple(each.name for each in _cycle(waiting)))
+    described = tuple((process.name, process.waits_for.describe() if process.waits_for else "") for process in waiting)
+    return DeadlockReport(time, described, tuple(process.name for process in _cycle(waiting)))
 
 
 def _cycle(waiting: Sequence[Process]) -> list[Process]:
@@ -167,7 +167,7 @@ def _cycle(waiting: Sequence[Process]) -> list[Process]:
             here = _first_waker(here)
         if here is not None and here in path:
             return path[path.index(here) :]
-        settled.update(id(each) for each in path)
+        settled.update(id(process) for process in path)
     return []
 
 
@@ -212,7 +212,7 @@ class Engine:
         if not process.done:
             del self._living[process]
             _close(process)
-            waiting = [each for each in self._ready if each[0] is not process]
+            waiting = [entry for entry in self._ready if entry[0] is not process]
             self._ready.clear()
             self._ready.extend(waiting)
 
@@ -265,7 +265,7 @@ class Engine:
             elif due:
                 self._advance(ready, due)
             else:
-                waiting = [each for each in self._living if not isinstance(each.waits_for, Mailbox)]
+                waiting = [process for process in self._living if not isinstance(process.waits_for, Mailbox)]
                 if waiting or until is not None:
                     raise Deadlock(report(self.now, waiting))
                 return

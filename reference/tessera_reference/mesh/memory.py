@@ -420,7 +420,10 @@ def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | 
     if type(address) is not int:
         return None
     found = (held.at(address) for held in ranges)
-    return next((each for each in found if each and (address < each.stop or address == each.address)), None)
+    return next(
+        (candidate for candidate in found if candidate and (address < candidate.stop or address == candidate.address)),
+        None,
+    )
 
 
 # How much memory each device and the host have, and how much of it is in use (runtime spec 4.4, 9).

@@ -142,8 +142,8 @@ class Routes:
             self._at.setdefault(link.b, []).append(link)
             self._joining.setdefault((link.a, link.b), []).append(link)
             self._joining.setdefault((link.b, link.a), []).append(link)
-        for each in self._at.values():
-            each.sort(key=lambda link: link.latency)
+        for device in self._at.values():
+            device.sort(key=lambda link: link.latency)
         self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
 
     def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
@@ -365,7 +365,7 @@ def _made(document: Any) -> Topology:
         tuple(Switch(**switch) for switch in document["switches"]),
         tuple(Device(**_whole(device)) for device in document["devices"]),
         tuple(Link(**{"kind": _usual_kind(link, places), **_whole(link)}) for link in document["links"]),
-        tuple(Nic(**each) for each in document.get("nics", ())),
+        tuple(Nic(**row) for row in document.get("nics", ())),
     )
 
 
@@ -416,7 +416,7 @@ def _require_meaning(document: Any, file: str) -> None:
             require(each[key] not in seen, f"$.{list_}[{at}].{key}", each[key], f"a {key} that no earlier element has")
             seen.add(each[key])
     nodes, switches, nics = (
-        tuple(each["name"] for each in document.get(list_, ())) for list_ in ("nodes", "switches", "nics")
+        tuple(row["name"] for row in document.get(list_, ())) for list_ in ("nodes", "switches", "nics")
     )
     for at, name in enumerate(switches):
         require(name not in nodes, f"$.switches[{at}].name", name, "a name that no node has")

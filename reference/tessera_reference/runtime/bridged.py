@@ -288,7 +288,7 @@ def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Map
     with suppress(_NotExpressed):
         module = program.call("tessModuleLoad", program.context, image, len(image))
         kernel = program.call("tessKernelGet", module, name)
-        entry = next(each for each in read(image).metadata.kernels if each.name == name)
+        entry = next(candidate for candidate in read(image).metadata.kernels if candidate.name == name)
         extents = {
             name: int(each.values) for name, each in inputs[0].items() if not each.shape and each.dtype.kind == "int"
         }

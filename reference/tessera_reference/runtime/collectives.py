@@ -102,7 +102,8 @@ def _autotuned(
         return known.decode()
     size = count * dtype.storage_bytes
     durations = {
-        each: collective_duration(mesh.machine.topology, group, collective, size, each, path=path) for each in possible
+        algorithm: collective_duration(mesh.machine.topology, group, collective, size, algorithm, path=path)
+        for algorithm in possible
     }
     best = min(possible, key=lambda each: durations[each])
     if store is not None:

@@ -143,7 +143,7 @@ def read_faults(described: Sequence[Mapping[str, Any]], links: Sequence[str] = (
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE.
     """
-    if not isinstance(described, Sequence) or not all(isinstance(each, Mapping) for each in described):
+    if not isinstance(described, Sequence) or not all(isinstance(row, Mapping) for row in described):
         raise invalid(f"faults is {shown(described)}", "a list of faults, each with its kind")
     return FaultPlan(tuple(_fault(f"faults[{i}]", each, links) for i, each in enumerate(described)), since)
 
@@ -152,9 +152,9 @@ def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fau
     kind: Any = described.get("kind")
     if kind not in get_args(Kind):
         raise invalid(f"{name}.kind is {kind!r}", " or ".join(get_args(Kind)))
-    for each in described:
-        if each != "kind" and each not in FIELDS[kind]:
-            raise invalid(f"{name} has {each!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
+    for row in described:
+        if row != "kind" and row not in FIELDS[kind]:
+            raise invalid(f"{name} has {row!r}", f"{', '.join(FIELDS[kind])} of a {kind}")
     kernel = described.get("kernel")
     if kernel is not None and not isinstance(kernel, str):
         raise invalid(f"{name}.kernel is {kernel!r}", "the name of a kernel")

@@ -246,12 +246,12 @@ class LaunchWork(Work):
         """Compute, spend the kernel's duration and write the results; a persistent kernel then stays."""
         mesh = self.stream.mesh
         executable = self.executables[mesh.device(rank).description.target]
-        if any(each.kind == "kernel_hang" for each in befalls):
+        if any(fault.kind == "kernel_hang" for fault in befalls):
             await self._hang(rank)
-        slow = sum(each.nanoseconds for each in befalls) * 1000
+        slow = sum(fault.nanoseconds for fault in befalls) * 1000
         quick = bool(self.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY)
         duration = kernel_duration(mesh.device(rank).description, self.grid, self.block, quick) + slow
-        if any(each.kind == "kernel_trap" for each in befalls):
+        if any(fault.kind == "kernel_trap" for fault in befalls):
             await self.spend(duration)
             raise self._failed(rank, "it trapped")
         written = self._executed(executable, rank, arguments) if results is None else results
@@ -338,7 +338,7 @@ class LaunchWork(Work):
 
 def _differ(one: bytes, other: bytes, size: int) -> npt.NDArray[np.bool_]:
     """Return a mask of the elements, of so many bytes, that differ."""
-    ours, theirs = (np.frombuffer(each, np.uint8).reshape(-1, size) for each in (one, other))
+    ours, theirs = (np.frombuffer(array, np.uint8).reshape(-1, size) for array in (one, other))
     return np.asarray((ours != theirs).any(axis=1))
 
 
@@ -496,5 +496,5 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
 
 def _may_stay(stream: Stream) -> bool:
     """True if a stream has persistent kernels that have not ended."""
-    works = [each for work in stream.queued for each in (work.works if isinstance(work, GraphWork) else (work,))]
+    works = [unit for work in stream.queued for unit in (work.works if isinstance(work, GraphWork) else (work,))]
     return any(isinstance(each, LaunchWork) and each.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for each in works)

@@ -182,11 +182,11 @@ class Machine:
 
         Only waits that hold up these workers are failed; where none is known to, all are.
         """
-        in_vain = [each for each in self.pending if not each.signal.is_set]
+        in_vain = [wait for wait in self.pending if not wait.signal.is_set]
         holding = set(map(id, held_up_by(workers)))
-        waited_for = [each for each in in_vain if id(each.signal) in holding] or in_vain
-        turn = min((each.turn for each in waited_for), default=0)
-        for each in waited_for:
-            if each.turn == turn:
-                each.signal.fail(each.failure()) if each.failure else each.signal.set()
+        waited_for = [wait for wait in in_vain if id(wait.signal) in holding] or in_vain
+        turn = min((wait.turn for wait in waited_for), default=0)
+        for wait in waited_for:
+            if wait.turn == turn:
+                wait.signal.fail(wait.failure()) if wait.failure else wait.signal.set()
         return bool(waited_for)

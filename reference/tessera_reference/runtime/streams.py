@@ -430,7 +430,7 @@ class Stream:
             signal.set()
 
     def _require_within_limit(self, work: Work) -> None:
-        regions = [region for each in (*self.queued, work) for region, _, _ in each.accesses()]
+        regions = [region for item in (*self.queued, work) for region, _, _ in item.accesses()]
         devices = {region.allocation.number: region.allocation for region in regions if region.allocation.devices}
         referred = sum(device.bytes for device in devices.values())
         if referred > self.limit and any(region.allocation.devices for region, _, _ in work.accesses()):

@@ -113,18 +113,18 @@ def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]
     open_needs = {head: set(needs[head]) for head in heads}
     waiting: dict[int, list[int]] = {}
     for head, needed in open_needs.items():
-        for each in needed:
-            waiting.setdefault(each, []).append(head)
+        for value in needed:
+            waiting.setdefault(value, []).append(head)
     ready = [head for head, needed in open_needs.items() if not needed]
     heapify(ready)
     order = []
     while ready:
         head = heappop(ready)
         order.append(head)
-        for each in waiting.get(head, ()):
-            open_needs[each].discard(head)
-            if not open_needs[each]:
-                heappush(ready, each)
+        for value in waiting.get(head, ()):
+            open_needs[value].discard(head)
+            if not open_needs[value]:
+                heappush(ready, value)
     return order
 
 

@@ -43,7 +43,7 @@ def _written(module: Module, function: Function) -> Function:
     gradients: set[Value] = set()
     try:
         for instruction in function.body.instructions:
-            if any(isinstance(each.operation, Grad) for region in instruction.regions for each in region.walk()):
+            if any(isinstance(inner.operation, Grad) for region in instruction.regions for inner in region.walk()):
                 return function
             if isinstance(instruction.operation, Grad):
                 made = _one_path(module, made, instruction, gradients)

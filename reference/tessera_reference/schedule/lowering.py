@@ -71,7 +71,7 @@ class Scheduling:
         self.names = names_of(source)
         self.now: dict[Value, Value] = {}
         self.made: list[Instruction] = []
-        directives = [each for each in source.body.walk() if isinstance(each.operation, Directive)]
+        directives = [instruction for instruction in source.body.walk() if isinstance(instruction.operation, Directive)]
         self.directed = {
             (directive.operation.directive, value)
             for directive in directives
@@ -173,7 +173,7 @@ class Scheduling:
 
     def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
         """The sizes of a tile directive; missing ones are chosen as without the directive."""
-        producer = next((each for each in self.made if subject in each.results), None)
+        producer = next((candidate for candidate in self.made if subject in candidate.results), None)
         chosen = Choices.of(producer, self.target, self.options, set()).tile if producer is not None else None
         m, n, k, pad = chosen or (1, 1, None, None)
         attributes = {"m": m, "n": n, "k": k, **settings}

@@ -127,7 +127,7 @@ class Plan:
     def block(self, block: Block) -> Planned:
         """The nests of a block and its instructions in none."""
         listed = block.instructions if self.is_host else expanded(block, self.names)
-        instructions = [self._plain(each) for each in listed if not is_dropped(each)]
+        instructions = [self._plain(instruction) for instruction in listed if not is_dropped(instruction)]
         if self.is_host:
             return tuple(instructions)
         around = Around.of(instructions, self._used_elsewhere(block))
@@ -157,15 +157,15 @@ class Plan:
         return used
 
     def _nest(self, kind: Kind, part: Sequence[Instruction], around: Around) -> Nest:
-        made_here = {each.results[0] for each in part}
+        made_here = {member.results[0] for member in part}
         sinks = kind == "contract" or isinstance(part[0].operation, Elementwise)
         instructions = _with_constants(part, around.constants) if sinks else tuple(part)
         known = {value for instruction in instructions for value in instruction.results}
         inputs = tuple(
             dict.fromkeys(value for instruction in instructions for value in instruction.operands if value not in known)
         )
-        outputs = tuple(each.results[0] for each in part if around.is_used_outside(each.results[0], part))
-        pipelines = [found for each in part if (found := self.annotations.pipelines.get(each.results[0]))]
+        outputs = tuple(member.results[0] for member in part if around.is_used_outside(member.results[0], part))
+        pipelines = [found for member in part if (found := self.annotations.pipelines.get(member.results[0]))]
         depth = pipelines[-1].depth if pipelines else 1
         staged, align = self._staged(part, made_here)
         return Nest(kind, instructions, inputs, outputs, self._tile(kind, part, depth), depth, staged, align)
@@ -185,7 +185,7 @@ class Plan:
 
     def _tile(self, kind: Kind, part: Sequence[Instruction], depth: int) -> TileSizes:
         """The sizes that the schedule states for the last of its values with any, else the default ones."""
-        tiles = [found for each in part if (found := self.annotations.tiles.get(each.results[0]))]
+        tiles = [found for member in part if (found := self.annotations.tiles.get(member.results[0]))]
         stated = tiles[-1] if tiles else None
         lead = part[0]
         if kind == "contract":
@@ -232,8 +232,8 @@ def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> 
     """Drop constants that only nests use, since nests have copies of them."""
     every = tuple(planned)
     used = set(foreign)
-    for each in every:
-        used.update(each.inputs if isinstance(each, Nest) else each.operands)
+    for member in every:
+        used.update(member.inputs if isinstance(member, Nest) else member.operands)
     return tuple(
         each
         for each in every
@@ -375,12 +375,12 @@ def rewritten(function: Function, plan: Plan, replacement: Replacement) -> Funct
 
 def _block(block: Block, plan: Plan, replacement: Replacement) -> Walk[Block]:
     made: list[Instruction] = []
-    for each in plan.block(block):
-        if isinstance(each, Nest):
-            made += replacement(each)
+    for item in plan.block(block):
+        if isinstance(item, Nest):
+            made += replacement(item)
         else:
             regions = []
-            for region in each.regions:
+            for region in item.regions:
                 regions.append((yield _block(region, plan, replacement)))
-            made.append(replace(each, regions=tuple(regions)))
+            made.append(replace(item, regions=tuple(regions)))
     return Block(block.arguments, tuple(made), tuple(map(plan.root, block.results)), block.exit)

@@ -47,7 +47,7 @@ class Legality:
         """All violations."""
         for block in blocks_of(self.function.body):
             try:
-                nests = [each for each in self.plan.block(block) if isinstance(each, Nest)]
+                nests = [item for item in self.plan.block(block) if isinstance(item, Nest)]
             except Rejection as rejection:
                 yield from rejection.diagnostics
                 continue
@@ -129,10 +129,10 @@ class Legality:
         pending = [value]
         while pending:
             read = pending.pop()
-            for each in self.readers.get(read, ()):
-                yield each
-                if is_alias(each) and each.operands[-1] is read:
-                    pending += each.results
+            for reader in self.readers.get(read, ()):
+                yield reader
+                if is_alias(reader) and reader.operands[-1] is read:
+                    pending += reader.results
 
     def _cast(self, instruction: Instruction, cast: LayoutCast) -> Iterator[Diagnostic]:
         """Refuse a cast without a copy unless its producer can write the layout; consumers check it themselves."""

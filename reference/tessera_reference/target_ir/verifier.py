@@ -69,7 +69,7 @@ def _verify_global(operation: AddressOf, instruction: Instruction, function: Fun
     )
     names.add(operation.global_name)
     require(
-        any(instruction is each for each in function.body.instructions),
+        any(instruction is candidate for candidate in function.body.instructions),
         "tile",
         f"@{operation.global_name} is declared inside a region",
         "shared memory declared in the body of the kernel",

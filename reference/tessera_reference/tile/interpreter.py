@@ -130,7 +130,9 @@ def _written(function: Function) -> frozenset[Value]:
     """The parameters that instructions write; in Target IR, which computes with pointers, all of them."""
     if function.device != "tile":
         return frozenset(function.parameters)
-    stores = [each for each in function.body.walk() if isinstance(each.operation, Store | FragmentStore)]
+    stores = [
+        instruction for instruction in function.body.walk() if isinstance(instruction.operation, Store | FragmentStore)
+    ]
     return frozenset(value for store in stores for value in store.operands if isinstance(value.type, Memref))
 
 
@@ -177,7 +179,7 @@ def run_kernel(
     lanes = prod(extents)
     if lanes > target.threads_per_block:
         raise TooLarge("launch", "threads of a block", lanes, target.threads_per_block)
-    inputs = [_stated(*each) for each in zip(kernel.parameters, arguments, strict=True)]
+    inputs = [_stated(*pair) for pair in zip(kernel.parameters, arguments, strict=True)]
     _require_room(inputs)
     try:
         program = prepare(kernel, lanes)
@@ -303,7 +305,7 @@ class Launch(Operation):
         for given, wanted in zip(shown.operands, taken, strict=True):
             require(_passes(given, wanted), "types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
         made = buffers[len(buffers) - count :]
-        results = shown.results or tuple(_held(each) for each in made if isinstance(each, Memref))
+        results = shown.results or tuple(_held(result) for result in made if isinstance(result, Memref))
         require(
             len(results) == count and all(_passes(given, wanted) for given, wanted in zip(results, made, strict=True)),
             "types",
@@ -317,7 +319,7 @@ class Launch(Operation):
         """Run the grid. Raises `Rejection`."""
         kernel = env.module.functions[self.kernel]
         inputs = len(_buffers(kernel)) - len(self.returns)
-        made = [_uninitialised(each) for each in self.returns]
+        made = [_uninitialised(memref) for memref in self.returns]
         buffers: list[Array | Uninitialised] = [*arguments[:inputs], *made, *arguments[inputs:]]
         return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
 

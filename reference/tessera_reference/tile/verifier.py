@@ -296,7 +296,11 @@ def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict
 def _allocations_inside(function: Function) -> list[Instruction]:
     """Shared allocations in regions."""
     outer = set(map(id, function.body.instructions))
-    return [each for each in function.body.walk() if isinstance(each.operation, SharedAlloc) and id(each) not in outer]
+    return [
+        instruction
+        for instruction in function.body.walk()
+        if isinstance(instruction.operation, SharedAlloc) and id(instruction) not in outer
+    ]
 
 
 def _left_early(function: Function) -> Iterator[Location]:

@@ -46,7 +46,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.ids: dict[str, dict[str, int]] = {
-            each: {} for each in ("kernel", "channel", "process", "slot", "symbol", "tensor")
+            kind: {} for kind in ("kernel", "channel", "process", "slot", "symbol", "tensor")
         }
 
     def declare(self, kind: str, called: str, path: str) -> None:
@@ -73,7 +73,7 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     names = _Names()
     kernels = _listed(stated.get("kernels", []), "/kernels", "kernel", names, read_kernel)
     channels = _listed(csp.get("channels", []), "/csp/channels", "channel", names, _channel)
-    payloads = [each for each in csp.get("channels", []) if each.get("payload", "token") != "token"]
+    payloads = [channel for channel in csp.get("channels", []) if channel.get("payload", "token") != "token"]
     symbols = _listed(stated.get("symbols", []), "/symbols", "symbol", names, read_symbol)
     tensors = _listed(stated.get("tensors", []), "/tensors", "tensor", names, read_tensor)
     _listed(stated.get("slots", []), "/slots", "slot", names, _slot)
@@ -111,10 +111,12 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
 
 def _ignored(target: Target, used: Collection[str], state: Callable[[str], str]) -> list[str]:
     """Return the diagnostics of the target, each once. Raises `UnsupportedDirective`."""
-    for each in used:
-        if state(each) == "unsupported":
-            raise UnsupportedDirective(target.name, each)
-    return [f"target {target.name} ignores {each}" for each in dict.fromkeys(used) if state(each) == "diagnosed"]
+    for feature in used:
+        if state(feature) == "unsupported":
+            raise UnsupportedDirective(target.name, feature)
+    return [
+        f"target {target.name} ignores {feature}" for feature in dict.fromkeys(used) if state(feature) == "diagnosed"
+    ]
 
 
 def _listed(

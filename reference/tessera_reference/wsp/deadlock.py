@@ -320,11 +320,11 @@ class _Search:
 
 def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     """The sizes of the knobs whose shortage somebody waits for."""
-    reasons = {each["reason"] for each in report["waiting"]}
+    reasons = {wait["reason"] for wait in report["waiting"]}
     found = {
         _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
     }
-    full = {each["for"] for each in report["waiting"] if each["reason"] == CHANNEL_FULL_WAIT}
+    full = {wait["for"] for wait in report["waiting"] if wait["reason"] == CHANNEL_FULL_WAIT}
     found |= {
         capacity_of(channel["name"]): channel["capacity"] for channel in report["channels"] if channel["name"] in full
     }
@@ -392,9 +392,9 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
         closed = ", closed" if channel["closed"] else ""
         tokens = f"{channel['tokens']} of {channel['capacity']} tokens{closed}"
         yield _row("channel", f"{channel['name']} is {channel['state']}: {tokens}")
-    for each in report["waiting"][:MOST_SHOWN]:
-        who = f"task {each['task']} of {each['process']}" if "task" in each else f"process {each['process']}"
-        yield _row("waiting", f"{who}, {each['reason']}, for {each['for']}, at {each['statement']}")
+    for wait in report["waiting"][:MOST_SHOWN]:
+        who = f"task {wait['task']} of {wait['process']}" if "task" in wait else f"process {wait['process']}"
+        yield _row("waiting", f"{who}, {wait['reason']}, for {wait['for']}, at {wait['statement']}")
     if len(report["waiting"]) > MOST_SHOWN:
         yield _row("", f"and {len(report['waiting']) - MOST_SHOWN} more")
     if "spinning" in report:
@@ -455,11 +455,11 @@ def drawing(report: Mapping[str, Any]) -> str:
 def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
     """Return the edges of the wait graph, with the reason; tasks are waited for in the cycle alone."""
     found = []
-    for each in report["waiting"]:
-        who = f"task {each['task']}" if "task" in each else f"process {each['process']}"
-        kind = "channel" if each["reason"].startswith("CHANNEL") else "resource"
-        what = "" if each["reason"] == "TASK_WAIT" else f"{kind} {each['for']}"
-        found.append(((who, what), each["reason"]))
+    for wait in report["waiting"]:
+        who = f"task {wait['task']}" if "task" in wait else f"process {wait['process']}"
+        kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
+        what = "" if wait["reason"] == "TASK_WAIT" else f"{kind} {wait['for']}"
+        found.append(((who, what), wait["reason"]))
     return found
 
 
@@ -482,9 +482,9 @@ def _note(name: str, report: Mapping[str, Any]) -> str:
     for scope in report["scopes"]:
         if name == f"scope of {scope['process']}":
             return f"depth {scope['depth']}, holds {scope['held']}"
-    for each in report["waiting"]:
-        if name in (f"task {each.get('task')}", f"process {each['process']}" if "task" not in each else None):
-            return str(each["statement"])
+    for wait in report["waiting"]:
+        if name in (f"task {wait.get('task')}", f"process {wait['process']}" if "task" not in wait else None):
+            return str(wait["statement"])
     return ""
 
 

@@ -103,12 +103,12 @@ def first_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
             path[start] = iter(graph[start])
         while path:
             node, ways = next(reversed(path.items()))
-            for each in ways:
-                if each in path:
+            for way in ways:
+                if way in path:
                     names = list(path)
-                    return names[names.index(each) :]
-                if each not in finished and each in graph:
-                    path[each] = iter(graph[each])
+                    return names[names.index(way) :]
+                if way not in finished and way in graph:
+                    path[way] = iter(graph[way])
                     break
             else:
                 finished.add(node)

@@ -127,7 +127,7 @@ class BodyReader:
 
 def objects(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
     """A list of objects. Raises `ProgramRefused`."""
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ProgramRefused(path, "is no list of objects")
     return value
 
@@ -136,9 +136,9 @@ def members(value: Any, path: str, required: Sequence[str], optional: Sequence[s
     """An object that has all required members and no unknown ones. Raises `ProgramRefused`."""
     if not isinstance(value, dict):
         raise ProgramRefused(path, "is no object")
-    for each in required:
-        if each not in value:
-            raise ProgramRefused(f"{path}/{each}", "is missing")
+    for field in required:
+        if field not in value:
+            raise ProgramRefused(f"{path}/{field}", "is missing")
     unknown = set(value).difference(required, optional)
     if unknown:
         raise ProgramRefused(f"{path}/{min(unknown)}"[:200], "is no member of this")
@@ -168,7 +168,7 @@ def whole(value: Any, path: str, least: int, most: int) -> int:
 
 def statements_json(body: Body) -> list[dict[str, Any]]:
     """The form of a body in a package."""
-    return [_statement_json(each) for each in body]
+    return [_statement_json(statement) for statement in body]
 
 
 def _statement_json(statement: Statement) -> dict[str, Any]:
@@ -187,7 +187,8 @@ def _as_it_is(value: int) -> int:
 
 WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "ArgumentList": lambda given: [
-        {"tensor": each.tensor} if isinstance(each, TensorArgument) else expression_json(each) for each in given
+        {"tensor": argument.tensor} if isinstance(argument, TensorArgument) else expression_json(argument)
+        for argument in given
     ],
     "Body": statements_json,
     "ChannelId": _as_it_is,

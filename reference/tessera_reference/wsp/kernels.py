@@ -251,8 +251,8 @@ def _sum(destination: Values, source: Values) -> None:
         destination[0] = np.array([sum(map(int, source)) & U64], dtype=np.uint64).astype(source.dtype)[0]
         return
     total = source[0]
-    for each in source[1:]:
-        total = total + each
+    for instruction in source[1:]:
+        total = total + instruction
     destination[0] = total
     _settled(destination)
 

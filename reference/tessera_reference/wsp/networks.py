@@ -101,7 +101,7 @@ class _Reading:
 
     def task(self, stated: Mapping[str, Any], path: str) -> dict[str, Any]:
         """A task; one that only reads tensors writes one of its own, which nobody else uses."""
-        reads, writes = [[name(each, path) for each in stated.get(part, ())] for part in ("reads", "writes")]
+        reads, writes = [[name(item, path) for item in stated.get(part, ())] for part in ("reads", "writes")]
         if reads and not writes:
             writes = [f"own.{len(self.tensors)}"]
         self.tensors |= dict.fromkeys([*reads, *writes])
@@ -123,9 +123,9 @@ class _Reading:
                 raise ProgramRefused("/kernels", f"has no kernel {kernel}")
             written = [f"w{place}" for place in range(writes)]
             read = [f"r{place}" for place in range(reads)]
-            instructions = [_instruction("fill", each, {"constant": 0}) for each in written]
-            instructions += [_instruction("add", "w0", {"parameter": "w0"}, {"parameter": each}) for each in read]
-            parameters = [{"name": each, "kind": "tensor"} for each in (*written, *read)]
+            instructions = [_instruction("fill", name, {"constant": 0}) for name in written]
+            instructions += [_instruction("add", "w0", {"parameter": "w0"}, {"parameter": name}) for name in read]
+            parameters = [{"name": name, "kind": "tensor"} for name in (*written, *read)]
             payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": instructions}
             yield {"name": called, "payload": payload, "cycles": {"fixed": cycles[kernel], "per_element": 0}}
 

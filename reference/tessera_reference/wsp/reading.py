@@ -71,9 +71,9 @@ def _document(data: bytes) -> Mapping[str, Any]:
         raise PackageRefused("UNKNOWN_ABI", f"it {stated}, and this runtime loads {ABI!r}")
     if not data.endswith(b"\n"):
         raise PackageRefused("TRUNCATED", "it does not end with a line feed")
-    for each in REQUIRED:
-        if each not in found:
-            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(each, each)} (member {each})")
+    for field in REQUIRED:
+        if field not in found:
+            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(field, field)} (member {field})")
     try:
         stated, actual = found["hash"], content_hash(found)
     except UnicodeEncodeError:

@@ -141,7 +141,9 @@ class Fatbin:
 
     def section(self, kind: str, target: str | None = None) -> Section | None:
         """The section of a kind for a target, or None."""
-        return next((each for each in self.sections if (each.kind, each.target) == (kind, target)), None)
+        return next(
+            (candidate for candidate in self.sections if (candidate.kind, candidate.target) == (kind, target)), None
+        )
 
     def _check_targets(self) -> None:
         require(isinstance(self.targets, tuple), "targets", self.targets, "a tuple of names")

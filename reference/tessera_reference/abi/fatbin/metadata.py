@@ -167,7 +167,7 @@ class KernelParameter:
         require((self.dtype is None) == (self.shape is None), f"{where}, shape,", self.shape, "given with the dtype")
         if self.shape is not None:
             require(isinstance(self.shape, tuple), f"{where}, shape,", self.shape, "extents")
-            extents = all(is_whole_number(each, 0) or is_c_identifier(each) for each in self.shape)
+            extents = all(is_whole_number(extent, 0) or is_c_identifier(extent) for extent in self.shape)
             require(extents, f"{where}, shape,", self.shape, "numbers from 0, and names of dimensions")
 
 
@@ -279,14 +279,14 @@ class Metadata:
 
     def kernel(self, name: str) -> KernelEntry | None:
         """The entry of a kernel, or None (RT-08.1-07)."""
-        return next((each for each in self.kernels if each.name == name), None)
+        return next((candidate for candidate in self.kernels if candidate.name == name), None)
 
 
 def _three_extents(value: object) -> bool:
     return (
         isinstance(value, tuple)
         and len(value) == 3
-        and all(is_whole_number(each, 1, _LARGEST_EXTENT) for each in value)
+        and all(is_whole_number(item, 1, _LARGEST_EXTENT) for item in value)
     )
 
 
@@ -406,7 +406,7 @@ def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:
 def _each(what: str, document: object, read: Callable[[object], Value]) -> tuple[Value, ...]:
     if not isinstance(document, list):
         raise malformed(f"{what} is {shown(document)}", "a list")
-    return tuple(read(each) for each in document)
+    return tuple(read(entry) for entry in document)
 
 
 def _tuple(document: Any) -> Any:

@@ -115,7 +115,7 @@ class Exchange:
         if self._stays:
             places = np.arange(first, first + count, dtype=np.int64)
             given = [*rows] * self._ranks if reduces else self._plain.combine(rows)
-            return [(places, each) for each in given]
+            return [(places, value) for value in given]
         values = np.concatenate([row.values for row in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
 
@@ -142,7 +142,7 @@ class Exchange:
         brought = [Array(PLACES, row.reshape(shape)) for row in rows]
         plain = self._plain
         moved = plain.dealt(brought[0], self._ranks) if isinstance(plain, Reducing) else plain.combine(brought)
-        return [each.values.reshape(-1) for each in moved]
+        return [array.values.reshape(-1) for array in moved]
 
 
 # The units of a plan, executed on all ranks in any order that they allow (collectives spec 2.1, 2.3, 2.4, 8, 9).
@@ -313,7 +313,7 @@ class _Run:
                 values = here.frame[source].values.reshape(-1)[begin - part.first : end - part.first]
                 given = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), step, here.frame)
                 buffer[begin - first : end - first] = given.values
-        group = next(each for each in self.groups[step] if rank in each)
+        group = next(ranks for ranks in self.groups[step] if rank in ranks)
         started = self.started.setdefault((unit.id, group), set())
         started.add(rank)
         if len(started) == len(group):

@@ -172,7 +172,7 @@ def steps_of(module: Module, function: Function) -> Program:
             program.steps.append(Issue(operation, (source,), (result,), (operation.x,)))
         else:
             hidden = _require_plain(module, function, instruction)
-            draws = any("random" in each.operation.effects for each in (instruction, *hidden))
+            draws = any("random" in member.operation.effects for member in (instruction, *hidden))
             uses = tuple(dict.fromkeys(map(program.known_as, _used(instruction))))
             program.steps.append(Compute(operation.name, uses, instruction.results, instruction, draws))
     last = tuple(dict.fromkeys(map(program.known_as, function.body.results)))
@@ -192,23 +192,23 @@ def _used(instruction: Instruction) -> Iterator[Value]:
         block = pending.pop()
         inside.update(block.arguments)
         used += block.results
-        for each in block.instructions:
-            inside.update(each.results)
-            used += each.operands
-            pending += each.regions
+        for member in block.instructions:
+            inside.update(member.results)
+            used += member.operands
+            pending += member.regions
     yield from (value for value in used if value not in inside)
 
 
 def _require_plain(module: Module, function: Function, instruction: Instruction) -> list[Instruction]:
     """Return the other instructions that an instruction may execute, in regions and functions. Raises `Failure`."""
     operation = instruction.operation
-    hidden = [each for block in instruction.regions for each in block.walk()]
+    hidden = [inner for block in instruction.regions for inner in block.walk()]
     if operation.calls:
         callee = module.functions.get(str(operation.attributes[operation.calls]))
         hidden += reachable(module, callee) if callee is not None else []
     if any(isinstance(value.type, Future) for value in instruction.operands):
         raise unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
-    if any(isinstance(each.operation, Collective | Await) for each in hidden):
+    if any(isinstance(inner.operation, Collective | Await) for inner in hidden):
         given = f"{operation.name} at {instruction.location} holds collectives"
         raise unsupported(given, f"collectives in the outermost block of @{function.name}")
     return hidden

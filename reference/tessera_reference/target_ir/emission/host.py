@@ -92,7 +92,7 @@ class NativeLaunch(Launch):
         """Run the grid."""
         kernel = env.module.functions[self.kernel]
         inputs = sum(isinstance(parameter.type, Pointer) for parameter in kernel.parameters) - len(self.returns)
-        made = [Uninitialised(each.dtype, each.shape) for each in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
+        made = [Uninitialised(memref.dtype, memref.shape) for memref in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
         return run_native(kernel, (*arguments[:inputs], *made, *arguments[inputs:]))[inputs:]
 
 

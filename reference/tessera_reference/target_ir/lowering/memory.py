@@ -284,7 +284,7 @@ class _Matrix:
 
     def element(self, base: Value, spread: Spread, position: int) -> Value:
         """The offset of another element that the lane holds."""
-        row, column = (each.offsets[position] - each.offsets[0] for each in (spread.row, spread.column))
+        row, column = (axis.offsets[position] - axis.offsets[0] for axis in (spread.row, spread.column))
         return self.plus(base, self.at(row, column))
 
     def plus(self, value: Value, number: int) -> Value:

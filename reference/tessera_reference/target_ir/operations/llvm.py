@@ -139,7 +139,7 @@ class SDiv(Binary):
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
         """The quotient in the active lanes; inactive lanes may hold a zero divisor."""
-        active = (Array(each.dtype, each.values[block.active]) for each in (a, b))
+        active = (Array(operand.dtype, operand.values[block.active]) for operand in (a, b))
         return Array(a.dtype, block.spread(arithmetic.divide(*active).values))
 
     def emit(self, text: Writer, a: str, b: str) -> str:
@@ -383,7 +383,7 @@ def _to_odd(text: Writer, x: str) -> str:
     nearest = text.value(f"fptrunc double {x} to float")
     again = text.value(f"fpext float {nearest} to double")
     code = text.value(f"bitcast float {nearest} to i32")
-    size, size_again = (text.call("double", "llvm.fabs.f64", f"double {each}") for each in (x, again))
+    size, size_again = (text.call("double", "llvm.fabs.f64", f"double {number}") for number in (x, again))
     above = text.value(f"fcmp ogt double {size_again}, {size}")
     less = text.value(f"zext i1 {above} to i32")
     toward_zero = text.value(f"sub i32 {code}, {less}")

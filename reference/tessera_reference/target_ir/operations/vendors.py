@@ -176,13 +176,13 @@ def nvidia(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
     """
     if role == "c":
         every = range(2 * m // 8)
-        row = Along(1, "quotient", tuple(8 * (each // 2) for each in every))
-        return Spread((m, n), 32, 4, row, Along(2, "remainder", tuple(each % 2 for each in every)))
+        row = Along(1, "quotient", tuple(8 * (lane // 2) for lane in every))
+        return Spread((m, n), 32, 4, row, Along(2, "remainder", tuple(lane % 2 for lane in every)))
     packed = max(1, 4 // dtype.storage_bytes)
     blocks = m // 8 if role == "a" else 1
     every = range(blocks * k // 4)
-    across = Along(1, "quotient", tuple(8 * (each // packed % blocks) for each in every))
-    steps = tuple(each % packed + 4 * packed * (each // packed // blocks) for each in every)
+    across = Along(1, "quotient", tuple(8 * (lane // packed % blocks) for lane in every))
+    steps = tuple(lane % packed + 4 * packed * (lane // packed // blocks) for lane in every)
     along = Along(packed, "remainder", steps)
     return Spread((m, k), 32, 4, across, along) if role == "a" else Spread((k, n), 32, 4, along, across)
 

@@ -174,7 +174,9 @@ def stage_elements(
     `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
     elementwise = [operation for operation in kernel.nest.operations if isinstance(operation.operation, Elementwise)]
-    taken = dict.fromkeys(value for each in elementwise for value in each.operands if value in kernel.nest.staged)
+    taken = dict.fromkeys(
+        value for instruction in elementwise for value in instruction.operands if value in kernel.nest.staged
+    )
     for value in taken:
         extents = matrix_of(value)
         room = tuple(1 if extent == 1 else size for extent, size in zip(extents, tile, strict=True))

@@ -61,7 +61,9 @@ def to_tile(module: Module, target: Target) -> Module:
 
 def is_at_tile_ir(function: Function) -> bool:
     """True if a function is a kernel, or launches one."""
-    return bool(function.device) or any(isinstance(each.operation, Launch) for each in function.body.walk())
+    return bool(function.device) or any(
+        isinstance(instruction.operation, Launch) for instruction in function.body.walk()
+    )
 
 
 def require_known_extents(function: Function) -> None:

@@ -45,7 +45,7 @@ def c_program(packages: Sequence[Package]) -> str:
 
 def runtime_text() -> str:
     """The runtime in one text."""
-    return "\n".join([header_text(), *(_piece(each).replace(INCLUDE, "") for each in RUNTIME)])
+    return "\n".join([header_text(), *(_piece(file).replace(INCLUDE, "") for file in RUNTIME)])
 
 
 def header_text() -> str:
