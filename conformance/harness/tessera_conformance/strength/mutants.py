@@ -699,7 +699,7 @@ def _counted(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Any
 # `tessera-conformance strength --mutants N`: sample mutants of the control's code, and say which survive.
 
 
-ROOMS = "numerics,ir,graph,language,runtime,abi"
+ROOMS = "numerics,ir,graph,language,schedule,tile,target_ir,collectives,wsp,runtime,abi,host_io"
 PATIENCE = 600.0
 """Seconds for a mutant: its calls have deadlines of their own."""
 
