@@ -238,6 +238,12 @@ def without_op(step: Issue, tile: int | None) -> Any:
     return None if key is None else tuple(part for part in key if "op" not in part)  # type: ignore[attr-defined]
 
 
+def of_any_size(step: Issue, tile: int | None) -> Any:
+    """The key does not look at the number of elements."""
+    operation: Any = step.operation
+    return USUAL_KEY(replace(step, operation=replace(operation, x=replace(operation.x, shape=()))), tile)
+
+
 def fuse_late(program: Program, tile: int | None) -> None:
     """Issues of one kind are joined whatever is used between."""
     kept = program.steps
@@ -252,6 +258,7 @@ FUSION = [
     changed("COLL-02.4-01", "mixed_parts", "mixes the tensors of a collective", (planner, "_parts", mixed)),
     changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (fusion, "_key", without_op)),
+    changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (fusion, "_key", of_any_size)),
     changed("COLL-02.4-01", "any_size", "joins more than a chunk", (fusion, "_fits", lambda *given: True)),
     changed(
         "COLL-02.4-01",

@@ -159,6 +159,21 @@ def test_waits_at_a_full_channel(impl, check):
     check.equal(others(found, "CHANNEL_FULL_WAIT"), {}, "the stalls for other reasons")
 
 
+@clause("WSP-03.4.2-14", "WSP-03.4.2-02", "WSP-03.4.2-03")
+def test_waits_of_tasks_at_a_full_channel(impl, check):
+    """Signals at 3, 10 and 37: the second has room at 20, when the third task starts, and it at 49 (AMB-WSP-45)."""
+    one = program(
+        process("producer", *(task(f"w{each}", signals=["c"]) for each in (3, 7, 17))),
+        process("consumer", run("w20"), receive("c", "x"), run("w29"), receive("c", "x"), receive("c", "x")),
+        channels=[channel("c")],
+        kernels=work(3, 7, 17, 20, 29),
+        schedule=schedule("round_robin", 1, 8),
+    )
+    found = statistics(impl, check, one)
+    has(check, found["stalls"], "CHANNEL_FULL_WAIT")
+    check.equal(stalls(found, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 10 + 12)}, "the stalls")
+
+
 @feature("wsp-resources")
 @clause("WSP-03.4.2-07")
 def test_of_several_resources_that_lack_the_first_is_the_reason(impl, check):

@@ -9,8 +9,10 @@ from tessera_conformance.strength import Violation
 from tessera_reference.wsp.executor.machine import (
     REASONS,
     RESOURCE_OF,
+    TASK,
     CallSite,
     Machine,
+    Party,
     ProcessState,
     Resources,
     Stalls,
@@ -46,6 +48,7 @@ usual_free_in_machine = Machine._free
 usual_begin = Stalls.begin
 usual_end = Stalls.end
 usual_stall = Machine.stall
+usual_release = Machine._release
 
 
 def sized(clause: str, name: str, description: str, change: Any) -> Violation:
@@ -219,6 +222,14 @@ def first_time_only(self: Stalls, reason: str, cycles: int) -> None:
         usual_end(self, reason, cycles)
 
 
+def counted_from_before(self: Machine, party: Party) -> None:
+    """The time at which a task's wait to signal began is added, not subtracted."""
+    kind, number = party
+    if kind == TASK and (waiting := self.tasks[number].waiting):
+        self.tasks[number].waiting = waiting._replace(since=-waiting.since)
+    usual_release(self, party)
+
+
 def tasks_waits_too(self: Stalls, reason: str) -> None:
     """Waits for tasks count as waits at an empty channel."""
     usual_begin(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT")
@@ -282,6 +293,9 @@ STATISTICS = [
     changed("WSP-03.4.2-02", "stalls_twice", "a stall counts twice", (Stalls, "begin", twice)),
     changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
     changed("WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Stalls, "end", first_time_only)),
+    changed(
+        "WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long", (Machine, "_release", counted_from_before)
+    ),
     changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall", (Stalls, "begin", tasks_waits_too)),
     changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
