@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir.module import Instruction, Module, Names
+from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.types import Value
 from tessera_reference.schedule import gradients
 from tessera_reference.schedule import lowering as schedule
 from tessera_reference.schedule.fusion import expansion, is_expandable
-from tessera_reference.tile.lowering import contractions
+from tessera_reference.target_ir.lowering import scalars
+from tessera_reference.target_ir.lowering.scalars import Body, Number, Pair
+from tessera_reference.target_ir.operations import llvm
+from tessera_reference.tile.lowering import contractions, elements, maps
 from tessera_reference.tile.lowering.contractions import Contraction
-from tessera_reference.tile.lowering.kernel import KernelBuilder
+from tessera_reference.tile.lowering.elements import NestKernel
+from tessera_reference.tile.lowering.kernel import Condition, Index, KernelBuilder, Position
 from tessera_reference.tile.lowering.maps import Grid, Stage
 
 BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
@@ -67,6 +73,43 @@ def used_at_the_top(instruction: Instruction) -> set[Value]:
         found.update(region.results, *(each.operands for each in region.walk()))
     return found
 
+
+def dense_pairs(ahead: Index, count: int, step: int) -> list[Condition]:
+    """A step of 2 is taken for one of 1."""
+    return WITHIN(ahead, count, step) if step != 2 else WITHIN(ahead, 2 * count - 1, 1)
+
+
+def of_the_real_part(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
+    """Two complex numbers are equal where their real parts are."""
+    return body(llvm.FCmp, x.real, y.real, predicate="oeq")
+
+
+def cast_in_real(body: Body, operation: Any, x: Number) -> Number:
+    """A cast of a complex number loses its imaginary part."""
+    return CAST(body, operation, x.real if isinstance(x, Pair) else x)
+
+
+def read_from_the_corner(
+    kernel: NestKernel, batch: Position, corner: tuple[Index, Index], tile: tuple[int, int], lanes: int
+) -> None:
+    """A staged operand that broadcasts is read as far before its tile as the result's tile is behind the first."""
+    STAGE_ELEMENTS(kernel, batch, corner, tile, lanes)
+    for value, read in kernel.through.items():
+        if isinstance(read, partial) and 1 in maps.matrix_of(value):
+            kernel.through[value] = partial(read.func, read.args[0], corner)
+
+
+WITHIN, CAST, STAGE_ELEMENTS = elements._within, scalars.ON_COMPLEX["cast"], maps.stage_elements
+ELEMENTS = [
+    replaced("LANG-08.2-01", "assigns to elements between those of a step of 2", make,
+             (elements, "_within", dense_pairs), name="dense_pairs"),
+    replaced("LANG-08.2-01", "compares the real parts of complex numbers when lowered", make,
+             (scalars, "ON_COMPLEX", {**scalars.ON_COMPLEX, "equal": of_the_real_part}), name="equal_real_parts"),
+    replaced("LANG-08.2-01", "casts the real parts of complex numbers when lowered", make,
+             (scalars, "ON_COMPLEX", {**scalars.ON_COMPLEX, "cast": cast_in_real}), name="cast_real_parts"),
+    replaced("LANG-08.2-01", "reads staged operands that broadcast from the corner of the result's tile", make,
+             (maps, "stage_elements", read_from_the_corner), name="stretched_from_the_corner"),
+]  # fmt: skip
 
 TOTAL, FLAT = gradients._Backward.total, gradients._flat
 GRADIENTS = [

@@ -164,6 +164,15 @@ DIRECTED = [
         A="fp32 9x10 edges",
     ),
     composed(
+        "stretched-in-tiles",
+        "A row and a column that broadcast, both staged, and several tiles along either.",
+        'schedule.prefetch(R) @{scope="shared"}; schedule.prefetch(L) @{scope="shared"}; '
+        "let B: tensor<10x24xfp32> = R * L; schedule.tile(B) @{m=5, n=8}; return B;",
+        "broadcasting-ops",
+        R="fp32 1x24",
+        L="fp32 10x1",
+    ),
+    composed(
         "tiled-rows",
         "Rows in tiles that cut them.",
         "let B: tensor<10x24xfp32> = op.softmax(A); schedule.tile(B) @{m=4, n=5, pad=[2, 1]}; "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors.building import tensor
+import math
+
+from tessera_conformance.vectors.building import complex_of, tensor
 
 from .model import composed
 
@@ -81,6 +83,16 @@ ELEMENTWISE = [
         "extra-dtypes",
         A="complex64 4x7",
         B="complex64 4x7",
+    ),
+    composed(
+        "complex-compared",
+        "Numbers that agree in both parts, in one and in none; what is chosen by that, and casts of either part.",
+        "let M: tensor<5xbool> = A == B; return M, A != B, op.select(M, A, A + B), op.cast(A) @{dtype=complex128}, "
+        "op.cast(C) @{dtype=complex64};",
+        "tensor-ops casts extra-dtypes",
+        A=complex_of("complex64", tensor("fp32", [1, 1, 2, 3, 0.0]), tensor("fp32", [4, 4, 5, 6, math.nan])),
+        B=complex_of("complex64", tensor("fp32", [1, 1, 7, 8, -0.0]), tensor("fp32", [4, 9, 5, 7, math.nan])),
+        C="complex128 5 wide",
     ),
 ]
 
@@ -170,6 +182,14 @@ MOVEMENT = [
         "A[1:4, 2] = V; A[0, :] = A[4, :] * 2; return A, A[:, 1:5:2];",
         A="int32 5x6",
         V="int32 3",
+    ),
+    composed(
+        "assigned-in-steps",
+        "Every second row from below, every third column; and every second element of a row.",
+        "A[4:0:-2, 1:8:3] = V; A[0, 0:9:2] = W; return A;",
+        A="int32 6x9",
+        V="int32 2x3",
+        W="int32 5",
     ),
     composed(
         "between-products",
