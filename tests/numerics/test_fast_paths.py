@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import matmul_kernel
+from tessera_reference.numerics import matmul_kernel, rounding
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import exp
@@ -20,6 +20,7 @@ from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.matmul_kernel import left_fold_product
+from tessera_reference.numerics.rounding import round_operand, round_to
 from tessera_reference.numerics.trees import fold, pairwise
 from tessera_reference.numerics.ziv import correctly_rounded
 
@@ -341,3 +342,32 @@ def test_a_fault_of_the_processor_state_is_named(fault, named):
 
 def test_the_message_names_every_finding():
     assert str(UnsuitableEnvironment(("one", "two"))).endswith(": one; two")
+
+
+# Rounding on bits against the definition.
+
+
+@pytest.mark.parametrize("overflow", ["saturate", "nonfinite"])
+@pytest.mark.parametrize("code", ["u4", "u8"])
+@pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32"])
+def test_rounding_on_bits_is_rounding(name, code, overflow, rng, monkeypatch):
+    """Random bits, ties and their neighbours of every binade, zeros, infinities, NaN with payloads, and no element."""
+    narrow, carrier = dtype(name), f"f{code[1]}"
+    random = rng.integers(0, 1 << (8 * int(code[1]) - 1), 1 << 18, dtype=code).view(carrier)
+    exponents = rng.integers(narrow.min_exponent - narrow.fraction_bits - 3, narrow.max_exponent + 2, 1 << 18)
+    with np.errstate(all="ignore"):
+        steps = rng.integers(-(4 << narrow.fraction_bits), 4 << narrow.fraction_bits, 1 << 18)
+        ties = np.ldexp(steps.astype(np.float64) / 2, exponents).astype(carrier)
+        beside = [np.nextafter(ties, np.array(end, carrier)) for end in (-np.inf, np.inf)]
+    ends = np.array([0.0, -0.0, np.inf, -np.inf, narrow.max_finite, narrow.min_normal, narrow.min_subnormal], carrier)
+    values = np.concatenate([random, -random, ties, *beside, ends])
+    for operands in (values, values[:6].reshape(2, 3).T, values[:0], values[7].reshape(())):
+        rounded = round_operand if name == "tf32" else lambda x: round_to(x, narrow, overflow)
+        if name == "tf32" and carrier == "f8":
+            continue
+        monkeypatch.setattr(rounding, "BY_BITS", True)
+        fast = rounded(operands)
+        monkeypatch.setattr(rounding, "BY_BITS", False)
+        plain = rounded(operands)
+        assert (fast.dtype, fast.shape) == (plain.dtype, plain.shape)
+        assert np.array_equal(np.ascontiguousarray(fast).view("u4"), np.ascontiguousarray(plain).view("u4"))
