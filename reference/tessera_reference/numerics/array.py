@@ -66,6 +66,12 @@ def encode(values: Values, dtype: DType) -> Codes:
 
 
 def _decode_narrow(codes: Codes, dtype: DType) -> Values:
+    if dtype.bits == 16:  # bf16 is the upper half of fp32, fp16 what NumPy has as float16
+        upper, half = np.asarray(codes << 16).view(np.float32), codes.astype(np.uint16).view(np.float16)
+        held = upper if dtype.name == "bf16" else half
+        with np.errstate(all="ignore"):  # a signaling NaN is no fault
+            values = held.astype(np.float32)
+        return np.where(np.isnan(values), np.copysign(np.float32(np.nan), values), values)
     negative = (codes >> (dtype.bits - 1)) & 1
     exponent = (codes >> dtype.fraction_bits) & ((1 << dtype.exponent_bits) - 1)
     fraction = codes & ((1 << dtype.fraction_bits) - 1)
@@ -83,6 +89,10 @@ def _decode_narrow(codes: Codes, dtype: DType) -> Values:
 
 
 def _encode_narrow(values: Values, dtype: DType) -> Codes:
+    if dtype.name == "bf16":
+        return np.asarray(np.array(values, np.float32, order="C").view(np.uint32) >> 16).astype(np.uint16)
+    if dtype.name == "fp16":
+        return np.array(values, np.float16, order="C").view(np.uint16)
     magnitude = np.abs(values.astype(np.float64))
     finite = np.where(magnitude <= dtype.max_finite, magnitude, 0.0)
     _, exponent = np.frexp(finite)
