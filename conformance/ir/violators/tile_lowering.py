@@ -15,6 +15,7 @@ from tessera_reference.ir.types import Value
 from tessera_reference.schedule import gradients
 from tessera_reference.schedule import lowering as schedule
 from tessera_reference.schedule.fusion import expansion, is_expandable
+from tessera_reference.schedule.lowering import Scheduling
 from tessera_reference.target_ir.lowering import scalars
 from tessera_reference.target_ir.lowering.scalars import Body, Number, Pair
 from tessera_reference.target_ir.operations import llvm
@@ -89,6 +90,12 @@ def cast_in_real(body: Body, operation: Any, x: Number) -> Number:
     return CAST(body, operation, x.real if isinstance(x, Pair) else x)
 
 
+def unpadded_k(self: Scheduling, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a directive leaves open is completed without its padding."""
+    found = COMPLETED(self, subject, settings)
+    return found if "pad" in settings else {name: size for name, size in found.items() if name != "pad"}
+
+
 def read_from_the_corner(
     kernel: NestKernel, batch: Position, corner: tuple[Index, Index], tile: tuple[int, int], lanes: int
 ) -> None:
@@ -100,7 +107,10 @@ def read_from_the_corner(
 
 
 WITHIN, CAST, STAGE_ELEMENTS = elements._within, scalars.ON_COMPLEX["cast"], maps.stage_elements
+COMPLETED = Scheduling._completed
 ELEMENTS = [
+    replaced("LANG-08.2-01", "pads no k that a directive leaves open", make,
+             (Scheduling, "_completed", unpadded_k), name="unpadded_k"),
     replaced("LANG-08.2-01", "assigns to elements between those of a step of 2", make,
              (elements, "_within", dense_pairs), name="dense_pairs"),
     replaced("LANG-08.2-01", "compares the real parts of complex numbers when lowered", make,

@@ -157,6 +157,13 @@ DIRECTED = [
         B="bf16 24x18 wide",
     ),
     composed(
+        "directed-but-k",
+        "A directive that leaves the tile's k open, which need not divide.",
+        "let C: tensor<20x18xfp32> = A @ B; schedule.tile(C) @{m=4, n=6}; return C;",
+        A="fp32 20x37 wide",
+        B="fp32 37x18 wide",
+    ),
+    composed(
         "fused",
         "Elementwise operations that a directive fuses into one nest.",
         "let B: tensor<9x10xfp32> = A * 2.0; let C: tensor<9x10xfp32> = B + A; schedule.fuse(B, C); "
