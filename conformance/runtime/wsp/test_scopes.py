@@ -66,6 +66,25 @@ def test_a_scope_holds_slots_of_complete_tasks(impl, check, body, stall, total):
     check.equal(found["total_cycles"], total, "the makespan")
 
 
+@feature("wsp-resources")
+@clause("WSP-03.4.1-02", "WSP-03.4.3-02")
+@pytest.mark.parametrize("resource", ["task_window", "tensormap_pool", "heap_arena"])
+def test_the_end_of_a_scope_resumes_all_that_stall(impl, check, resource):
+    """Two processes lack room from 6 on, and the scope of a third frees enough for both at 20."""
+    tasks = [task("five", name, 1) for name in "ab"]
+    one = program(
+        process("holder", scope(*tasks, run("w20"))),
+        process("left", run("w6"), task("three", "c", 1)),
+        process("right", run("w6"), task("four", "d", 1)),
+        kernels=[filler("three", 3), filler("four", 4), filler("five", 5), *work(6, 20)],
+        tensors=[tensor(name, "u8", [0]) for name in "abcd"],
+        schedule=schedule("round_robin", 2),
+    )
+    found = statistics(impl, check, one, resources={resource: 2})
+    check.equal(found["processes"], {"holder": 20, "left": 20, "right": 20}, "the times of the processes")
+    check.equal(found["total_cycles"], 24, "the makespan")
+
+
 @feature("wsp-steps")
 @clause("WSP-03.4.3-02")
 def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):

@@ -141,6 +141,22 @@ resumes_late = changed(
 )
 
 
+def one_alone(self: Machine) -> None:
+    """Of several that stall one tries again at an instant, the others when something is freed later."""
+    if not self._stalled:
+        return
+    now, stalled = self.agenda.now, self._stalled
+    resumed = self.__dict__.setdefault("resumed", {}).setdefault(now, next(iter(stalled)))
+    self._stalled = {index: process for index, process in stalled.items() if index == resumed}
+    usual_freed(self)
+    self._stalled.update((index, process) for index, process in stalled.items() if index != resumed)
+
+
+resumes_one = changed(
+    "WSP-03.4.1-02", "", "one of the stalled processes resumes at an instant", (Machine, "freed", one_alone)
+)
+
+
 def in_ring_order(self: Machine, task: TaskState) -> None:
     """A task frees its slot when all before it are complete."""
     waiting: list[TaskState] = self.__dict__.setdefault("complete", [])
