@@ -279,9 +279,9 @@ def cases(topic: str) -> list[dict[str, object]]:
 def members(signature: str) -> list[tuple[str, str]]:
     """The type in C and the name of each parameter."""
     found = []
-    for each in signature.split("(", 1)[1].rstrip(")").split(","):
-        words = each.replace("*", " ").split()
-        found.append(("void*", words[-1]) if "*" in each else (TYPES_OF_SIGNATURES[words[0]], words[1]))
+    for word in signature.split("(", 1)[1].rstrip(")").split(","):
+        words = word.replace("*", " ").split()
+        found.append(("void*", words[-1]) if "*" in word else (TYPES_OF_SIGNATURES[words[0]], words[1]))
     return found
 
 

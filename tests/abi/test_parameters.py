@@ -34,7 +34,7 @@ from tessera_reference.abi import Failure, Parameter, ParameterValue, Status, la
 def test_a_signature_is_read(text: str, expected: list[str]) -> None:
     found = parse_signature(text)
     assert found.name == "f"
-    assert [f"{each.name} {each.type}" for each in found.parameters] == expected
+    assert [f"{parameter.name} {parameter.type}" for parameter in found.parameters] == expected
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_events_order_work_of_several_streams(mod: ts.Module, pair: ts.Mesh, ctx
     second.wait(event)
     ts.launch(mod.kernel["twice"], pair, grid=(1,), args=ts.pack_args(array, out, 3), stream=second)
     assert out.get(1, stream=second).tolist() == [2, 2, 2]
-    assert [each for each in ctx.findings() if each.kind == "unordered_access"] == []
+    assert [finding for finding in ctx.findings() if finding.kind == "unordered_access"] == []
     for closed in (event, event, first, first, second):
         closed.close()
 
@@ -192,7 +192,7 @@ def test_work_of_two_streams_without_an_event_is_found(mod: ts.Module, pair: ts.
     for stream in (ts.Stream(pair), ts.Stream(pair)):
         ts.launch(mod.kernel["increase"], pair, grid=(1,), args=ts.pack_args(array, 3), stream=stream)
     ts.synchronize()
-    assert any(each.kind == "unordered_access" for each in ctx.findings())
+    assert any(finding.kind == "unordered_access" for finding in ctx.findings())
 
 
 def test_a_profile_is_a_trace_with_the_kernel_in_it(
@@ -203,7 +203,7 @@ def test_a_profile_is_a_trace_with_the_kernel_in_it(
         ts.launch(mod.kernel["increase"], pair, grid=(1,), args=ts.pack_args(np.zeros(3, np.float32), 3))
         ts.synchronize()
     events = json.loads(path.read_text())["traceEvents"]
-    assert sorted({each["pid"] for each in events if each.get("cat") == "kernel"}) == [2, 5]
+    assert sorted({event["pid"] for event in events if event.get("cat") == "kernel"}) == [2, 5]
     with pytest.raises(ts.TesseraError, match="outJsonPath"), ctx.profile(tmp_path / "missing" / "trace.json"):
         pass
 
@@ -241,7 +241,7 @@ def test_one_array_has_one_pointer_while_it_is_mapped(mod: ts.Module, pair: ts.M
     for stream in (ts.Stream(pair), ts.Stream(pair)):
         ts.launch(mod.kernel["increase"], pair, grid=(1,), args=ts.pack_args(given, 3), stream=stream)
     ts.synchronize()
-    assert any(each.kind == "unordered_access" for each in ctx.findings())
+    assert any(finding.kind == "unordered_access" for finding in ctx.findings())
 
 
 def test_all_ranks_share_an_array_of_the_caller(mod: ts.Module, mesh: ts.Mesh) -> None:

@@ -95,7 +95,7 @@ def made(folder: Path, result: str, expected: Callable[[Tensor, Tensor, Tensor],
     """The files for a kernel that computes this of its operands, as the oracle has it."""
     q, k, v = (counted("fp32", SHAPE, seed=1800 + place) for place in range(3))
     sample = Sample(folder / "model.fatbin", folder / "inputs", expected(q, k, v).data)
-    targets = list(dict.fromkeys(each.target for each in default().devices))
+    targets = list(dict.fromkeys(device.target for device in default().devices))
     sample.image.write_bytes(compile_module(KERNEL % result, targets))
     sample.inputs.write_bytes(b"".join(each.data for each in (q, k, v)))
     return sample

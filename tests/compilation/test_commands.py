@@ -33,7 +33,7 @@ def compiled(program: Path, *options: str) -> Path:
 def test_compile_writes_an_image_for_the_targets(program: Path) -> None:
     assert read(compiled(program).read_bytes()).targets == ("sm_90",)
     fatbin = read(compiled(program, "--target", "gfx90a", "--target", "sm_80", "--ir-pack").read_bytes())
-    assert (fatbin.targets, [each.kind for each in fatbin.sections]) == (("gfx90a", "sm_80"), ["graph-ir"])
+    assert (fatbin.targets, [section.kind for section in fatbin.sections]) == (("gfx90a", "sm_80"), ["graph-ir"])
     scheduled = read(compiled(program, "--tile", "8x8x8").read_bytes()).section("graph-ir")
     assert scheduled is not None and b'["tile", [8, 8, 8]]' in scheduled.data
 
@@ -131,7 +131,7 @@ def test_bad_input_is_told(
         "NOWHERE": tmp_path / "nowhere",
         "FOLDER": tmp_path,
     }
-    assert main([str(paths.get(each, each)) for each in arguments]) == 2
+    assert main([str(paths.get(argument, argument)) for argument in arguments]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -63,7 +63,7 @@ def test_graph_ir_as_text_gives_the_image_of_the_program_it_was(build: Any) -> N
 def test_kernels_with_open_extents_are_lowered_for_some(build: Any) -> None:
     fatbin = build.compiled(BOTH)
     text = text_of(fatbin, "target-ir", "sm_90")
-    assert [each.name for each in fatbin.metadata.kernels] == ["narrow", "wide", "open", "other"]
+    assert [kernel.name for kernel in fatbin.metadata.kernels] == ["narrow", "wide", "open", "other"]
     assert [f'sym_name = "{each}"' in text for each in ("narrow", "wide", "open", "other")] == [True] * 4
     assert "%X: tensor<16x16xfp32>, %N: int64" in text
     assert fatbin.metadata.kernel("open").block == (128, 1, 1), "a launch with other extents chooses its own"
@@ -92,7 +92,7 @@ def test_a_launch_with_other_extents_is_made_from_graph_ir(build: Any) -> None:
     for numbers in ([1.5], [1.0] * 16, [0.25, -3.0, 7.0]):
         made = executables_of(build.compiled(OPEN), "twice", "sm_90", {"N": len(numbers)})
         arguments = {"X": build.array("fp32", numbers), "N": build.array("int32", len(numbers))}
-        assert made.run(arguments)["X"].values.tolist() == [2 * each for each in numbers]
+        assert made.run(arguments)["X"].values.tolist() == [2 * number for number in numbers]
 
 
 def test_symbols_are_unique_in_an_image_and_launches_follow_them(build: Any) -> None:
@@ -223,7 +223,7 @@ def test_written_is_what_the_kernel_may_leave_changed(build: Any, body: str, wri
     entry = build.entry_of(
         f"module m {{ kernel k(A: tensor<4xfp32>, B: tensor<4xfp32>, C: tensor<4xfp32>, n: int32) {{ {body} }} }}"
     )
-    assert [each.name for each in entry.parameters if each.written] == written
+    assert [parameter.name for parameter in entry.parameters if parameter.written] == written
 
 
 def test_a_program_says_the_largest_block_and_the_most_shared_memory_of_its_launches(build: Any) -> None:
@@ -267,7 +267,7 @@ def test_what_targets_decide_alike_is_told_once(build: Any) -> None:
 def test_a_kernel_with_named_dimensions_is_explained_for_a_launch(build: Any) -> None:
     fatbin = build.compiled(SOURCE)
     found = explain_launch(fatbin, "halved", "sm_90", {"N": 8})
-    assert [each.kernel for each in (*found.fusion_groups, *found.tile_shapes)] == ["halved", "halved"]
+    assert [fusion_group.kernel for fusion_group in (*found.fusion_groups, *found.tile_shapes)] == ["halved", "halved"]
     assert "tensor<8x4xfp32>" in found.fusion_groups[0].operations[0]
     assert dict(found.tile_shapes[0].extents) == {"m": 8, "n": 4}
 

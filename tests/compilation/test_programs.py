@@ -155,7 +155,7 @@ def test_what_is_kept_of_launches_is_bounded(build: Any, monkeypatch: pytest.Mon
         given = {"X": build.array("fp32", [number, 0.0]), "Y": build.array("fp32", [0, 0])}
         return float(made.run(given)["Y"].values[0])
 
-    assert [doubled(each) for each in (*range(executables.MOST_KEPT), 0)] == [
+    assert [doubled(index) for index in (*range(executables.MOST_KEPT), 0)] == [
         *range(0, 2 * executables.MOST_KEPT, 2),
         0,
     ]
@@ -207,7 +207,10 @@ def test_the_entry_of_a_tile_kernel(kernels_fatbin: Fatbin) -> None:
     (entry,) = kernels_fatbin.metadata.kernels
     assert (entry.name, entry.module, entry.level, entry.grid, entry.block) == ("scale", "m", "tile", None, (32, 1, 1))
     assert (entry.shared_bytes, entry.dynamic_shared) == (64, True)
-    found = [(each.name, each.type, each.dtype, each.shape, each.written) for each in entry.parameters]
+    found = [
+        (parameter.name, parameter.type, parameter.dtype, parameter.shape, parameter.written)
+        for parameter in entry.parameters
+    ]
     assert found == [
         ("x", "ptr", "fp32", (4, 32), False),
         ("p1", "ptr", "fp32", (4, 32), True),
@@ -309,7 +312,7 @@ def test_opaque_pointers_are_given_bytes(build: Any) -> None:
     """1.0 and -2.0 doubled, one element on; the odd byte behind and NaN of many kinds are left alone."""
     kernels_fatbin = build.compiled(OPAQUE, at="target")
     (entry,) = kernels_fatbin.metadata.kernels
-    found = [(each.type, each.dtype, each.shape, each.written) for each in entry.parameters]
+    found = [(parameter.type, parameter.dtype, parameter.shape, parameter.written) for parameter in entry.parameters]
     assert [each[3] for each in found] == [False, True, False, False]
     assert [each[:3] for each in found] == [("ptr", None, None)] * 3 + [("int32", None, None)]
     arguments = {
@@ -345,7 +348,7 @@ def test_a_store_that_cannot_be_followed_may_write_any_pointer(build: Any) -> No
     "llvm.store"(%w, %either)"""
     text = OPAQUE.replace('    "llvm.store"(%w, %c)', branch)
     (entry,) = build.compiled(text, at="target").metadata.kernels
-    assert [each.written for each in entry.parameters] == [True, True, True, False]
+    assert [parameter.written for parameter in entry.parameters] == [True, True, True, False]
 
 
 def test_bytes_that_no_element_changed_stay() -> None:
@@ -374,7 +377,7 @@ def function(name: str) -> tuple[Module, Function]:
 def test_a_result_is_a_parameter_with_a_name_of_its_own() -> None:
     module, kernel = as_kernel(*function("scaled"))
     assert kernel.kernel
-    assert [each.name for each in kernel.parameters] == ["r0", "x", "r0_"]
+    assert [parameter.name for parameter in kernel.parameters] == ["r0", "x", "r0_"]
     given = np.float32([1, -2, 3])
     fp32 = dtype("fp32")
     inputs = {name: Array(fp32, np.zeros(3, np.float32)) for name in ("r0_",)}

@@ -87,7 +87,7 @@ def functions() -> Iterator[Array]:
         function: Callable[..., Any] = elementary.FUNCTIONS[name]
         for x, y in zip(both(dtype, 6000), both(dtype, 6000, label="y"), strict=True):
             operands = [x, y] if name == "pow" else [x]
-            yield Array(dtype, function(*(each.values for each in operands), dtype))
+            yield Array(dtype, function(*(operand.values for operand in operands), dtype))
 
 
 def activation_functions() -> Iterator[Array]:

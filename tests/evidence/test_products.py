@@ -90,7 +90,7 @@ def larger(name: str) -> tuple[Array, Array]:
     codes = rng.integers(0x3F00, 0x4100, (2, 200, 200)) | rng.integers(0, 2, (2, 200, 200)) << 15
     fractions = rng.integers(0, 1 << 16, codes.shape) if name == "fp32" else 0
     values = (codes << 16 | fractions).astype(np.uint32).view(np.float32)
-    a, b = (Array(dtype(name), each) for each in values)
+    a, b = (Array(dtype(name), value) for value in values)
     return a, b
 
 

@@ -144,7 +144,7 @@ def test_names_are_no_reserved_words_and_declared_once(legal_programs: list[Gene
     for program in legal_programs:
         assert not set(names_of(program.tree)) & {*RESERVED, *DTYPES}
         for module in program.tree.modules:
-            names = [each.name for each in module.declarations if not isinstance(each, t.Raw)]
+            names = [declaration.name for declaration in module.declarations if not isinstance(declaration, t.Raw)]
             assert len(names) == len(set(names))
 
 
@@ -158,7 +158,11 @@ def test_the_source_has_the_tokens_of_the_tree(legal_programs: list[GeneratedPro
 def test_inputs_have_the_types_of_the_parameters(legal_programs: list[GeneratedProgram]) -> None:
     checked = 0
     for program in legal_programs:
-        functions = {each.name: each for each in program.tree.modules[0].declarations if isinstance(each, t.Function)}
+        functions = {
+            declaration.name: declaration
+            for declaration in program.tree.modules[0].declarations
+            if isinstance(declaration, t.Function)
+        }
         if not program.function:
             continue
         main = functions[program.function.rpartition(".")[2]]
@@ -191,7 +195,7 @@ def test_every_variant_occurs_and_names_follow(legal_programs: list[GeneratedPro
         what, source, function, inputs = vary(program, SeededChooser(f"v/{number}"))
         seen.add(what)
         assert bool(function) == bool(program.function)
-        assert [each.data for each in inputs.values()] == [each.data for each in program.inputs.values()]
+        assert [operand.data for operand in inputs.values()] == [operand.data for operand in program.inputs.values()]
         if function:
             assert function.rpartition(".")[2] in tokens(source)
         assert set(inputs) <= set(tokens(source))
@@ -206,8 +210,8 @@ def test_another_order_has_the_same_tokens() -> None:
         if what == "other order":
             assert Counter(tokens(source)) >= Counter(tokens(text))
         if what == "other spaces and comments":
-            assert [each for each in tokens(source) if each not in ("layout", "row_major", ";", "=")] == [
-                each for each in tokens(text) if each not in ("layout", "row_major", ";", "=")
+            assert [token for token in tokens(source) if token not in ("layout", "row_major", ";", "=")] == [
+                token for token in tokens(text) if token not in ("layout", "row_major", ";", "=")
             ]
 
 
@@ -218,19 +222,24 @@ def nodes(item: object) -> Iterator[object]:
             yield from nodes(each)
     elif is_dataclass(item):
         yield item
-        for each in fields(item):
-            yield from nodes(getattr(item, each.name))
+        for field in fields(item):
+            yield from nodes(getattr(item, field.name))
 
 
 def test_only_parameters_bring_dimensions_that_are_no_numbers(legal_programs: list[GeneratedProgram]) -> None:
-    found = [each for program in legal_programs for each in nodes(program.tree) if isinstance(each, t.TensorValue)]
+    found = [node for program in legal_programs for node in nodes(program.tree) if isinstance(node, t.TensorValue)]
     assert len(found) > 500
     assert all(each.type.is_static for each in found)
     for program in legal_programs:
-        for function in (each for each in nodes(program.tree) if isinstance(each, t.Function)):
-            named = {extent for each in function.parameters for extent in each.type.shape if isinstance(extent, str)}
-            lets = {extent for each in nodes(function.body) if isinstance(each, t.Let) for extent in each.type.shape}
-            assert {each for each in lets if isinstance(each, str) and not each.startswith("?")} <= named
+        for function in (node for node in nodes(program.tree) if isinstance(node, t.Function)):
+            named = {
+                extent
+                for parameter in function.parameters
+                for extent in parameter.type.shape
+                if isinstance(extent, str)
+            }
+            lets = {extent for node in nodes(function.body) if isinstance(node, t.Let) for extent in node.type.shape}
+            assert {name for name in lets if isinstance(name, str) and not name.startswith("?")} <= named
 
 
 def test_names_have_the_types_that_their_places_ask_for(legal_programs: list[GeneratedProgram]) -> None:
@@ -238,11 +247,15 @@ def test_names_have_the_types_that_their_places_ask_for(legal_programs: list[Gen
     checked = 0
     for program in legal_programs:
         for module in program.tree.modules:
-            constants = {each.name: each.type for each in module.declarations if isinstance(each, t.Let)}
-            for each in module.declarations:
-                if isinstance(each, t.Function):
-                    names = constants | {parameter.name: parameter.type for parameter in each.parameters}
-                    checked += checked_block(each.body, names, each.result)
+            constants = {
+                declaration.name: declaration.type
+                for declaration in module.declarations
+                if isinstance(declaration, t.Let)
+            }
+            for declaration in module.declarations:
+                if isinstance(declaration, t.Function):
+                    names = constants | {parameter.name: parameter.type for parameter in declaration.parameters}
+                    checked += checked_block(declaration.body, names, declaration.result)
     assert checked > 1000
 
 
@@ -275,8 +288,8 @@ def checked_block(block: t.Block, outer: Mapping[str, t.Type], result: t.Type | 
 
 
 def test_every_path_returns_what_is_annotated(legal_programs: list[GeneratedProgram]) -> None:
-    functions = [each for program in legal_programs for each in nodes(program.tree) if isinstance(each, t.Function)]
-    annotated = [each for each in functions if each.result is not None]
+    functions = [node for program in legal_programs for node in nodes(program.tree) if isinstance(node, t.Function)]
+    annotated = [function for function in functions if function.result is not None]
     assert len(annotated) > 500
     assert all(ends(each.body[-1]) for each in annotated)
     assert sum(isinstance(each.body[-1], t.If) for each in annotated) > 20
@@ -334,7 +347,7 @@ def test_functions_change_places_and_nothing_else(legal_programs: list[Generated
         if what != "other order":
             continue
         for module in program.tree.modules:
-            names = [each.name for each in module.declarations if isinstance(each, t.Function)]
+            names = [declaration.name for declaration in module.declarations if isinstance(declaration, t.Function)]
             places = [re.search(rf"(func|kernel) {name}\(", source) for name in names]
             found = [place.start() for place in places if place is not None]
             assert len(found) == len(names)
@@ -387,7 +400,10 @@ def test_every_mistake_is_made(legal_programs: list[GeneratedProgram]) -> None:
             made[what] += 1
             assert categories
             assert source != text_of(program.tree)
-    for what in (*(each[0] for each in (*MISTAKES, *DECLARATIONS)), *(each[0] for each in MISTAKES_WITH_NAMES)):
+    for what in (
+        *(mistake[0] for mistake in (*MISTAKES, *DECLARATIONS)),
+        *(mistake[0] for mistake in MISTAKES_WITH_NAMES),
+    ):
         assert made[what], f"never made: {what}"
     assert made["declared twice"] and made["no return at the end"] and made["an empty return"]
     assert all(made[f"{token} dropped"] for token in "{}();")
@@ -395,7 +411,7 @@ def test_every_mistake_is_made(legal_programs: list[GeneratedProgram]) -> None:
 
 def test_mistakes_are_found_by_their_own_words() -> None:
     """No two mistakes share a description, so that a finding says which one it was."""
-    words = [each[0] for each in (*MISTAKES, *DECLARATIONS)] + [each[0] for each in MISTAKES_WITH_NAMES]
+    words = [mistake[0] for mistake in (*MISTAKES, *DECLARATIONS)] + [mistake[0] for mistake in MISTAKES_WITH_NAMES]
     assert len(words) == len(set(words))
 
 

@@ -106,7 +106,7 @@ def test_the_gradient_of_an_extreme_is_shared_by_those_who_are_it(op: str) -> No
         "max": [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 8.0, 18.0]],
         "min": [[1.0, 0.0, 6.0], [1.0, 4.0, 6.0], [1.0, 4.0, 6.0], [1.0, 0.0, 0.0]],
     }
-    assert [each.values.tolist() for each in results] == expected[op]
+    assert [result.values.tolist() for result in results] == expected[op]
 
 
 def test_a_rank_whose_result_does_not_depend_on_a_collective_takes_part_in_its_adjoint() -> None:
@@ -158,7 +158,7 @@ def run(module: Module, inputs: Sequence[Mapping[str, Array]]) -> list[list[obje
     """The results of f, which are the same in every order of progress."""
     results = [execute_on_mesh(module, "f", inputs, choice=choice) for choice in orders().values()]
     bits = [[[each.to_bits() for each in rank] for rank in result] for result in results]
-    assert all(each == bits[0] for each in bits)
+    assert all(bit == bits[0] for bit in bits)
     return [[each.values.tolist() for each in rank] for rank in results[0]]
 
 
@@ -202,7 +202,7 @@ def test_no_order_of_progress_changes_a_bit(data: st.DataObject) -> None:
             outcomes.append([[each.to_bits() for each in rank] for rank in results])
         except Rejection as rejection:
             outcomes.append(rejection.diagnostics)
-    assert all(each == outcomes[0] for each in outcomes)
+    assert all(outcome == outcomes[0] for outcome in outcomes)
 
 
 # Ranks that do not come together
@@ -303,7 +303,10 @@ def test_a_rank_that_waits_for_one_that_has_ended() -> None:
     )
     told = refused(module, rows("int32", [*range(6), 9, 6, 7, 9, 8, 8]))
     assert told.message == "dist.all_reduce: rank 0 waits for rank 6, which has ended"
-    assert [each.partition(":")[0] for each in told.operands] == ["ranks 0 to 5, 7, 8, 10 and 11", "ranks 6 and 9"]
+    assert [operand.partition(":")[0] for operand in told.operands] == [
+        "ranks 0 to 5, 7, 8, 10 and 11",
+        "ranks 6 and 9",
+    ]
 
 
 def test_a_long_circle_is_told_in_few_words() -> None:

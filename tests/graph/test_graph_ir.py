@@ -210,7 +210,7 @@ def test_every_operation_names_clauses_and_is_documented() -> None:
 
 def test_every_hidden_field_follows_from_what_is_shown() -> None:
     """An operation with a field that is not printed says how a reader finds it."""
-    hiding = [each for each in OPERATIONS.values() if Role.HIDDEN in each.roles.values()]
+    hiding = [operation for operation in OPERATIONS.values() if Role.HIDDEN in operation.roles.values()]
     assert hiding
     assert [
         each.name for each in hiding if "hidden" not in {name for base in each.__mro__[:-2] for name in vars(base)}

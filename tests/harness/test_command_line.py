@@ -211,7 +211,7 @@ UNSOUND = {
 def test_tests_that_are_not_tagged_soundly_stop_the_run(checkout):
     """Unknown clause ids, missing tags and clashing case ids are errors of collection, and all are told."""
     tests = "\n\n".join(text for text, _ in UNSOUND.values())
-    text = f"import pytest\nfrom tessera_conformance.cases import clause, level\n\n{tests}\n"
+    text = f"import pytest\nfrom tessera_conformance.marks import clause, level\n\n{tests}\n"
     (checkout.directory / "conformance" / "ir" / "test_more.py").write_text(text)
     done = checkout.run()
     assert done.exit_code == USAGE, done.output
@@ -273,7 +273,7 @@ def test_an_adapter_is_not_written_over_a_file(tmp_path: Path, capsys: pytest.Ca
         ('{"a": 1}', "the line has no record"),
         ('{"record": "head"}', "the line has an unknown record 'head'"),
         ("INFO: starting", "is not a JSON object"),
-        ("", "is not a JSON object"),
+        ("", "the file is empty"),
     ],
 )
 def test_a_file_that_is_no_report(text: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -553,7 +553,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("claims_nothing", 1, "nothing was asked, since nothing is claimed"),
         ("hangs", 1, "no answer within 1 s"),
         ("dies_at_start", 1, "| cannot find libacme.so.3"),
-        ("sends_text", 1, "not JSON: 'INFO: compiling ...'"),
+        ("sends_text", 1, "(char 0): 'INFO: compiling ...'"),
         (
             "claims_what_it_lacks",
             0,

@@ -78,7 +78,7 @@ def exchange(session: Session, *frames: str, **params: Any) -> Observation:
 
 def answers(observation: Observation) -> list[Any]:
     assert isinstance(observation, Returned), observation
-    return [json.loads(each) for each in observation.value["answers"]]
+    return [json.loads(answer) for answer in observation.value["answers"]]
 
 
 def test_frames_are_answered(endpoint: OpenSession) -> None:
@@ -208,7 +208,7 @@ def test_an_answer_with_other_ids_is_for_the_case_to_judge(endpoint: OpenSession
         for _ in lines:
             connection.sendall(response(frame(request_id="other")))
 
-    assert [each["request_id"] for each in answers(exchange(endpoint(other), frame()))] == ["other"]
+    assert [answer["request_id"] for answer in answers(exchange(endpoint(other), frame()))] == ["other"]
 
 
 def test_two_answers_to_one_frame_are_seen(endpoint: OpenSession) -> None:
@@ -246,7 +246,7 @@ def test_a_repeated_pair_counts_where_it_was_in_use(
 
     observation = exchange(endpoint(speak), frame(), frame())
     if seen:
-        assert [each["completion"]["ok"] for each in answers(observation)] == list(outcomes)
+        assert [answer["completion"]["ok"] for answer in answers(observation)] == list(outcomes)
     else:
         assert isinstance(observation, Returned)
 
@@ -325,7 +325,7 @@ def test_a_fault_is_followed_by_a_new_connection(endpoint: OpenSession) -> None:
     for _ in range(4):
         observations.append(exchange(session, frame()))
         assert session.reset() is None
-    assert [isinstance(each, Returned) for each in observations] == [True, True, False, True]
+    assert [isinstance(observation, Returned) for observation in observations] == [True, True, False, True]
     assert isinstance(observations[2], Fault)
     assert (observations[2].kind, observations[2].reproducible) == ("crash", False)
 
@@ -360,7 +360,7 @@ def test_an_endpoint_is_served_over_the_line_protocol(endpoint: OpenSession) -> 
     served = Session(locate(f"rpc:{sys.executable} -m tessera_conformance serve {label}"))
     try:
         assert isinstance(served.open(), Hello)
-        assert [each["request_id"] for each in answers(exchange(served, frame()))] == ["r"]
+        assert [answer["request_id"] for answer in answers(exchange(served, frame()))] == ["r"]
         assert exchange(served, frame(), seed=1) == Unsupported("delivery-order")
         assert isinstance(served.call("host_io.describe", {}), Returned)
         assert served.reset() is None

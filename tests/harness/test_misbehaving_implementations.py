@@ -273,7 +273,7 @@ PARSE = ("language.parse", {"source": "module m {}"})
         ("speaks_another_protocol", "protocol_error", "speaks protocol 7 to 9, the harness 1"),
         ("answers_with_wrong_id", "protocol_error", "carries id 3, expected 2"),
         ("splits_a_message_over_lines", "protocol_error", "not JSON"),
-        ("sends_text", "protocol_error", "not JSON: 'INFO: compiling ...'"),
+        ("sends_text", "protocol_error", "(char 0): 'INFO: compiling ...'"),
         ("crashes_in_a_call", "crash", "signal SIGSEGV"),
         ("dies_with_last_words", "crash", "ended with exit code 9"),
         ("returns_nothing", "protocol_error", "None is not of type 'object'"),
@@ -415,7 +415,7 @@ def test_what_an_implementation_started_ends_with_it(fake_session: OpenSession) 
     assert isinstance(observation, Fault)
     assert observation.kind == "crash"
     (line,) = (each for each in observation.stderr.splitlines() if each.startswith("pids "))
-    pids = [int(each) for each in line.split()[1:]]
+    pids = [int(word) for word in line.split()[1:]]
     assert len(pids) == 3
     assert [pid for pid in pids if is_alive(pid)] == []
 

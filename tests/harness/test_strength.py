@@ -117,7 +117,7 @@ def test_a_violator_of_what_the_control_does_not_claim_is_not_judged(
 def test_what_the_control_does_not_pass_kills_nothing() -> None:
     """A violator of which the control is no better survives, and the control's failure is told."""
     registry = load_registry(clauses_directory())
-    (violation,) = [each for each in load_violations() if each.name == "ir/language_syntax.octal"]
+    (violation,) = [violation for violation in load_violations() if violation.name == "ir/language_syntax.octal"]
     suite = suite_of(["ir/lexical/an-integer"])
     sound = kill_matrix(suite, registry, [violation], lambda: load_adapter("reference"))
     assert [kill.fate for kill in sound.kills] == ["killed"]
@@ -223,7 +223,7 @@ def test_a_variant_that_cannot_be_run_is_refused_before_the_violators_are_judged
 def test_every_variant_of_the_chapters_names_a_freedom_that_there_is() -> None:
     registry = load_registry(clauses_directory())
     variants = load_variants()
-    assert {each.freedom for each in variants} <= {*registry.clauses, *registry.interpretations}
+    assert {variant.freedom for variant in variants} <= {*registry.clauses, *registry.interpretations}
     assert len(variants) >= 50
 
 
@@ -255,6 +255,6 @@ def test_another_reading_excuses_the_variant_that_follows_it_and_no_other(
     variant = Variant("v", freedom, "has no signs", ("ir/precedence/*",), lambda: nullcontext(WithoutSigns()))
     registry = load_registry(clauses_directory())
     (outcome,) = judge_variants([variant], suite.items, registry, ReferenceAdapter, Selection(beside=beside))
-    failed = [each.case for each in outcome.failures]
+    failed = [failure.case for failure in outcome.failures]
     assert any(case.startswith("ir/precedence/") for case in failed) == fails, failed
     assert fails or not failed

@@ -86,7 +86,7 @@ PARTS = [
 
 def test_a_run_that_leaves_something_out_is_not_complete(checkout):
     """However it is left out: what was not planned cannot fail, so the claim is partial at best."""
-    heading = "from tessera_conformance.cases import clause\n\n"
+    heading = "from tessera_conformance.marks import clause\n\n"
     second = heading + "@clause('LANG-02-01')\ndef test_x(check):\n    check.true(True, 'x')\n"
     (checkout.directory / "conformance" / "ir" / "test_second.py").write_text(second)
     assert checkout.run().report.header["selection"]["complete"] is True

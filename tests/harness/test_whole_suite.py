@@ -104,7 +104,9 @@ def test_the_published_matrix_has_every_violator(tmp_path: Path) -> None:
     """All were killed when it was made: whoever writes a violator makes it again."""
     matrix = json.loads(PUBLISHED.read_text())
     assert {row["fate"] for row in matrix["violators"]} == {"killed"}
-    assert {row["name"] for row in matrix["violators"]} == {each.name for each in load_violations() if not each.missing}
+    assert {row["name"] for row in matrix["violators"]} == {
+        violation.name for violation in load_violations() if not violation.missing
+    }
 
 
 # One verdict through every way: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
@@ -272,7 +274,7 @@ def test_the_numbers_of_testable_clauses_are_the_same_in_every_run(judge: Judge)
     ):
         report, _ = judge(implementation, selected)
         assert report.footer is not None
-        assert sum(map(sum, (each.values() for each in report.footer["musts"].values()))) == len(musts)
+        assert sum(map(sum, (counts.values() for counts in report.footer["musts"].values()))) == len(musts)
 
 
 # Products: the reference with the methods and features of a product alone makes it whole.
@@ -296,7 +298,9 @@ def cases_of(product: Product, parts: int) -> list[str]:
 def collected(every: Callable[[int], int]) -> Mapping[str, pytest.Function]:
     """The cases of all products that are asked, by id."""
     index = case_index()
-    files = {index[name].node.partition("::")[0] for each in REGISTRY.products for name in cases_of(each, every(EVERY))}
+    files = {
+        index[name].node.partition("::")[0] for product in REGISTRY.products for name in cases_of(product, every(EVERY))
+    }
     return {item.stash[CASE].id: item for item in CollectedSuite(files=sorted(files)).items}
 
 

@@ -70,6 +70,6 @@ def ask(endpoint: Endpoint) -> Ask:
     """The answers to requests that are sent one after the other, each after the answer to the one before."""
 
     def asked(*requests: Message) -> list[Message]:
-        return [json.loads(answer) for each in requests for answer in endpoint.exchange([json.dumps(each)])]
+        return [json.loads(answer) for request in requests for answer in endpoint.exchange([json.dumps(request)])]
 
     return asked

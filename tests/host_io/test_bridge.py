@@ -55,8 +55,8 @@ def test_an_example_has_the_same_bits_both_ways(name: str) -> None:
     comparison = run_example(name, Endpoint())
     assert comparison.equal
     assert len(comparison.outputs) >= 2
-    assert all(any(each.own) for each in comparison.outputs)
-    assert {json.loads(each.frame)["msg_type"] for each in comparison.exchanges} <= set(MESSAGES)
+    assert all(any(output.own) for output in comparison.outputs)
+    assert {json.loads(exchange.frame)["msg_type"] for exchange in comparison.exchanges} <= set(MESSAGES)
 
 
 def test_an_example_sends_the_same_frames_each_time() -> None:
@@ -111,7 +111,7 @@ def test_scalars_go_by_value(x: float, h: float) -> None:
     assert comparison.equal
     assert comparison.outputs[0].own == (np.arange(6, dtype="<f4") * x32).tobytes()
     args = sent(comparison.exchanges, "KernelLaunch")[0]["args"]
-    told = [(each["dtype"], each["value"]) for each in args if each["arg_kind"] == "scalar"]
+    told = [(argument["dtype"], argument["value"]) for argument in args if argument["arg_kind"] == "scalar"]
     assert told == [
         ("i32", 2),
         ("fp32", float(x32)),
@@ -157,8 +157,8 @@ def test_ranks_that_meet_are_a_gap() -> None:
 def test_a_corrupted_byte_of_a_deployed_image_makes_the_launch_fail() -> None:
     """Any byte, which a write of the host changes; once it is as it was, the same launch succeeds."""
     endpoint = Endpoint()
-    frames = [json.loads(each.frame) for each in run_example("attention", endpoint).exchanges]
-    launch = next(each for each in frames if each["msg_type"] == "KernelLaunch")
+    frames = [json.loads(exchange.frame) for exchange in run_example("attention", endpoint).exchanges]
+    launch = next(frame for frame in frames if frame["msg_type"] == "KernelLaunch")
     kernel = launch["kernel_ref"]
     place = Place(kernel["deploy_sip"], kernel["deploy_cube"], kernel["deploy_pe"])
     image = endpoint.machine.space(place).read(kernel["deploy_pa"], kernel["nbytes_code"])
@@ -307,9 +307,9 @@ def test_a_pe_that_fails_is_told() -> None:
 def test_the_command_shows_frames_and_the_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["host-io", "run", str(ROOT / "examples" / "attention.tsr"), "--ranks", "3", "--extent", "L=5"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    frames = [json.loads(each[2:]) for each in lines if each.startswith("> ")]
-    assert {each["msg_type"] for each in frames} == set(MESSAGES)
-    assert all(json.loads(each[2:])["completion"]["ok"] for each in lines if each.startswith("< "))
+    frames = [json.loads(line[2:]) for line in lines if line.startswith("> ")]
+    assert {frame["msg_type"] for frame in frames} == set(MESSAGES)
+    assert all(json.loads(line[2:])["completion"]["ok"] for line in lines if line.startswith("< "))
     expected = [f"r0 of rank {rank}: 1280 bytes, equal by the runtime and by messages" for rank in range(3)]
     assert lines[-3:] == expected
 

@@ -23,7 +23,7 @@ PLACE = Place(0, 1, 2)
 
 
 def codes(answers: list[Message]) -> list[str | None]:
-    return [each["completion"]["error_code"] for each in answers]
+    return [answer["completion"]["error_code"] for answer in answers]
 
 
 def sent(endpoint: Endpoint, *requests: Message, seed: int | None = None) -> list[Message]:
@@ -202,6 +202,6 @@ def test_the_timeline_follows_the_schema_of_traces(
     schema = json.loads((Path(__file__).parents[2] / "schemas" / "trace.schema.json").read_text(encoding="utf-8"))
     found = json.loads(text)
     Draft202012Validator(schema).validate(found)
-    slices = [each for each in found["traceEvents"] if each["ph"] == "X"]
+    slices = [event for event in found["traceEvents"] if event["ph"] == "X"]
     assert len(slices) == 13 + 13 + 8
     assert timeline(endpoint.machine, endpoint.journal) == text

@@ -45,17 +45,21 @@ def judge(run_suite: Callable[..., Any], tmp_path: Path) -> Iterator[Judge]:
 def counting(report: Report) -> dict[str, list[str]]:
     """The cases that count against the endpoint, with their clauses."""
     settled = {"pass", "unsupported", "inapplicable"}
-    lines = [each for each in report.observations if each["verdict"] not in settled]
-    return {each["case"]: each["clauses"] for each in lines if each["disposition"] != "other_reading"}
+    lines = [observation for observation in report.observations if observation["verdict"] not in settled]
+    return {line["case"]: line["clauses"] for line in lines if line["disposition"] != "other_reading"}
 
 
 def test_nothing_counts_against_it(judge: Judge) -> None:
     """It is judged by two hundred cases; where it reads a silence otherwise, that is listed and does not count."""
     report = judge()
     assert counting(report) == {}
-    verdicts = [each["verdict"] for each in report.observations]
+    verdicts = [observation["verdict"] for observation in report.observations]
     assert verdicts.count("pass") > 200
-    readings = {each["interpretation"] for each in report.observations if each["disposition"] == "other_reading"}
+    readings = {
+        observation["interpretation"]
+        for observation in report.observations
+        if observation["disposition"] == "other_reading"
+    }
     assert {"AMB-HIO-05", "AMB-HIO-14", "AMB-HIO-20", "AMB-HIO-21", "AMB-HIO-53"} <= readings
 
 

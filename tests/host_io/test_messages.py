@@ -252,7 +252,7 @@ def test_the_fast_judge_says_what_the_plain_one_says(
     scalar = {"arg_kind": "scalar", "dtype": "i32", "value": 3}
     launch = kernel_launch(args=[tensor([(0, 0, 1), (1, 0, 0)]), scalar], grid={"x": 1}, failure_policy="collect_all")
     message = {"write": memory_write(), "read": memory_read(dst_kind="discard"), "launch": launch}[kind]
-    said = [(judged(each, True), judged(each, False)) for each in mutants(message, 400)]
+    said = [(judged(mutant, True), judged(mutant, False)) for mutant in mutants(message, 400)]
     assert [pair for pair in said if pair[0] != pair[1]] == []
     refused = [fast for fast, _ in said if fast is not None]
     assert len(refused) > 200

@@ -147,7 +147,7 @@ def test_the_reference_meets_what_the_scripts_of_its_violators_expect() -> None:
     every = int(os.environ.get("TESSERA_EVERY", EVERY_VIOLATOR))
     matrix = json.loads((ROOT / "reports" / "kill-matrix.json").read_text(encoding="utf-8"))["violators"]
     rows = [(row["name"], row["killers"][0]) for row in matrix if row["name"].startswith("abi/host_io/")][::every]
-    violations = {each.name: each for each in load_violations()}
+    violations = {violation.name: violation for violation in load_violations()}
     items = {item.stash[CASE].id: item for item in suite_of(["abi/host-io/"]).items}
     registry = load_registry(clauses_directory())
     sound = SuiteRun(locate("reference"), registry)
@@ -157,13 +157,13 @@ def test_the_reference_meets_what_the_scripts_of_its_violators_expect() -> None:
             run = SuiteRun(transport_of(broken, name), registry)
             case, judgement = put(run, items[killer])
         exchanges = case.exchanges
-        if judgement.verdict != "fail" or not all(by_frames(each) for each in exchanges):
+        if judgement.verdict != "fail" or not all(by_frames(exchange) for exchange in exchanges):
             continue
         expected = Search(function_of(items[killer]), HELLO, exchanges, "strict").expected()
         assert expected is not None, name
         sound.session.reset()
-        again = [sound.session.call(each.method, each.params) for each in exchanges]
-        assert told_of(expected, [each.observation for each in exchanges]), name
+        again = [sound.session.call(exchange.method, exchange.params) for exchange in exchanges]
+        assert told_of(expected, [exchange.observation for exchange in exchanges]), name
         assert told_of(expected, again) == [], name
         tried += 1
     sound.session.close()

@@ -66,7 +66,9 @@ def test_the_skeleton_lists_every_operation() -> None:
     assert list(lines) == list(OPERATIONS)
     for name, row in OPERATIONS.items():
         parameters = re.findall(r"\*?[a-z_0-9]+", lines[name])
-        assert [*row.operands, *(each for each in row.attributes if each in parameters)] == parameters, name
+        assert [*row.operands, *(attribute for attribute in row.attributes if attribute in parameters)] == parameters, (
+            name
+        )
 
 
 # The page of features is what its script writes, and every feature says truly what it stands for.

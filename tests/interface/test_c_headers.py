@@ -55,18 +55,18 @@ def test_what_the_loading_process_answers_itself_is_no_c_function() -> None:
 
 
 def test_functions_have_names_of_their_own() -> None:
-    names = [each.name for each in c_functions().values()]
+    names = [c_function.name for c_function in c_functions().values()]
     assert len(set(names)) == len(names)
 
 
 def test_an_optional_number_has_no_value_that_says_that_it_is_absent() -> None:
     """The rule has none, so that no extension may have one."""
-    extensions = [each.method for each in c_functions().values() if each.extension]
+    extensions = [c_function.method for c_function in c_functions().values() if c_function.extension]
     assert [
         method.full_name
         for method in extensions
-        for each in method.parameters
-        if each.optional and each.type == Builtin("number")
+        for parameter in method.parameters
+        if parameter.optional and parameter.type == Builtin("number")
     ] == []
 
 
@@ -94,7 +94,7 @@ BOTH = HEADER + EXTENSIONS
 
 DECLARED = read_header(declarations())
 WRITTEN = read_header(BOTH)
-FUNCTIONS = {each.name: each for each in c_functions().values()}
+FUNCTIONS = {c_function.name: c_function for c_function in c_functions().values()}
 COMMENTED = re.compile(r"/\*\n((?: \*[^\n]*\n)+?) \*/\ntessStatus_t (\w+)\(")
 COMMENTS = {name: re.sub(r"\n \* +", " ", comment) for comment, name in COMMENTED.findall(BOTH)}
 

@@ -60,7 +60,7 @@ def claiming_no_more(found: bytes, recorded: bytes) -> bytes:
     now, then = json.loads(found).get("result", {}), json.loads(recorded).get("result", {})
     if "capabilities" not in now or "capabilities" not in then:
         return found
-    now["documents"] = [each for each in now["documents"] if each in then["documents"]]
+    now["documents"] = [document for document in now["documents"] if document in then["documents"]]
     now["capabilities"] = {name: how for name, how in now["capabilities"].items() if name in then["capabilities"]}
     return json.dumps({**json.loads(found), "result": now}, separators=(",", ":")).encode() + b"\n"
 

@@ -85,7 +85,12 @@ def _types(count: int) -> Iterator[tuple[Type, ...]]:
 
 def _values(kind: Any) -> Sequence[Any]:
     if isinstance(kind, UnionType):
-        return [value for each in get_args(kind) if each is not type(None) for value in _values(each)][:4]
+        return [
+            value
+            for get_argument in get_args(kind)
+            if get_argument is not type(None)
+            for value in _values(get_argument)
+        ][:4]
     if (get_origin(kind) or kind) is tuple:
         return LISTS
     return {int: (0, 1), float: (0.5,), bool: (True,), str: WORDS, DType: (dtype("fp32"), dtype("bf16"))}[kind]

@@ -393,7 +393,7 @@ def modules(draw: Any) -> Module:
     growth.signature = tuple(value.type for value in parameters[:2])
     body = Block(parameters, tuple(growth.block(parameters, 0)), parameters[:2])
     function = Function("f", body, growth.signature, place, {"numerics_profile": "fast"}, kernel=False)
-    return Module("grown", {each.name: each for each in (function, *helpers)}, place, MESHES)
+    return Module("grown", {helper.name: helper for helper in (function, *helpers)}, place, MESHES)
 
 
 def identity(name: str, type_: Type, place: Location) -> Function:

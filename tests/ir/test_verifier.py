@@ -50,7 +50,7 @@ def function(*instructions: Instruction, takes: tuple[Value, ...] = (), gives: t
 
 
 def module(*functions: Function, meshes: Mapping[str, Mesh] | None = None) -> Module:
-    return Module("m", {each.name: each for each in functions}, place(1), meshes or {})
+    return Module("m", {function.name: function for function in functions}, place(1), meshes or {})
 
 
 def found(*functions: Function, meshes: Mapping[str, Mesh] | None = None) -> list[Diagnostic]:

@@ -65,7 +65,7 @@ class OtherDevices(ReferenceAdapter):
 
     def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         found = super().runtime_tessxDevices(**given)
-        return found | {"devices": [each | {"id": each["id"] + FIRST} for each in found["devices"]]}
+        return found | {"devices": [device | {"id": device["id"] + FIRST} for device in found["devices"]]}
 
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
         return super().runtime_tessMeshCreate(deviceIds=_own(deviceIds), **given)
@@ -78,4 +78,4 @@ class OtherDevices(ReferenceAdapter):
 
 
 def _own(ids: Any) -> Any:
-    return [each - FIRST for each in ids] if isinstance(ids, Sequence) else ids
+    return [id_ - FIRST for id_ in ids] if isinstance(ids, Sequence) else ids

@@ -146,10 +146,10 @@ def test_report_and_summary_show_the_rule(tmp_path: Path, run_suite: Callable[..
     passed = [line for line in report.observations if line["verdict"] == "pass"]
     assert failed, told
     for line in failed:
-        refused = [each["what"] for each in line["checks"] if not each["passed"]]
+        refused = [check["what"] for check in line["checks"] if not check["passed"]]
         assert line["reason"].startswith(refused[0])
         assert refused[0].startswith("deterministic: ")
-    assert any("within the bound" in each["what"] for line in passed for each in line["checks"])
+    assert any("within the bound" in check["what"] for line in passed for check in line["checks"])
     assert "deterministic: the declared tree (" in " ".join(told.split())
     assert "deterministic: the same bits when asked again" in _details(tmp_path / "index.html")
 

@@ -226,8 +226,8 @@ def test_of_a_long_line_160_columns_are_quoted(at: int) -> None:
     line = "a" * at + "!bad!" + "a" * (995 - at)
     text = render(Diagnostic("syntax", "lex", "no", Span(1, at + 1, 1, at + 6), "t.tsr"), line)
     label = "   1 | "
-    (quoted,) = (each for each in text.split("\n") if each.startswith(label))
-    (carets,) = (each for each in text.split("\n") if each.startswith("     | "))
+    (quoted,) = (word for word in text.split("\n") if word.startswith(label))
+    (carets,) = (word for word in text.split("\n") if word.startswith("     | "))
     assert len(quoted) - len(label) == 160
     start, stop = carets.index("^"), carets.rindex("^") + 1
     assert quoted[start:stop] == "!bad!"

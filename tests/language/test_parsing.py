@@ -103,7 +103,7 @@ def test_a_type_may_end_beside_the_sign_of_a_declaration(type_: str) -> None:
     """`>=` is one token between operands only."""
     (module,) = parse(f"module m {{ func f(v: {type_}) {{ let s: {type_}=v; let b: bool=v[0]>=1; }} }}", "t").modules
     (function,) = module.declarations
-    assert [type(each).__name__ for each in function.body.statements] == ["Let", "Let"]  # type: ignore[union-attr]
+    assert [type(statement).__name__ for statement in function.body.statements] == ["Let", "Let"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("between", ["", " ", "\n", "/* c */", " // c\n ", "/* a */ /* < */"])

@@ -83,7 +83,7 @@ def test_machine_code_gives_the_same_bits_on_one_rank_and_on_many() -> None:
     assert [result.values.tolist() for (result,) in results] == [[22.0, 44.0]] * 2
     made = executable(for_shapes(program(), program().functions["other"], {"X": (4,)}), "native", SM_90)
     launches = [each.operation for each in made.functions["other"].body.walk()]
-    assert [type(each) for each in launches] == [NativeLaunch]
+    assert [type(launch) for launch in launches] == [NativeLaunch]
 
 
 def test_a_specialized_program_has_only_what_runs_and_no_open_dimensions() -> None:

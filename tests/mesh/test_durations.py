@@ -142,7 +142,7 @@ def sends(*messages: tuple[int, int, int]) -> list[Sent]:
 
 def ends(transfers: list[Transfer]) -> dict[tuple[int, int], tuple[int, int]]:
     """Return the departure and arrival of the message of each pair of ranks."""
-    return {(each.sent.source, each.sent.target): (each.start, each.end) for each in transfers}
+    return {(transfer.sent.source, transfer.sent.target): (transfer.start, transfer.end) for transfer in transfers}
 
 
 @pytest.fixture

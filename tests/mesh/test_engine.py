@@ -70,7 +70,7 @@ def test_a_time_that_has_passed_is_now() -> None:
 
 def test_seeds_reach_every_order_and_repeat_themselves() -> None:
     found = Counter("".join(three(Seeded(seed))) for seed in range(600))
-    assert set(found) == {"".join(each) for each in permutations("abc")}
+    assert set(found) == {"".join(permutation) for permutation in permutations("abc")}
     assert min(found.values()) > 40, "of 600, each of six orders comes about a hundred times"
     assert three(Seeded(11)) == three(Seeded(11))
 
@@ -96,7 +96,7 @@ def test_all_schedules_are_found_by_varying_the_record() -> None:
         found.append("".join(three(replayed)))
         for place in range(len(record), len(replayed.widths)):
             stack += [[*replayed.taken[:place], other] for other in range(1, replayed.widths[place])]
-    assert set(found) == {"".join(each) for each in permutations("abc")}
+    assert set(found) == {"".join(permutation) for permutation in permutations("abc")}
 
 
 def test_a_signal_lets_everyone_go_on_once() -> None:

@@ -280,7 +280,7 @@ def test_where_the_process_has_no_memory(program_memory: AddressSpaceMemory, add
 def test_memory_of_the_program_is_none_of_a_device(program_memory: AddressSpaceMemory) -> None:
     with pytest.raises(Failure, match="memory of the program where a device pointer is wanted"):
         program_memory.find(PROGRAM.start, 4, "tessMemcpyAsync", "dst", "device")
-    assert [each.kind for each in program_memory.findings] == ["host_device_mixup"]
+    assert [finding.kind for finding in program_memory.findings] == ["host_device_mixup"]
     with pytest.raises(Failure):
         program_memory.free_host(PROGRAM.start)
     with pytest.raises(Failure):

@@ -79,7 +79,7 @@ def test_every_input_is_used_and_every_one_used_is_declared(action: Mapping[str,
 
 def test_no_input_stands_in_a_script(action: Mapping[str, Any]) -> None:
     """A text of a caller would be run as code there; scripts read it from variables."""
-    scripts = [each["run"] for each in action["runs"]["steps"] if "run" in each]
+    scripts = [step["run"] for step in action["runs"]["steps"] if "run" in step]
     assert len(scripts) == 2
     assert [script for script in scripts if "${{" in script] == []
 

@@ -252,7 +252,7 @@ def test_every_share_of_a_ring_of_a_prime_number_of_ranks_has_its_own_order() ->
     """Of five ranks and eleven elements, shares of two and one of three; by hand: share s begins at rank s + 1."""
     rows = [row for row in rows_of(ReferenceAdapter, (5,)) if (row.algorithm, row.level) == ("ring", "deterministic")]
     texts = ["((((1 2) 3) 4) 0)", "((((2 3) 4) 0) 1)", "((((3 4) 0) 1) 2)", "((((4 0) 1) 2) 3)", "((((0 1) 2) 3) 4)"]
-    assert [row.probed for row in rows] == [Tree.from_text(each).canonical() for each in texts]
+    assert [row.probed for row in rows] == [Tree.from_text(text).canonical() for text in texts]
     assert [(row.first, row.last) for row in rows] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 10)]
     assert {row.verdict for row in rows} == {"agrees"}
 

@@ -86,16 +86,20 @@ def test_what_it_claims_depends_on_what_is_installed(
 def test_what_is_lowered_to_tiles_is_told_as_functions_and_kernels(reference: ReferenceAdapter) -> None:
     answer = reference.language_lower(source=PRODUCT, to="tile", schedule=SMALL)
     assert first_problem("tessera:protocol/language", "lower.result", to_wire(answer)) is None
-    host = [each for each in answer["functions"] if each["kind"] == "func"]
-    kernels = [each for each in answer["functions"] if each["kind"] == "kernel"]
+    host = [function for function in answer["functions"] if function["kind"] == "func"]
+    kernels = [function for function in answer["functions"] if function["kind"] == "kernel"]
     assert [each["name"] for each in host] == ["f"]
-    launched = [each["attributes"]["kernel"] for each in host[0]["operations"] if each["name"] == "tessera.tile.launch"]
-    assert launched == [each["name"] for each in kernels]
+    launched = [
+        operation["attributes"]["kernel"]
+        for operation in host[0]["operations"]
+        if operation["name"] == "tessera.tile.launch"
+    ]
+    assert launched == [kernel["name"] for kernel in kernels]
     entry = kernels[0]["attributes"]
     assert (len(entry["grid"]), len(entry["block"]), entry["target"]) == (3, 3, "sm_90")
     assert entry["smem_bytes"] > 0
     assert kernels[0]["arguments"][0] == "memref<20x24xbf16>[addrspace=global]"
-    assert "tessera.tile.mma.sync" in [each["name"] for each in kernels[0]["operations"]]
+    assert "tessera.tile.mma.sync" in [operation["name"] for operation in kernels[0]["operations"]]
 
 
 def doubling() -> kernel_texts.KernelText:
@@ -353,14 +357,17 @@ def test_options_reach_the_image() -> None:
     found = adapter.abi_inspect(image=image["image"])
     assert found["targets"] == ["gfx90a", "sm_80"]
     assert found["policy"] == policy
-    assert [(each["kind"], each["target"]) for each in found["sections"]] == [("metadata", None), ("graph-ir", None)]
+    assert [(section["kind"], section["target"]) for section in found["sections"]] == [
+        ("metadata", None),
+        ("graph-ir", None),
+    ]
 
 
 def test_a_signature_section_is_told() -> None:
     pytest.importorskip("cryptography")
     adapter = make()
     image = adapter.abi_compile(source=ABI_SOURCE, signing_key="07" * 32)["image"]
-    kinds = [each["kind"] for each in adapter.abi_inspect(image=image)["sections"]]
+    kinds = [section["kind"] for section in adapter.abi_inspect(image=image)["sections"]]
     assert kinds[-1] == "signature"
 
 

@@ -267,13 +267,13 @@ def test_what_is_odd_but_well_formed_is_answered_at_once(
 ) -> None:
     began = time.monotonic()
     outputs = reference.numerics_evaluate(**parameters)["outputs"]
-    assert [each.shape for each in outputs] == shapes
+    assert [output.shape for output in outputs] == shapes
     assert time.monotonic() - began < DEADLINE
 
 
 def test_buffers_of_many_axes_are_reduced(reference: ReferenceAdapter) -> None:
     outputs = reference.collectives_all_reduce(inputs=[zeros(*RANKS), zeros(*RANKS)], op="sum")["outputs"]
-    assert [each.shape for each in outputs] == [RANKS, RANKS]
+    assert [output.shape for output in outputs] == [RANKS, RANKS]
 
 
 def test_an_input_of_a_program_with_too_many_axes_is_refused(reference: ReferenceAdapter) -> None:

@@ -74,13 +74,13 @@ def test_a_passage_is_marked_by_the_kind_of_its_interpretation(small_registry, k
 def test_an_interpretation_on_which_no_clause_depends_stands_at_the_head_of_its_section(small_registry):
     small_registry.edit("interpretations.toml", 'affects = ["RT-01-02"]', "affects = []")
     small_registry.edit("runtime_abi.toml", 'interpretations = ["AMB-RT-01"]\n', "")
-    assert [[row.id for row in each.gaps] for each in passages_of(small_registry)] == [["AMB-RT-01"], [], []]
+    assert [[row.id for row in passage.gaps] for passage in passages_of(small_registry)] == [["AMB-RT-01"], [], []]
 
 
 def test_a_clause_that_nothing_can_decide_is_marked(small_registry):
     path = small_registry.clauses / "runtime_abi.toml"
     path.write_text(path.read_text().replace('verify = "test"', UNTESTABLE, 1))
-    assert [each.marks for each in passages_of(small_registry)] == [(), ("untestable",), ("silence",)]
+    assert [passage.marks for passage in passages_of(small_registry)] == [(), ("untestable",), ("silence",)]
     assert "needs a queue that can be seen" in page_of(small_registry)
 
 
@@ -211,9 +211,9 @@ def test_the_committed_feedback_quotes_no_sentence(quotations: Callable[[str], s
 
 def test_every_interpretation_and_untestable_clause_is_in_the_feedback_once(registry: Registry) -> None:
     points = open_points(registry)
-    rows = sorted(row.id for each in points for row in each.rows)
+    rows = sorted(row.id for point in points for row in point.rows)
     assert rows == sorted(row.id for row in registry.interpretations.values() if row.active)
-    assert sum(len(each.untestable) for each in points) > 30
+    assert sum(len(point.untestable) for point in points) > 30
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ def readings() -> Iterator[tuple[Path, int, str, str]]:
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and path.name == "open_programs.py":
-                yield from ((path, node.lineno, *each) for each in alternatives_of(node))
+                yield from ((path, node.lineno, *alternative) for alternative in alternatives_of(node))
             interpretation, *others = elements_of(node)
             if isinstance(interpretation, ast.Constant) and str(interpretation.value).startswith("AMB-"):
                 words = others[0].value if others and isinstance(others[0], ast.Constant) else ""
@@ -142,7 +142,7 @@ def alternatives_of(call: ast.Call) -> Iterator[tuple[str, str]]:
     if getattr(call.func, "id", "") != "Question":
         return
     interpretation = ast.literal_eval(call.args[0])
-    alternatives = next(each for each in call.args if isinstance(each, ast.Dict))
+    alternatives = next(argument for argument in call.args if isinstance(argument, ast.Dict))
     yield from ((interpretation, ast.literal_eval(key)) for key in alternatives.keys if key is not None)
 
 

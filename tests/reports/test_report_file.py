@@ -392,8 +392,10 @@ shapes = [[[3, 4]], [[5, 6]]]
 
 def references(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [each for key, item in value.items() for each in ([item] if key == "$ref" else references(item))]
-    return [each for item in value for each in references(item)] if isinstance(value, list) else []
+        return [
+            reference for key, item in value.items() for reference in ([item] if key == "$ref" else references(item))
+        ]
+    return [reference for item in value for reference in references(item)] if isinstance(value, list) else []
 
 
 def errors(kind: str, text: str) -> list[str]:

@@ -88,7 +88,7 @@ def test_a_slice_tells_when_its_work_was_enqueued_and_ran_and_how_fast() -> None
 @given(st.integers(0, 2**50), st.integers(0, 2**50))
 def test_times_are_exact_to_the_picosecond(start: int, stop: int) -> None:
     start, stop = sorted((start, stop))
-    (event,) = [each for each in chrome_trace([record("host", start, stop)])["traceEvents"] if each["ph"] == "X"]
+    (event,) = [event for event in chrome_trace([record("host", start, stop)])["traceEvents"] if event["ph"] == "X"]
     read = json.loads(json.dumps(event))
     assert round(read["ts"] * 1_000_000) == start
     assert round(read["dur"] * 1_000_000) == stop - start

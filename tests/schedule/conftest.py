@@ -33,7 +33,7 @@ class Schedules:
     def text(parameters: str, lines: Sequence[str], results: str = "", types: str = "") -> str:
         """A module of Schedule IR with the function f."""
         inside = "\n".join(lines)
-        signature = ", ".join(each.partition(": ")[2] for each in parameters.split(", %"))
+        signature = ", ".join(word.partition(": ")[2] for word in parameters.split(", %"))
         return (
             f'"builtin.module"() ({{\n"tessera.graph.func"() ({{\n^bb0({parameters}):\n{inside}\n'
             f'"tessera.graph.return"({results}) : ({types}) -> ()\n'
@@ -58,7 +58,7 @@ class Schedules:
     @staticmethod
     def nests(function: Function, target: str = "sm_90") -> list[tuple[object, ...]]:
         """Return the parts of a function: each nest in short, what stays by its name."""
-        return [Schedules.short(each) for each in nests_of(function, target_of(target))]
+        return [Schedules.short(nest) for nest in nests_of(function, target_of(target))]
 
     @staticmethod
     def short(each: object) -> tuple[object, ...]:
@@ -90,7 +90,7 @@ class Schedules:
     @staticmethod
     def told(results: Sequence[Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
         """Results by dtype, shape and bits."""
-        return [(each.dtype.name, each.shape, each.to_bits()) for each in results]
+        return [(result.dtype.name, result.shape, result.to_bits()) for result in results]
 
     @classmethod
     def of_graph(cls, module: Module, inputs: dict[str, Array]) -> list[tuple[str, tuple[int, ...], bytes]]:

@@ -120,7 +120,7 @@ def events_of(schedules: Any, target: Target, body: str, signature: str, options
     events: list[Event] = []
     module = schedules.program(signature, body)
     execute(to_schedule(module, target, options), "f", schedules.numbers(module), target, events.append)
-    return [(each.kind, each.nest, each.tile, each.slot) for each in events]
+    return [(event.kind, event.nest, event.tile, event.slot) for event in events]
 
 
 def test_loads_run_ahead_by_the_depth_less_one(schedules: Any, target: Target) -> None:
@@ -213,7 +213,7 @@ def test_elementwise_operands_are_staged_where_a_text_says_so(schedules: Any, ta
     events: list[Event] = []
     (found,) = execute(module, "f", inputs, target, events.append)
     assert found.values.tolist() == [[100, 201, 302], [103, 204, 305], [106, 207, 308], [109, 210, 311]]
-    assert [(each.kind, each.tile, each.slot) for each in events] == [
+    assert [(event.kind, event.tile, event.slot) for event in events] == [
         ("stage", (0, 0), 0),
         ("stage", (1, 0), 1),
         ("compute", (0, 0), 0),

@@ -35,7 +35,7 @@ def lowered(module: Module, options: Options | None = None, target: str = "sm_90
 def test_tiling_fusion_prefetch_and_a_pipeline_are_introduced(schedules: Any, target: Target) -> None:
     module = schedules.program(AB, "op.relu(A @ B) + A")
     function = lowered(module)
-    names = [each.operation.name.removeprefix("tessera.") for each in function.body.instructions]
+    names = [instruction.operation.name.removeprefix("tessera.") for instruction in function.body.instructions]
     assert names == [
         "schedule.prefetch",
         "schedule.prefetch",
@@ -179,7 +179,7 @@ def test_annotations(schedules: Any, annotation: str, tile: Any, depth: int, sta
 def test_annotations_that_are_no_schedule(annotation: str) -> None:
     with pytest.raises(Rejection) as caught:
         lowered(annotated(annotation))
-    assert [each.category for each in caught.value.diagnostics] == ["schedule"]
+    assert [diagnostic.category for diagnostic in caught.value.diagnostics] == ["schedule"]
 
 
 PROGRAMS = {
@@ -264,7 +264,7 @@ def test_a_fused_nest_runs_when_all_that_it_needs_is_there(schedules: Any) -> No
         fuse("f", "%c", "%e"),
     ]
     function = schedules.accepted(NESTS_AB, lines, "%f, %y", f"{NESTS_T}, {NESTS_T}")
-    assert [each[1] for each in schedules.nests(function)] == [["exp"], ["matmul", "add"], ["sin"]]
+    assert [nest[1] for nest in schedules.nests(function)] == [["exp"], ["matmul", "add"], ["sin"]]
 
 
 def test_what_cannot_share_a_nest_runs_in_nests_of_its_own(schedules: Any) -> None:
@@ -289,7 +289,7 @@ def test_only_readers_of_a_prefetch_read_through_shared_memory(schedules: Any) -
         f'%r = "tessera.graph.relu"(%a) : {UNARY}',
     ]
     function = schedules.accepted(NESTS_AB, lines, "%c, %r", f"{NESTS_T}, {NESTS_T}")
-    assert [each[-1] for each in schedules.nests(function)] == [["a"], []]
+    assert [nest[-1] for nest in schedules.nests(function)] == [["a"], []]
 
 
 def test_tiles_of_rows(schedules: Any) -> None:
@@ -333,7 +333,7 @@ def test_effects_keep_their_order(schedules: Any) -> None:
         "x: tensor<4x4xfp32>, n: int32",
         'assert(n > 1, "a"); barrier("b"); let y: tensor<4x4xfp32> = x * x; barrier("c"); assert(n > 0); return y;',
     )
-    found = [each[1] for each in schedules.nests(module.functions["f"])]
+    found = [nest[1] for nest in schedules.nests(module.functions["f"])]
     assert found == [
         "constant",
         "greater",
@@ -366,7 +366,7 @@ def test_a_late_fusion_does_not_let_effects_overtake_each_other(schedules: Any) 
 
 def test_values_that_leave_the_block_are_outputs(schedules: Any) -> None:
     function = schedules.accepted(NESTS_AB, [PRODUCT, RELU, fuse("f", "%c", "%r")], "%c, %f", f"{NESTS_T}, {NESTS_T}")
-    assert [each[3] for each in schedules.nests(function)] == [["c", "r"]]
+    assert [nest[3] for nest in schedules.nests(function)] == [["c", "r"]]
     module = schedules.program(
         "a: tensor<4x4xfp32>, n: int32",
         "let c: tensor<4x4xfp32> = a @ a; let r: tensor<4x4xfp32> = op.relu(c); "
@@ -392,7 +392,7 @@ def test_regions_have_nests_of_their_own(schedules: Any, plan_of: Callable[[Func
 
 def test_composites_are_written_out(schedules: Any) -> None:
     module = schedules.program("x: tensor<4x8xfp32>, g: tensor<8xfp32>", "op.rms_norm(x, g)")
-    found = [each[1] for each in schedules.nests(module.functions["f"])]
+    found = [nest[1] for nest in schedules.nests(module.functions["f"])]
     assert found == [
         ["multiply"],
         ["mean"],
@@ -406,7 +406,7 @@ def test_composites_are_written_out(schedules: Any) -> None:
 
 def test_what_is_differentiated_has_no_nests(schedules: Any) -> None:
     module = schedules.program("x: tensor<4x4xfp32>", "op.grad(op.sum(op.sum(x @ x, axis=0), axis=0), x)")
-    assert {each[0] for each in schedules.nests(module.functions["f"])} == {"host"}
+    assert {nest[0] for nest in schedules.nests(module.functions["f"])} == {"host"}
 
 
 def test_extents_that_are_not_known_have_no_nests(schedules: Any) -> None:
@@ -432,8 +432,10 @@ BETWEEN = {
 
 def program(schedules: Any, statements: list[str], results: str) -> Module:
     lines = [
-        f"schedule.fuse({each[1:]});" if each.startswith("!") else f"let {each.replace(' =', f': {FUSION_T} =', 1)};"
-        for each in statements
+        f"schedule.fuse({statement[1:]});"
+        if statement.startswith("!")
+        else f"let {statement.replace(' =', f': {FUSION_T} =', 1)};"
+        for statement in statements
     ]
     return schedules.program(f"x: {FUSION_T}, y: {FUSION_T}", " ".join([*lines, f"return {results};"]), mesh=CALLEE)
 

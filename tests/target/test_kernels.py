@@ -290,11 +290,11 @@ def test_m16n8k16_multiplies_what_the_lanes_hold(kernels: Any, held: str) -> Non
     share_a = [[a[g + 8 * (i // 2 % 2)][t * 2 + (i & 1) + 8 * (i // 4)] for i in range(8)] for g, t in lanes]
     share_b = [[b[t * 2 + (i & 1) + 8 * (i // 2)][g] for i in range(4)] for g, t in lanes]
     places = [[(g + 8 * (i // 2), t * 2 + (i & 1)) for i in range(4)] for g, t in lanes]
-    share_c = [[c[row][column] for row, column in each] for each in places]
+    share_c = [[c[row][column] for row, column in place] for place in places]
     made = product_kernel(
         kernels, "sm_90", held, (8, 4, 4), lambda build, *shares: build(MmaSync, *shares, m=16, n=8, k=16)
     )
-    expected = [[fold(a, b, row, column) + c[row][column] for row, column in each] for each in places]
+    expected = [[fold(a, b, row, column) + c[row][column] for row, column in place] for place in places]
     assert multiplied(kernels, made, held, [share_a, share_b, share_c]) == expected
 
 

@@ -79,7 +79,7 @@ def test_the_body_of_a_kernel_returns(kernel):
     function = replace(k.function, body=replace(k.function.body, exit="unreachable"))
     with pytest.raises(Rejection) as caught:
         verify_kernel(function, k.target)
-    assert [each.clause for each in caught.value.diagnostics] == ["LANG-08.3-02"]
+    assert [diagnostic.clause for diagnostic in caught.value.diagnostics] == ["LANG-08.3-02"]
 
 
 @pytest.mark.parametrize(("row", "column", "sound"), [(0, 0, True), (3, 8, True), (3, 4, False), (None, 12, False)])

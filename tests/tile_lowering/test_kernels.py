@@ -95,7 +95,7 @@ def test_batches_epilogues_and_results(programs: Any, body: str, inputs: dict[st
 )
 def test_copies_are_as_wide_as_rows_are_aligned(programs: Any, columns: int, expected: set[int]) -> None:
     lowered = programs.same("op.matmul(a, b)", a=("bf16", 8, columns), b=("bf16", columns, 33))
-    assert {each.bytes for each in lowered.operations("cp.async")} == expected
+    assert {operation.bytes for operation in lowered.operations("cp.async")} == expected
 
 
 def test_without_staging_lanes_work_on_their_own(programs: Any) -> None:
@@ -175,7 +175,7 @@ class TestRoundingToTf32:
 
     def agree(self, values: np.ndarray[Any, Any]) -> bool:
         codes = (part.view(np.uint32) for part in (self.rounded(values), round_operand(values)))
-        a, b = (np.where(np.isnan(values), 0, each) for each in codes)
+        a, b = (np.where(np.isnan(values), 0, code) for code in codes)
         return bool((a == b).all())
 
     def test_of_any_code(self, programs: Any) -> None:
@@ -287,7 +287,10 @@ def test_an_index_outside_is_an_error_of_the_running_kernel(programs: Any, body:
 @pytest.mark.parametrize("scalar", ["fp32", "fp64", "int32", "int64"])
 def test_scalars_of_32_and_64_bits_are_parameters(programs: Any, scalar: str) -> None:
     lowered = programs.same("op.broadcast(c, shape=[3, 4])", c=(scalar,))
-    assert [str(each.type) for each in lowered.kernel.parameters] == [f"memref<3x4x{scalar}>[addrspace=global]", scalar]
+    assert [str(parameter.type) for parameter in lowered.kernel.parameters] == [
+        f"memref<3x4x{scalar}>[addrspace=global]",
+        scalar,
+    ]
 
 
 @pytest.mark.parametrize("scalar", ["bf16", "tf32", "fp8_e5m2", "int8", "bool", "complex64"])
@@ -310,9 +313,9 @@ def test_what_is_prefetched_is_read_from_shared_memory(programs: Any, dtype: str
     body = "schedule.prefetch(x); schedule.prefetch(b); return (x * b) + c;"
     given = {"x": (dtype, 2, 33, 16), "b": (dtype, 16), "c": (dtype, 2, 33, 1)}
     lowered = programs.same(body, target, **given)
-    assert {each.returns.shape for each in lowered.operations("shared.alloc")} == {(1, 32, 16), (1, 1, 16)}
+    assert {operation.returns.shape for operation in lowered.operations("shared.alloc")} == {(1, 32, 16), (1, 1, 16)}
     assert lowered.operations("cp.async")
-    loaded = [each.memory for each in lowered.operations("load")]
+    loaded = [operation.memory for operation in lowered.operations("load")]
     assert [memory.space for memory in loaded].count("global") == 1
 
 
@@ -379,17 +382,17 @@ def test_rows_that_are_prefetched_are_read_once(programs: Any, dtype: str, copie
 
 def test_rows_without_room_in_shared_memory_are_read_from_where_they_are(programs: Any) -> None:
     lowered = programs.same("op.max(x, axis=1)", "gfx942", x=("fp32", 1, 16384))
-    assert [each.returns.shape for each in lowered.operations("shared.alloc")] == [(1, 256)]
+    assert [operation.returns.shape for operation in lowered.operations("shared.alloc")] == [(1, 256)]
 
 
 def test_levels_within_a_warp_are_shuffles_and_those_above_wait_at_barriers(programs: Any) -> None:
     lowered = programs.lower("op.max(x, axis=1)", "x: tensor<2x100xfp32>")
-    assert [each.delta for each in lowered.operations("shfl.sync")] == [1, 2, 4, 8, 16]
-    assert [each.returns.shape for each in lowered.operations("shared.alloc")][-1] == (2, 4)
-    labels = [each.label for each in lowered.operations("barrier")]
+    assert [operation.delta for operation in lowered.operations("shfl.sync")] == [1, 2, 4, 8, 16]
+    assert [operation.returns.shape for operation in lowered.operations("shared.alloc")][-1] == (2, 4)
+    labels = [operation.label for operation in lowered.operations("barrier")]
     assert labels.count("the nodes of this level are there") == 2
     wide = programs.lower("op.max(x, axis=1)", "x: tensor<2x100xfp32>", "gfx942")
-    assert [each.delta for each in wide.operations("shfl.sync")] == [1, 2, 4, 8, 16, 32]
+    assert [operation.delta for operation in wide.operations("shfl.sync")] == [1, 2, 4, 8, 16, 32]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

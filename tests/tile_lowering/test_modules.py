@@ -55,7 +55,7 @@ def test_each_nest_is_a_launch_of_its_own_kernel(programs: Any) -> None:
     """Nests in regions too; names number the nests of a function."""
     lowered = tile(PROGRAM)
     verify(lowered)
-    names = {name: [each.operation.attributes["kernel"] for each in launches(lowered, name)] for name in ("f", "g")}
+    names = {name: [launch.operation.attributes["kernel"] for launch in launches(lowered, name)] for name in ("f", "g")}
     assert names["g"] == ["tss_kernel_g_0"]
     assert names["f"] == [f"tss_kernel_f_{number}" for number in range(len(names["f"]))]
     kernels = {name: each for name, each in lowered.functions.items() if each.device}

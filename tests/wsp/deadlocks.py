@@ -249,8 +249,8 @@ def window_against_a_channel_by_far(program: Program) -> None:
     c = program.channel("c", capacity=5)
     program.task_window(TaskWindow(2))
     with program.process("p"):
-        for each in tensors:
-            program.task(kernel, each, waits=[c])
+        for tensor in tensors:
+            program.task(kernel, tensor, waits=[c])
         sends(program, c, 5)
 
 
@@ -272,8 +272,8 @@ def a_scope_holds_the_window(program: Program) -> None:
     kernel, tensors = adder(program, 3)
     program.task_window(TaskWindow(2))
     with program.process("p"), program.scope():
-        for each in tensors:
-            program.task(kernel, each)
+        for tensor in tensors:
+            program.task(kernel, tensor)
 
 
 @deadlock(["TASK_RING_FULL"], {"task_window": 3}, {"scope.p": 1})
@@ -292,8 +292,8 @@ def a_scope_holds_the_window_though_it_waits(program: Program) -> None:
     kernel, tensors = adder(program, 3)
     program.task_window(TaskWindow(2))
     with program.process("p"), program.scope():
-        for each in tensors:
-            program.task(kernel, each)
+        for tensor in tensors:
+            program.task(kernel, tensor)
             program.wait()
 
 
@@ -312,8 +312,8 @@ def two_scopes_hold_the_window(program: Program) -> None:
     program.task_window(TaskWindow(2))
     for place, name in enumerate("pq"):
         with program.process(name), program.scope():
-            for each in tensors[3 * place : 3 * place + 3]:
-                program.task(kernel, each)
+            for tensor in tensors[3 * place : 3 * place + 3]:
+                program.task(kernel, tensor)
                 program.wait()
 
 
@@ -322,8 +322,8 @@ def a_scope_holds_the_heap(program: Program) -> None:
     kernel, tensors = adder(program, 3)
     program.resources(heap_arena=8)
     with program.process("p"), program.scope():
-        for each in tensors:
-            program.task(kernel, each)
+        for tensor in tensors:
+            program.task(kernel, tensor)
 
 
 @deadlock(["HEAP_ARENA_FULL"], {"heap_arena": 12})
@@ -341,8 +341,8 @@ def a_scope_holds_the_tensormap(program: Program) -> None:
     kernel, tensors = adder(program, 2)
     program.resources(tensormap_pool=1)
     with program.process("p"), program.scope():
-        for each in tensors:
-            program.task(kernel, each)
+        for tensor in tensors:
+            program.task(kernel, tensor)
 
 
 @deadlock(["TENSORMAP_POOL_FULL"], {"tensormap_pool": 3})
@@ -435,8 +435,8 @@ def waits_for_tasks_that_signal_it(program: Program) -> None:
     kernel, tensors = adder(program, 2)
     c = program.channel("c")
     with program.process("p"):
-        for each in tensors:
-            program.task(kernel, each, signals=[c])
+        for tensor in tensors:
+            program.task(kernel, tensor, signals=[c])
         program.wait()
         receives(program, c, 2)
 
@@ -482,8 +482,8 @@ def a_window_after_a_channel(program: Program) -> None:
         sends(program, c, 2)
         receives(program, c, 2)
         with program.scope():
-            for each in tensors:
-                program.task(kernel, each)
+            for tensor in tensors:
+                program.task(kernel, tensor)
 
 
 @deadlock(["TENSORMAP_POOL_FULL"], {"heap_arena": 8, "tensormap_pool": 2}, {"scope.p": 1})

@@ -79,15 +79,15 @@ def differences(
     """Return the differences of the two; the artifact runs all packages in turn. Count the `outcomes` of all runs."""
     build(packages, program, flags, ("tcc", *COMPILERS) if flags[: len(QUICK)] == QUICK else COMPILERS)
     found = []
-    for each in settings:
-        natives = results(packages, program, **each)
+    for setting in settings:
+        natives = results(packages, program, **setting)
         assert len(natives) == len(packages)
         for place, (package, native) in enumerate(zip(packages, natives, strict=True)):
-            expected = executed(package, each)
+            expected = executed(package, setting)
             if outcomes is not None:
                 outcomes[expected["outcome"]] += 1
             if expected != native:
-                found.append((place, each, expected, native))
+                found.append((place, setting, expected, native))
     return found
 
 

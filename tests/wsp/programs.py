@@ -46,12 +46,12 @@ def two_producers_two_consumers(program: Program) -> None:
 def rendezvous_with_and_without_latency(program: Program) -> None:
     channels = [program.channel("c", capacity=0), program.channel("d", capacity=0, latency=7)]
     with program.process("a"):
-        for each in channels:
+        for channel in channels:
             for value in (5, 6):
-                program.send(each, value)
+                program.send(channel, value)
     with program.process("b"):
-        for each in channels:
-            with program.consume(each, into="x"):
+        for channel in channels:
+            with program.consume(channel, into="x"):
                 pass
 
 
@@ -147,7 +147,7 @@ def a_write_waits_for_a_long_read(program: Program) -> None:
 def ready_earlier_goes_before_a_smaller_number(program: Program) -> None:
     go, done = program.channel("go"), program.channel("done", capacity=3)
     kernel = costly(program, 10)
-    x = [program.tensor(f"x{each}", "i8", 1) for each in range(3)]
+    x = [program.tensor(f"x{index}", "i8", 1) for index in range(3)]
     with program.process("a"):
         program.task(kernel, x[0], signals=[done])
         program.task(kernel, x[1], waits=[go], signals=[done])
@@ -162,7 +162,7 @@ def ready_earlier_goes_before_a_smaller_number(program: Program) -> None:
 
 def dispatched(policy: str) -> Callable[[Program], None]:
     def build(program: Program) -> None:
-        x = [program.tensor(f"x{each}", "i32", 2) for each in range(3)]
+        x = [program.tensor(f"x{index}", "i32", 2) for index in range(3)]
         kernel = costly(program, 5)
         further = {"worker": (program.symbol("base", 2) + 1) % 3} if policy == "expression" else {}
         program.dispatch(policy, 3, **further)
@@ -224,8 +224,8 @@ def every_operator(program: Program) -> None:
                 parts = [x + y, x - y, x * y, x & y, x | y, x ^ y, x << y, x >> y, x.eq(y), x.ne(y), x.lt(y)]
                 parts += [x.le(y), x.gt(y), x.ge(y), x.min(y), x.max(y), ~x, y.select(x // y, 5), y.select(x % y, 9)]
                 total = parts[0]
-                for each in parts[1:]:
-                    total = total * 31 + each
+                for part in parts[1:]:
+                    total = total * 31 + part
                 program.send(c, total)
     with program.process("b"), program.consume(c, into="x") as x:
         program.load("z", program.tensor("t", "u8", 1, [3]), x.select(0, 0))
@@ -252,7 +252,7 @@ def arithmetic_of(dtype: str) -> Callable[[Program], None]:
         floats = [0.0, -0.0, 1.5, -2.25, 3e38, -3e38, 1e-45, math.inf, -math.inf, math.nan, 16777216.0, 0.1]
         integers = [0, 1, 2, 100, 127, 3, 5, 7, 11, 64, 120, 126]
         plain = dtype in ("bool",)
-        values = floats if dtype.startswith("fp") else [each % 2 for each in integers] if plain else integers
+        values = floats if dtype.startswith("fp") else [integer % 2 for integer in integers] if plain else integers
         turned = [values[1], values[0], *values[7:], *values[2:7]]
         if dtype[0] == "i":
             turned = [-each - 1 for each in turned]
@@ -282,8 +282,10 @@ for _dtype in (*INTEGERS, "fp32", "fp64", "bool"):
 
 @rule
 def elements_into_slots(program: Program) -> None:
-    tensors = [program.tensor(each, each, 2, [1, 127]) for each in INTEGERS]
-    tensors += [program.tensor(f"negative_{each}", each, 2, [-1, -128]) for each in INTEGERS if each[0] == "i"]
+    tensors = [program.tensor(integer, integer, 2, [1, 127]) for integer in INTEGERS]
+    tensors += [
+        program.tensor(f"negative_{integer}", integer, 2, [-1, -128]) for integer in INTEGERS if integer[0] == "i"
+    ]
     tensors += [program.tensor(each, each, 2, [-0.0, 2.0**23 + 1]) for each in ("fp32", "fp64")]
     with program.process("a"):
         for tensor in tensors:
@@ -367,20 +369,20 @@ class _Maker:
 
     def program(self, name: str) -> Form:
         source = self.source
-        processes = [{"name": f"p{each}", "body": self._body(0, -1)} for each in range(source.randint(1, 4))]
+        processes = [{"name": f"p{index}", "body": self._body(0, -1)} for index in range(source.randint(1, 4))]
         return {
             "name": name,
             "kernels": self.kernels,
             "schedule": self._schedule(),
             "csp": {
                 "channels": [
-                    {"name": f"c{each}", "capacity": source.choice((0, 1, 1, 2, 3)), "latency": self._few()}
-                    for each in range(self.channels)
+                    {"name": f"c{index}", "capacity": source.choice((0, 1, 1, 2, 3)), "latency": self._few()}
+                    for index in range(self.channels)
                 ],
                 "processes": processes,
             },
-            "slots": [{"name": each} for each in SLOTS],
-            "symbols": [{"name": each, "width": 8, "default": source.choice((0, 1, 3, 200))} for each in SYMBOLS],
+            "slots": [{"name": slot} for slot in SLOTS],
+            "symbols": [{"name": symbol, "width": 8, "default": source.choice((0, 1, 3, 200))} for symbol in SYMBOLS],
             "tensors": self.tensors,
         }
 
@@ -401,19 +403,19 @@ class _Maker:
             "task_window": {"size": source.choice((1, 2, 3, 8, 64))},
         }
         sizes = {"tensormap_pool": (1, 2, 8), "deplist_pool": (1, 2, 8), "heap_arena": (40, 100), "ready_queue": (1, 2)}
-        tight = [each for each in sizes if source.random() < 0.3]
+        tight = [size for size in sizes if source.random() < 0.3]
         return schedule | {"resources": {each: source.choice(sizes[each]) for each in tight}}
 
     def _group(self, name: str) -> None:
         """Tensors of one dtype, and kernels over them."""
         source = self.source
         dtype = source.choice((*INTEGERS, "fp32", "fp64", "bool"))
-        names = [f"{name}t{each}" for each in range(3)]
+        names = [f"{name}t{index}" for index in range(3)]
         count = source.choice((1, 2, 5, 7))
         self.tensors += [self._tensor(each, dtype, count) for each in names]
         self.tensors.append(self._tensor(f"{name}one", dtype, 1))
-        for each in range(source.randint(1, 2)):
-            self._kernel(f"{name}k{each}", dtype, names)
+        for index in range(source.randint(1, 2)):
+            self._kernel(f"{name}k{index}", dtype, names)
         if dtype != "bool":
             instruction = {"op": "sum", "destination": "a", "operands": [{"parameter": "b"}]}
             self._add_kernel(f"{name}sum", {"a": "tensor", "b": "tensor"}, [instruction])
@@ -527,7 +529,7 @@ class _Maker:
     def _call(self, op: str, upper: Sequence[str]) -> Form:
         source = self.source
         kernel, tensors = source.choice(self.calls)
-        arguments = [self._expression() if each is None else {"tensor": each} for each in tensors]
+        arguments = [self._expression() if tensor is None else {"tensor": tensor} for tensor in tensors]
         call: Form = {"op": op, "kernel": kernel, "arguments": arguments}
         if op == "run":
             return call

@@ -41,7 +41,7 @@ def made(name: str) -> Package:
 
 
 def corpus() -> list[Package]:
-    deadlocks = [load(each.program.compile().package) for each in DEADLOCKS.values()]
+    deadlocks = [load(deadlock.program.compile().package) for deadlock in DEADLOCKS.values()]
     return [*map(made, CORPUS), *deadlocks]
 
 
@@ -208,7 +208,7 @@ def worker(parameters):
             program.task(kernel)
         package = load(program.compile().package)
         executed = Run(package).finish().result()
-        assert executed["statistics"]["assignments"] == [(~(each + 1) % 2**64) % 3 for each in range(5)]
+        assert executed["statistics"]["assignments"] == [(~(index + 1) % 2**64) % 3 for index in range(5)]
         assert NativeRun(package).finish().result() == executed
     finally:
         policies.found.cache_clear()

@@ -63,7 +63,7 @@ def test_the_reasons_are_those_of_the_program(name: str) -> None:
 
 @corpus
 def test_the_suggestions_are_the_cures(name: str) -> None:
-    suggested = [settings(each) for each in report_of(name)["mitigations"]]
+    suggested = [settings(mitigation) for mitigation in report_of(name)["mitigations"]]
     assert suggested == list(DEADLOCKS[name].cures or [{}])
 
 
@@ -73,14 +73,14 @@ def test_each_suggestion_helps_and_less_does_not(name: str) -> None:
     if name == ENDLESS:
         pytest.skip("its run without end has a test of its own")
     package = package_of(name)
-    for each in report_of(name)["mitigations"]:
-        knobs = settings(each)
+    for mitigation in report_of(name)["mitigations"]:
+        knobs = settings(mitigation)
         if not knobs:
             continue
         assert ends(package, knobs) == "completed"
         for knob, value in knobs.items():
             if not knob.startswith("scope."):
-                assert each["smallest"]
+                assert mitigation["smallest"]
                 assert ends(package, knobs | {knob: value - 1}) == "deadlock"
 
 
@@ -260,7 +260,7 @@ def test_every_report_is_explained_and_drawn(name: str) -> None:
     result = Run(load(DEADLOCKS[name].program.compile().package)).finish().result()
     lines = list(explanation(result))
     report = result["deadlock"]
-    assert sum(each.startswith("waiting") for each in lines) == len(report["waiting"]) <= MOST_SHOWN
+    assert sum(line.startswith("waiting") for line in lines) == len(report["waiting"]) <= MOST_SHOWN
     root = ElementTree.fromstring(drawing(report))
     texts = [each.text or "" for each in root.iter(f"{SVG}text")]
     for each in report["cycle"]:

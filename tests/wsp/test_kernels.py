@@ -78,7 +78,7 @@ def test_fill_iota_copy_and_scalars(execute: Execute, program: Program) -> None:
     numbers = [250, 251, 252, 253, 254, 255, 0]
     assert tensors == {
         "x": bits("u8", *numbers),
-        "y": bits("u8", *(2 * each % 256 for each in numbers)),
+        "y": bits("u8", *(2 * number % 256 for number in numbers)),
         "z": bits("fp32", 16777216.0),
     }
 

@@ -337,7 +337,7 @@ def test_a_target_has_every_entry(name: str) -> None:
 @every_target
 def test_worker_types_are_units(name: str) -> None:
     architecture = known(name).architecture
-    units = {each["name"] for each in architecture["exec_units"]}
+    units = {exec_unit["name"] for exec_unit in architecture["exec_units"]}
     assert set(architecture["dispatch"]["worker_types"]) <= units | {"general"}
 
 
@@ -350,8 +350,10 @@ def test_what_is_emitted_alone_enforces_nothing(name: str) -> None:
 def test_phase_1_records_what_would_hold_back_orchestration() -> None:
     (first,) = [name for name in NAMES if stated(name)["phase"] == 1]
     directives = stated(first)["directives"]
-    bounds = [each for each in directives if each.startswith("resources.")]
-    assert {directives[each] for each in ["task_window.unit.tasks", "task_window.mode.stall", *bounds]} == {"recorded"}
+    bounds = [directive for directive in directives if directive.startswith("resources.")]
+    assert {directives[bound] for bound in ["task_window.unit.tasks", "task_window.mode.stall", *bounds]} == {
+        "recorded"
+    }
 
 
 def test_a_channel_of_payloads_is_refused() -> None:
@@ -421,9 +423,9 @@ def test_the_streams_of_an_aie_package_are_explicit() -> None:
     graph = load(diamond().compile("aie").package).stream_graph
     assert [error.message for error in validator("tessera:wsp-stream-graph").iter_errors(graph)] == []
     assert graph is not None
-    levels = [(each["process"], each["level"]) for each in graph["nodes"]]
+    levels = [(node["process"], node["level"]) for node in graph["nodes"]]
     assert levels == [("p", 0), ("q", 1), ("r", 1), ("s", 2)]
-    ends = [(each["from"], each["to"], each["capacity"]) for each in graph["edges"]]
+    ends = [(edge["from"], edge["to"], edge["capacity"]) for edge in graph["edges"]]
     assert ends == [("p", "q", 0), ("p", "r", 1), ("q", "s", 2), ("r", "s", 3), ("q", None, 4)]
 
 

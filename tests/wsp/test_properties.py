@@ -51,7 +51,7 @@ def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
     if run.outcome == "deadlock":
         deadlock = report(package, run.state())
         waiting = {each["process"] for each in deadlock["waiting"] if "task" not in each}
-        assert waiting == {each.name for each in run.machine.processes if not each.done}
+        assert waiting == {process.name for process in run.machine.processes if not process.done}
         tasks = {each["task"] for each in deadlock["waiting"] if "task" in each}
         assert tasks == set(run.machine.tasks)
         assert deadlock["waiting"]
@@ -97,7 +97,7 @@ def test_the_device_gives_what_cpu_sim_gives(seed: int | None) -> None:
     """Values, assignments, times, stalls and high-water marks, whatever the engine chooses first."""
     expected = result_of(pipeline(), "cpu_sim")
     assert expected["outcome"] == "completed"
-    assert sum(each["count"] for each in expected["statistics"]["stalls"].values()) > 5
+    assert sum(stall["count"] for stall in expected["statistics"]["stalls"].values()) > 5
     assert result_of(pipeline(), SIMULATOR, seed=seed) == expected
 
 
@@ -137,7 +137,7 @@ def test_the_host_graph_never_claims_back_pressure() -> None:
     phase_2, phase_1 = (result_of(chain(5, window=2), target)["statistics"] for target in (SIMULATOR, HOST_GRAPH))
     assert phase_2["stalls"]["TASK_RING_FULL"] == {"count": 3, "cycles": 30}
     assert phase_2["processes"] == {"p": 30}
-    assert not any(each["count"] for each in phase_1["stalls"].values())
+    assert not any(stall["count"] for stall in phase_1["stalls"].values())
     assert phase_1["processes"] == {"p": 0}
     assert phase_1["high_water"]["task_ring"] == 5
     assert phase_1["total_cycles"] == phase_2["total_cycles"] == 50
@@ -180,10 +180,10 @@ def test_the_device_gives_what_cpu_sim_gives_of_random_programs(
 def test_what_a_report_suggests_completes(package: Package, bounds: dict[str, int]) -> None:
     """And one less of a smallest value does not."""
     result = Run(package, resources=bounds).finish().result()
-    for each in result["deadlock"]["mitigations"] if "deadlock" in result else ():
-        knobs = knobs_of(each)
-        if not each["why"].endswith("the run completes"):
+    for mitigation in result["deadlock"]["mitigations"] if "deadlock" in result else ():
+        knobs = knobs_of(mitigation)
+        if not mitigation["why"].endswith("the run completes"):
             continue
         assert Run(package, resources=bounds | knobs).finish().outcome == "completed"
-        for knob, value in knobs.items() if each["smallest"] else ():
+        for knob, value in knobs.items() if mitigation["smallest"] else ():
             assert Run(package, resources=bounds | knobs | {knob: value - 1}).finish().outcome != "completed"

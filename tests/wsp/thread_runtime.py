@@ -30,11 +30,11 @@ class Network:
 
     def __init__(self, program: Mapping[str, Any], defects: frozenset[str]) -> None:
         self.program, self.defects, self.changed = program, defects, threading.Condition()
-        self.cycles = {each["name"]: each["cycles"] for each in program["kernels"]}
-        self.capacity = {each["name"]: each.get("capacity", 1) for each in program["channels"]}
+        self.cycles = {kernel["name"]: kernel["cycles"] for kernel in program["kernels"]}
+        self.capacity = {channel["name"]: channel.get("capacity", 1) for channel in program["channels"]}
         self.tokens: dict[str, deque[tuple[str, int]]] = {name: deque() for name in self.capacity}
-        bodies = {each["name"]: each["body"] for each in program["processes"]}
-        self.open = {name: {each for each in bodies if name in produced(bodies[each])} for name in self.capacity}
+        bodies = {process["name"]: process["body"] for process in program["processes"]}
+        self.open = {name: {body for body in bodies if name in produced(bodies[body])} for name in self.capacity}
         self.alive, self.waiting = set(bodies), dict[str, tuple[str, str]]()
         self.time, self.issue = dict.fromkeys(bodies, 0), dict.fromkeys(bodies, 0)
         self.arrivals: dict[str, list[dict[str, Any]]] = {name: [] for name in bodies}
@@ -48,7 +48,7 @@ class Network:
 
     def execute(self) -> dict[str, Any]:
         """Run every process on a thread; what came of it."""
-        threads = [threading.Thread(target=self.run, args=(each,)) for each in self.program["processes"]]
+        threads = [threading.Thread(target=self.run, args=(process,)) for process in self.program["processes"]]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -15,7 +15,6 @@ from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
-from ..levels.texts import require_names
 from ..schedule.lowering import verify_stated_schedules
 from .outcomes import array, diagnostic, outcomes, tensor
 from .requests import checked, function_message
@@ -63,6 +62,8 @@ class LanguageMethods(SessionState):
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
         """The warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
+            from ..levels.texts import require_names
+
             require_names(self.compiler.text(at, text, target))
         return {"warnings": []}
 

@@ -175,9 +175,9 @@ def by_ids(answers: list[str]) -> defaultdict[Any, list[str]]:
     """Answers by their ids; those without any by None."""
     found = defaultdict(list)
     found[None] = []
-    for each in answers:
-        value = json.loads(each)
-        found[None if "refused" in value else (value["correlation_id"], value["request_id"])].append(each)
+    for answer in answers:
+        value = json.loads(answer)
+        found[None if "refused" in value else (value["correlation_id"], value["request_id"])].append(answer)
     return found
 
 
@@ -202,7 +202,7 @@ def writing(rng: random.Random, name: str, place: Place) -> Message:
     kind, value = rng.choice(
         [("fill_u8", 255), ("fill_fp32", 0.1), ("fill_fp16", -1.5), ("fill_u32", 7), ("zero", None)]
     )
-    target = {f"dst_{each}": getattr(place, each) for each in place._fields}
+    target = {f"dst_{field}": getattr(place, field) for field in place._fields}
     pa = 64 * rng.randrange(REGION // 64)
     pattern = {"pattern_kind": kind} | ({} if value is None else {"value": value})
     message = {"dst_pa": pa, "nbytes": 4 * rng.randint(1, 16), "src_kind": "pattern", "pattern": pattern}
@@ -211,7 +211,7 @@ def writing(rng: random.Random, name: str, place: Place) -> Message:
 
 def reading(rng: random.Random, name: str, place: Place) -> Message:
     """A read of the client's PE."""
-    source = {f"src_{each}": getattr(place, each) for each in place._fields}
+    source = {f"src_{field}": getattr(place, field) for field in place._fields}
     kind = rng.choice(["host_sink", "discard", None])
     message = {"src_pa": rng.randrange(REGION), "nbytes": rng.randint(0, 4096), "dst_kind": kind}
     return {**envelope(name, "MemoryRead"), **source, **message}
@@ -219,7 +219,7 @@ def reading(rng: random.Random, name: str, place: Place) -> Message:
 
 def launching(rng: random.Random, name: str, place: Place) -> Message:
     """A launch on the client's PE, of a built-in kernel, or of what lies at an address."""
-    deploy = {f"deploy_{each}": getattr(place, each) for each in place._fields}
+    deploy = {f"deploy_{field}": getattr(place, field) for field in place._fields}
     pa = 64 * rng.randrange(REGION // 64)
     kernel: Message = {
         "name": rng.choice(["nop", "fill", "copy", "none"]),

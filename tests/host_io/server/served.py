@@ -107,9 +107,11 @@ class Wire:
 
 def frames(messages: Iterable[Message | bytes]) -> bytes:
     """Frames as they are sent, one a line."""
-    return b"".join((each if isinstance(each, bytes) else json.dumps(each).encode()) + b"\n" for each in messages)
+    return b"".join(
+        (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n" for message in messages
+    )
 
 
 def codes(answers: Sequence[Message]) -> list[Any]:
     """The error codes of responses; of a refusal, its reason."""
-    return [each["refused"] if "refused" in each else each["completion"]["error_code"] for each in answers]
+    return [answer["refused"] if "refused" in answer else answer["completion"]["error_code"] for answer in answers]

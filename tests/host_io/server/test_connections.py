@@ -38,7 +38,7 @@ def test_every_frame_has_one_answer(served: Served, memory_write: Build, kernel_
     with served.connect() as wire:
         messages = [memory_write(), b"", b"[]", kernel_launch("unknown", request_id="2"), memory_write(nbytes=0)]
         answers = wire.ask(*messages, memory_write(request_id="3"))
-        assert [each.get("request_id") for each in answers] == ["r", None, None, "2", "r", "3"]
+        assert [answer.get("request_id") for answer in answers] == ["r", None, None, "2", "r", "3"]
         assert codes(answers[:1] + answers[3:]) == [None, "UNKNOWN_KERNEL", "INVALID_MESSAGE", None]
 
 
@@ -48,7 +48,7 @@ def test_a_frame_may_come_in_pieces(served: Served, memory_write: Build, size: i
     with served.connect() as wire:
         for first in range(0, len(data), size):
             wire.socket.sendall(data[first : first + size])
-        assert [each["request_id"] for each in wire.lines(2)] == ["r", "\U0001f600"]
+        assert [line["request_id"] for line in wire.lines(2)] == ["r", "\U0001f600"]
 
 
 def test_a_carriage_return_is_white_space(served: Served, memory_write: Build) -> None:
@@ -75,7 +75,7 @@ def test_every_connection_has_ids_of_its_own(served: Served, memory_write: Build
         wire.send(*(memory_write(request_id=str(number)) for number in range(50)))
     for wire in wires:
         answers = wire.lines(50)
-        assert [each["request_id"] for each in answers] == [str(number) for number in range(50)]
+        assert [answer["request_id"] for answer in answers] == [str(number) for number in range(50)]
         assert codes(answers) == [None] * 50
         wire.close()
 
@@ -99,7 +99,7 @@ def test_many_requests_may_be_unanswered(served: Served, memory_write: Build) ->
         sending.start()
         answers = wire.lines(10_000)
         sending.join()
-    assert [each["request_id"] for each in answers] == [str(number) for number in range(10_000)]
+    assert [answer["request_id"] for answer in answers] == [str(number) for number in range(10_000)]
     assert codes(answers) == [None] * 10_000
 
 
@@ -114,7 +114,7 @@ def test_completions_do_not_depend_on_how_bytes_are_cut(
         for first in range(0, 100, -(-100 // writes)):
             wire.send(*messages[first : first + -(-100 // writes)])
         answers = wire.lines(100)
-    assert [each["request_id"] for each in answers] == [each["request_id"] for each in messages]
+    assert [answer["request_id"] for answer in answers] == [message["request_id"] for message in messages]
     assert codes(answers) == ["INVALID_MESSAGE" if number % 4 == 0 else None for number in range(100)]
 
 
@@ -254,8 +254,8 @@ def endpoint(answer: Callable[[list[dict[str, Any]]], bytes], count: int) -> Ite
 
 
 def responses(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    ids = [{name: each[name] for name in ("correlation_id", "request_id")} for each in requests]
-    return [each | {"completion": COMPLETION} for each in ids]
+    ids = [{name: request[name] for name in ("correlation_id", "request_id")} for request in requests]
+    return [id_ | {"completion": COMPLETION} for id_ in ids]
 
 
 def test_answers_leave_in_an_order_of_the_seed(serve: Callable[..., Served], memory_write: Build) -> None:
@@ -269,7 +269,7 @@ def test_answers_leave_in_an_order_of_the_seed(serve: Callable[..., Served], mem
                 wire.socket.sendall(data[first : first + size])
             answers = wire.lines(200)
         assert sorted(answers, key=lambda each: int(each["request_id"])) == responses(requests)
-        orders.add(tuple(each["request_id"] for each in answers))
+        orders.add(tuple(answer["request_id"] for answer in answers))
     assert len(orders) > 1
     assert tuple(map(str, range(200))) not in orders
 
@@ -296,8 +296,8 @@ def test_send_prints_the_answers(served: Served, memory_write: Build, tmp_path: 
     path.write_bytes(frames([*requests, b"x"]).rstrip(b"\n"))
     assert main(["host-io", "send", str(path), f"--{form}", rest]) == 0
     told = capsysbinary.readouterr()
-    answers = [json.loads(each) for each in told.out.splitlines()]
-    assert [each for each in answers if "refused" not in each] == responses(requests)
+    answers = [json.loads(line) for line in told.out.splitlines()]
+    assert [answer for answer in answers if "refused" not in answer] == responses(requests)
     assert len(answers) == 5001
     assert told.err == b""
 

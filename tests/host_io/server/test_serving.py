@@ -146,12 +146,12 @@ def test_the_description_is_of_the_machine(serve: Serve, tmp_path: Path) -> None
     serve("--tcp", "127.0.0.1:0", "--machine", "1x2x3", "--queue-depth", "5", "--description", str(path))
     told = json.loads(path.read_text())
     assert told["devices"] == [{"name": "sip:0", "sip": 0}]
-    assert [(each["sip"], each["cube"], each["pe"]) for each in told["places"]] == [
+    assert [(place["sip"], place["cube"], place["pe"]) for place in told["places"]] == [
         *((0, 0, 0), (0, 0, 1), (0, 0, 2)),
         *((0, 1, 0), (0, 1, 1), (0, 1, 2)),
     ]
     assert told["queue_depth"] == 5
-    assert {each["kind"] for each in told["memories"]} == {"HBM", "TCM"}
+    assert {memory["kind"] for memory in told["memories"]} == {"HBM", "TCM"}
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -163,7 +163,7 @@ pytestmark = pytest.mark.skipif(not list(ROOM.glob("test_*.py")), reason="the ro
 def suite(served: Served, tmp_path: Path, *files: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
     """A run of the room's cases, or of some files of them, against an endpoint."""
     implementation = f"--impl=hostio:{served.address},description={tmp_path / 'io.json'}"
-    places = [str(ROOM / each) for each in files] or [str(ROOM)]
+    places = [str(ROOM / file) for file in files] or [str(ROOM)]
     options = [implementation, "--deadline=10", f"--report-dir={tmp_path}", *options, *places]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

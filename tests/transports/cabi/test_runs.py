@@ -95,8 +95,8 @@ def test_no_process_stays_behind(build, tmp_path, number):
         running.wait(timeout=30)
         assert wait_for(lambda: not processes_with(str(library)), 15)
     finally:
-        for each in processes_with(str(library)):
-            os.kill(each, signal.SIGKILL)
+        for process in processes_with(str(library)):
+            os.kill(process, signal.SIGKILL)
 
 
 SAMPLE = (
