@@ -202,7 +202,7 @@ def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
 
 
 def test_a_room_that_is_not_there_is_refused(package: ModuleType) -> None:
-    with pytest.raises(ValueError, match="mutable has no room 'cellar'"):
+    with pytest.raises(ValueError, match="mutable has no package 'cellar'"):
         mutants_of("mutable", ["cellar"])
 
 
