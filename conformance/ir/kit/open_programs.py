@@ -58,7 +58,29 @@ MESH = "  mesh g = mesh<axes=[dp, tp], shape=[{}, 2]>;"
 HALFWAY = "1.00000005960464477539063"
 """The middle between 1 and the next fp32, and 5e-24 more: the nearest fp64 is the middle itself."""
 
+
+def after_branches(holds: bool) -> Question:
+    """Return the question about a name to which a branch assigns a row of five where it had one of two."""
+    body = ["let D: tensor<?xint32> = P;", "if (c) { D = Q; }", "let E: tensor<?xint32> = D + D;", "return E;"]
+    programs = (
+        program(*body, parameters=f"c: bool, P: tensor<2xint32>, Q: tensor<{extent}xint32>", result="tensor<?xint32>")
+        for extent in (2, 5)
+    )
+    return Question(
+        "AMB-LANG-156",
+        "A name whose annotation leaves the extent open, behind a branch that gives it another extent.",
+        ("LANG-02-08",),
+        *programs,
+        numbers([6, 8, 10, 12, 14] if holds else [2, 4]),
+        {"refused": REFUSED},
+        {"c": tensor_of("bool", holds), **integers(P=[1, 2], Q=[3, 4, 5, 6, 7])},
+        ("shapes", "types"),
+    )
+
+
 QUESTIONS = {
+    "longer-row-of-a-branch": after_branches(True),
+    "row-of-a-branch-not-taken": after_branches(False),
     "default-before-a-parameter": Question(
         "AMB-LANG-74",
         "A parameter without a default behind one with a default.",

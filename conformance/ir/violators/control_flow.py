@@ -72,6 +72,17 @@ def _forgetful(self: For, start: Array, stop: Array, step: Array, *carried: Arra
     return carried
 
 
+def _in_the_shorter(self: If, condition: Array, env: Any) -> Any:
+    taken = yield from env.region(0 if condition.values else 1, ())
+    if not any("?" in str(type_) for type_ in self.returns):
+        return taken
+    other = yield from env.region(1 if condition.values else 0, ())
+    return tuple(
+        Array(row.dtype, row.values[: len(beside.values)]) if row.values.ndim else row
+        for row, beside in zip(taken, other, strict=True)
+    )
+
+
 def _first_only(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
     for index in range(int(start.values), int(stop.values), int(step.values)):
         after = yield from env.region(0, (counted(start, index), *carried))
@@ -119,6 +130,7 @@ MOST_TURNS = 100
 _for, _while = For.steps, While.steps
 
 IFS = [
+    runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, _in_the_shorter),
     runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If, _always_then),
     runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
     refuses(
