@@ -18,7 +18,8 @@ from tessera_conformance.check import Check
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Fault, Returned
 from tessera_conformance.registry import load_registry
-from tessera_conformance.reports.expected_answers import Search, differences, function_of, summary
+from tessera_conformance.reports.expected_answers import Search, function_of
+from tessera_conformance.reports.reproduce_endpoint import differences, summary
 from tessera_conformance.session import Exchange, Implementation
 from tessera_conformance.strength.matrix import put, suite_of, transport_of
 from tessera_conformance.strength.violation import load_violations

@@ -62,7 +62,7 @@ HALFWAY = "1.00000005960464477539063"
 def after_branches(holds: bool) -> Question:
     """Return the question about a name to which a branch assigns a row of five where it had one of two."""
     body = ["let D: tensor<?xint32> = P;", "if (c) { D = Q; }", "let E: tensor<?xint32> = D + D;", "return E;"]
-    programs = (
+    twin, source = (
         program(*body, parameters=f"c: bool, P: tensor<2xint32>, Q: tensor<{extent}xint32>", result="tensor<?xint32>")
         for extent in (2, 5)
     )
@@ -70,7 +70,8 @@ def after_branches(holds: bool) -> Question:
         "AMB-LANG-156",
         "A name whose annotation leaves the extent open, behind a branch that gives it another extent.",
         ("LANG-02-08",),
-        *programs,
+        twin,
+        source,
         numbers([6, 8, 10, 12, 14] if holds else [2, 4]),
         {"refused": REFUSED},
         {"c": tensor_of("bool", holds), **integers(P=[1, 2], Q=[3, 4, 5, 6, 7])},

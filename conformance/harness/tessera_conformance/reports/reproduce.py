@@ -23,23 +23,18 @@ from typing import Any, TypeVar, get_args
 from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.protocol import Fault, FaultKind, Returned, Unsupported, describe, write_outcome
+from tessera_conformance.reports.bindings import LEAST_HANDLE, bound_requests, given_out, given_twice
 from tessera_conformance.reports.c_program import c_program
-from tessera_conformance.reports.expected_answers import (
-    LEAST_HANDLE,
-    answers_of,
-    bound_requests,
-    given_out,
-    given_twice,
-)
+from tessera_conformance.reports.expected_answers import answers_of
 from tessera_conformance.reports.lines import FOLDER, plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
 from tessera_conformance.tensors import Tensor, to_wire
-from tessera_conformance.transports import hostio
+from tessera_conformance.transports import hostio_connection
 
 _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
 _ENDPOINT_TEMPLATE = _TEMPLATE.with_name("reproduce_endpoint.py")
-_CONNECTION = Path(hostio.__file__)
+_CONNECTION = Path(hostio_connection.__file__)
 ENDPOINT = "hostio:"
 """The prefix of implementations that are endpoints behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'

@@ -1,0 +1,286 @@
+"""A connection to an endpoint on which a line is a frame; whatever happens to it is a fault with a name.
+
+Needs the standard library alone: the scripts that `reproduce` writes contain this text.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal, NoReturn
+
+LONGEST_ANSWER = 1 << 20
+LONGEST_FRAME = 1 << 20
+"""Bytes; behind a longer frame a connection ends (AMB-HIO-55)."""
+LONGEST_ID = 256
+RECONNECT = 2.0
+"""Seconds in which an endpoint that ended may listen again."""
+SILENCE = 0.5
+"""Seconds that frames without readable ids have for an answer, once every request is answered: they need none."""
+QUIET = 0.01
+"""Seconds in which more answers than frames would be seen."""
+
+Pair = tuple[str, str]
+
+
+class Ended(Exception):
+    """The endpoint ended the connection."""
+
+
+class EndpointFault(Exception):
+    """The endpoint died, hung or sent what is no answer."""
+
+    def __init__(self, kind: Literal["crash", "hang", "protocol_error"], detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of an endpoint; `host` is None for a socket file, `path` for a port."""
+
+    text: str
+    path: str | None = None
+    host: str | None = None
+    port: int = 0
+
+    def connect(self, seconds: float) -> socket.socket:
+        """A connected socket. Raises `OSError`."""
+        if self.path is None:
+            return socket.create_connection((self.host, self.port), timeout=seconds)
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.settimeout(seconds)
+            made.connect(self.path)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+
+def read_address(text: str) -> Address:
+    """The address that `unix:PATH` or `tcp:HOST:PORT` says. Raises `ValueError`."""
+    form, _, rest = text.partition(":")
+    if form == "unix" and rest and "\0" not in rest:
+        return Address(text, path=rest)
+    host, _, port = rest.rpartition(":")
+    if form == "tcp" and host and port.isascii() and port.isdecimal() and int(port[:6]) < 1 << 16:
+        return Address(text, host=host.removeprefix("[").removesuffix("]"), port=int(port))
+    raise ValueError(f"no address {text!r}")
+
+
+def connected(address: Address, limit: float) -> Connection:
+    """A new connection; where nobody listens, somebody may within a short time.
+
+    Raises:
+        EndpointFault: nobody does, or nobody accepts until `limit`, a time of the monotonic clock.
+    """
+    patience = min(limit, time.monotonic() + RECONNECT)
+    while True:
+        now = time.monotonic()
+        try:
+            return Connection(address.connect(max(0.01, limit - now)))
+        except (TimeoutError, BlockingIOError):
+            if now > limit:
+                raise EndpointFault("hang", f"{address.text}: the endpoint accepts no connection") from None
+        except (OSError, UnicodeError) as error:
+            if now > patience:
+                reason = getattr(error, "strerror", None) or error
+                raise EndpointFault("crash", f"{address.text}: no endpoint listens: {reason}") from None
+        time.sleep(0.02)
+
+
+class Connection:
+    """A connected socket, what was not sent yet and what was not read yet."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._socket.setblocking(False)
+        self._unsent = memoryview(b"")
+        self._unread = bytearray()
+
+    @property
+    def sent(self) -> bool:
+        """True if everything was sent."""
+        return not self._unsent
+
+    def send(self, data: bytes) -> None:
+        """Send bytes, which happens while answers are received."""
+        self._unsent = memoryview(data)
+
+    def receive(self, seconds: float) -> list[str] | None:
+        """The answers that have come whole, or None when nothing came and nothing could be sent in some time.
+
+        Raises:
+            Ended: the endpoint ended the connection.
+            EndpointFault: it sent what is no frame.
+        """
+        readable, writable, _ = select.select([self._socket], [self._socket] if self._unsent else [], [], seconds)
+        try:
+            if writable:
+                self._unsent = self._unsent[self._socket.send(self._unsent[: 1 << 16]) :]
+            chunk = self._socket.recv(1 << 20) if readable else None
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            if not readable and (chunk := self._last_words()):
+                return self._lines(chunk)
+            raise Ended(error.strerror or str(error)) from None
+        if chunk == b"":
+            raise Ended("end of the connection" + (f" within {_excerpt(self._unread)}" if self._unread else ""))
+        if chunk is None:
+            return [] if writable else None
+        return self._lines(chunk)
+
+    def _last_words(self) -> bytes:
+        """Return the bytes that the endpoint sent before it stopped to read."""
+        self._unsent = memoryview(b"")
+        try:
+            return self._socket.recv(1 << 20)
+        except OSError:
+            return b""
+
+    def _lines(self, chunk: bytes) -> list[str]:
+        self._unread += chunk
+        *lines, rest = bytes(self._unread).split(b"\n")
+        self._unread = bytearray(rest)
+        if len(rest) > LONGEST_ANSWER:
+            raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {_excerpt(rest)}")
+        return [_answer(each) for each in lines]
+
+    def require_nothing_unread(self) -> None:
+        """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
+        try:
+            found = self.receive(0)
+        except Ended:
+            return
+        if found or self._unread:
+            told = found[0].encode() if found else self._unread
+            raise EndpointFault("protocol_error", f"an answer that nothing asked for: {_excerpt(told)}")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+
+def _answer(line: bytes) -> str:
+    """The text of a frame. Raises `EndpointFault`."""
+    try:
+        text = line.decode("utf-8")
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        raise EndpointFault("protocol_error", f"an answer is not JSON in UTF-8: {_excerpt(line)}") from None
+    if not isinstance(value, dict):
+        raise EndpointFault("protocol_error", f"an answer is not a JSON object: {_excerpt(line)}")
+    return text
+
+
+def _excerpt(data: bytes | bytearray) -> str:
+    text = bytes(data[:120]).decode(errors="backslashreplace")
+    return repr(text) + (" ..." if len(data) > 120 else "")
+
+
+class Conversation:
+    """A conversation in frames: a connection to an address, and the one after it."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection: Connection | None = None
+
+    @property
+    def open(self) -> bool:
+        """True while there is a connection."""
+        return self._connection is not None
+
+    def connect(self, limit: float) -> None:
+        """A new connection instead of the one before. Raises `EndpointFault`."""
+        self.close()
+        self._connection = connected(self._address, limit)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def require_nothing_unread(self) -> None:
+        """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
+        assert self._connection is not None
+        self._connection.require_nothing_unread()
+
+    def exchange(self, frames: Sequence[str], limit: float) -> list[str]:
+        """The answers to frames, until a time of the monotonic clock. Raises `EndpointFault`."""
+        answers: list[str] = []
+        for part in parts([frame.encode("utf-8", "surrogatepass") for frame in frames]):
+            answers += self._part(part, limit)
+        return answers
+
+    def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
+        """The answers to frames; one that is overlong comes alone, and behind it there is a new connection."""
+        assert self._connection is not None
+        overlong = len(frames[0]) > LONGEST_FRAME
+        unanswered = Counter(pair for each in frames if (pair := ids_of(each)) is not None and not overlong)
+        answers: list[str] = []
+        self._connection.require_nothing_unread()
+        self._connection.send(b"".join(each + b"\n" for each in frames))
+        try:
+            while (found := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
+                answers += found
+                unanswered -= Counter(pair for each in found if (pair := ids_of(each.encode())) is not None)
+                if len(answers) > 2 * len(frames) + 1:
+                    detail = f"{len(answers)} answers to {len(frames)} frames"
+                    raise EndpointFault("protocol_error", detail)
+        except Ended as end:
+            if not overlong and len(answers) < len(frames):
+                detail = f"the endpoint ended the connection behind {len(answers)} of {len(frames)} answers: {end}"
+                raise EndpointFault("crash", detail) from None
+        if overlong:
+            self.connect(limit)
+        return answers
+
+    def _next(self, missing: int, unanswered: Counter[Pair], limit: float) -> list[str] | None:
+        """More answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""
+        assert self._connection is not None
+        settled = self._connection.sent and (missing <= 0 or not unanswered)
+        remaining = limit - time.monotonic()
+        patience = QUIET if missing <= 0 else SILENCE
+        found = self._connection.receive(max(0.0, min(remaining, patience) if settled else remaining))
+        if found is None and not settled:
+            detail = f"{missing} frames are not answered at the deadline, {sum(unanswered.values())} of them requests"
+            raise EndpointFault("hang", detail)
+        return found
+
+
+def parts(frames: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The frames in order: every overlong one alone, the others between together."""
+    for overlong, group in groupby(frames, lambda each: len(each) > LONGEST_FRAME):
+        together = list(group)
+        yield from ([each] for each in together) if overlong else [together]
+
+
+def ids_of(frame: bytes) -> Pair | None:
+    """The ids of a request or a response; None where an endpoint may be of the opinion that there are none."""
+    try:
+        value = json.loads(frame, object_pairs_hook=_members, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    ids = [value.get(name) for name in ("correlation_id", "request_id")] if isinstance(value, dict) else []
+    texts = [each for each in ids if isinstance(each, str) and 1 <= len(each) <= LONGEST_ID]
+    return (texts[0], texts[1]) if len(texts) == 2 else None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member given twice")
+    return members
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
