@@ -67,7 +67,8 @@ def encode(values: Values, dtype: DType) -> Codes:
 
 def _decode_narrow(codes: Codes, dtype: DType) -> Values:
     if dtype.bits == 16:  # bf16 is the upper half of fp32, fp16 what NumPy has as float16
-        upper, half = np.asarray(codes << 16).view(np.float32), codes.astype(np.uint16).view(np.float16)
+        upper = np.asarray(codes << 16).astype(np.int32, copy=False).view(np.float32)
+        half = codes.astype(np.uint16).view(np.float16)
         held = upper if dtype.name == "bf16" else half
         with np.errstate(all="ignore"):  # a signaling NaN is no fault
             values = held.astype(np.float32)

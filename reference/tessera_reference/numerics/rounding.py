@@ -7,6 +7,7 @@ Overflow to fp8 saturates unless `overflow="nonfinite"` (AMB-RT-29); other float
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -22,7 +23,7 @@ Values: TypeAlias = npt.NDArray[Any]
 
 _OVERFLOWS = get_args(Overflow)
 
-BY_BITS = True
+BY_BITS = os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
 """Round most elements on their bits, ten times as fast; False rounds all of them by `_nearest`, to the same bits."""
 
 
@@ -104,7 +105,8 @@ def _narrowed(values: npt.NDArray[np.floating[Any]], dtype: DType, beyond: float
     bits = exact.view(f"i{exact.dtype.itemsize}")
     fraction_bits = DTYPES["fp64" if exact.dtype == np.float64 else "fp32"].fraction_bits
     dropped = fraction_bits - dtype.fraction_bits
-    kept = np.asarray((bits + ((bits >> dropped) & 1) + ((1 << (dropped - 1)) - 1)) & (-1 << dropped))
+    half = (1 << (dropped - 1)) - 1
+    kept = np.asarray((bits + ((bits >> dropped) & 1) + half) & (-1 << dropped)).astype(bits.dtype, copy=False)
     rounded = kept.view(exact.dtype)
     magnitude = np.abs(rounded)
     special = np.asarray(~((magnitude > dtype.min_normal) & (magnitude <= dtype.max_finite)))
