@@ -52,7 +52,7 @@ def tensor_of(array: Any) -> Tensor:
 
 
 def rank_array(tensor: Tensor, combining: bool) -> np.ndarray[Any, np.dtype[Any]]:
-    """What a rank brings, flat: numbers where they are combined, else elements of so many bytes, whatever they mean.
+    """The flat contribution of a rank: numbers where they are combined, else elements of so many bytes.
 
     Raises:
         NotSupported: the dtype is none of `RANK_TYPES`, and they are combined.

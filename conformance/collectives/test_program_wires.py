@@ -26,6 +26,17 @@ WAYS = [
 """A program is executed whole, or by the units of its plan."""
 
 
+def judge_text(impl, check, attributes, dtype, legal):
+    """Verify a program of one collective with these attributes, which is legal or refused."""
+    held = f"tensor<8x{dtype}>"
+    lines = [issue("%f", "%x", attributes, type=held), awaits("%y", "%f"), returns("%y", held)]
+    answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
+    if legal:
+        check.accepts(answer)
+    else:
+        check.rejects(answer, category=("distributed", "types", "numerics"))
+
+
 @feature("compression")
 @clause("COLL-02.5-01")
 @pytest.mark.parametrize(
@@ -68,15 +79,9 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
 @pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
 def test_a_wire_is_for_floats(impl, check, dtype):
     """What is no float travels as it is (AMB-COLL-53)."""
-    held = f"tensor<8x{dtype}>"
     for wire, legal in (("", True), (', dtype="bf16"', False)):
         op = 'op="max"' if dtype == "bool" else SUM
-        lines = [issue("%f", "%x", op + wire, type=held), awaits("%y", "%f"), returns("%y", held)]
-        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
-        if legal:
-            check.accepts(answer)
-        else:
-            check.rejects(answer, category=("distributed", "types", "numerics"))
+        judge_text(impl, check, op + wire, dtype, legal)
 
 
 @feature("compression")
@@ -118,7 +123,7 @@ WIRED = [
 def test_under_fast_the_wire_decides_the_bits_of_every_collective(
     impl, check, collective, attributes, wire, values, expected, plan
 ):
-    """What a rank brings is rounded to the wire once, and what is combined once more (AMB-COLL-61)."""
+    """Each contribution is rounded to the wire once, and the combined value once more (AMB-COLL-61)."""
     held, gives = "tensor<4xfp32>", f"tensor<{len(expected)}xfp32>"
     attributes = ", ".join(filter(None, [attributes, f'dtype="{wire}"']))
     lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
@@ -157,13 +162,7 @@ def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
         ('qscheme="blockwise"', "fp32", False),
         ('dtype="fp8", qscheme="blockwise"', "fp64", False),
     ):
-        held = f"tensor<8x{dtype}>"
-        lines = [issue("%f", "%x", f"{SUM}, {attributes}", type=held), awaits("%y", "%f"), returns("%y", held)]
-        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
-        if legal:
-            check.accepts(answer)
-        else:
-            check.rejects(answer, category=("distributed", "types", "numerics"))
+        judge_text(impl, check, f"{SUM}, {attributes}", dtype, legal)
 
 
 @feature("compression")

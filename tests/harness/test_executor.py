@@ -305,7 +305,7 @@ def test_no_task_is_lost_in_silence(engine: Engine) -> None:
 def test_an_answer_of_a_worker_is_never_unpickled(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a worker sends would else run as code on the machine of the command."""
+    """The command never unpickles an answer, so that a worker cannot run code on the command's machine."""
     monkeypatch.syspath_prepend(HERE / "fakes")
     hostile = importlib.import_module("careless_unit").answer_with_code
     future = engine._client.submit(hostile, str(tmp_path / "made"), pure=False)

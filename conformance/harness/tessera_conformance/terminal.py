@@ -1,4 +1,4 @@
-"""What a command writes to a terminal: errors in one sentence, progress, and how Ctrl-C and SIGTERM end it."""
+"""The terminal of a command: errors in one sentence, the progress of a run, and its end by Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 

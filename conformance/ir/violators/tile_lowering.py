@@ -91,7 +91,7 @@ def cast_in_real(body: Body, operation: Any, x: Number) -> Number:
 
 
 def unpadded_k(self: Scheduling, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
-    """What a directive leaves open is completed without its padding."""
+    """Complete a tile that a directive leaves open, without padding it."""
     found = COMPLETED(self, subject, settings)
     return found if "pad" in settings else {name: size for name, size in found.items() if name != "pad"}
 

@@ -93,7 +93,7 @@ GRACE = 1.0
 """Seconds for a deadline of the client's own to end its call."""
 POLL = 2.0
 DESERIALIZERS = ("msgpack",)
-"""How results of workers are read: all the others of dask unpickle what a worker sent."""
+"""The deserializers for results of workers: JSON alone, since dask's others unpickle the bytes of a worker."""
 
 
 class Engine:
