@@ -531,7 +531,7 @@ def test_passes_kept_as_digests_are_counted_as_such(
     ("case", "counts", "words"),
     [
         (PASSED, {"equal": 1}, f"{PASSED}: 0 results were judged"),
-        (PASSED, {"given": 1}, f"{PASSED}: is told to have judged"),
+        (PASSED, {"given": 1}, f"{PASSED}: claims to have judged"),
         (GOLDEN, None, f"{GOLDEN}: is kept as counts"),
     ],
 )

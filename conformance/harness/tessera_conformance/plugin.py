@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an option, of which a wrong value is told in one sentence instead of pytest's usage."""
+    """The settings of an option, of which a wrong value is refused in one sentence instead of pytest's usage."""
     settings = dict(settings)
     choices, read = settings.pop("choices", ()), settings.get("type", str)
 
@@ -169,7 +169,7 @@ EARLIER = "tessera_earlier"
 
 
 def _find_earlier_report(config: pytest.Config) -> None:
-    """Settle where the report goes and which one `--failed` and `--lf` read; a worker is told so."""
+    """Settle the place of the report, and the report that `--failed` and `--lf` read; workers take the controller's."""
     option = config.option
     if hasattr(config, "workerinput"):
         folder, failed, resume = config.workerinput[EARLIER]
@@ -450,7 +450,7 @@ def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | N
 
 
 def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:
-    """Nothing: only an error of the harness is told with its traceback, which takes pytest longer than most cases."""
+    """Nothing: only an error of the harness is shown with its traceback, which takes pytest longer than most cases."""
     return ""
 
 

@@ -51,8 +51,8 @@ from tessera_conformance.tensors import MalformedTensor, Tensor
 # Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses whose bits are the observed ones.
 #
 # The failing questions of one operation are one cause. A hypothesis explains a question if its answer equals the
-# observed one in every bit (NaN equals NaN). It is told if it explains all of them, all of a pair of dtypes, or else
-# most of the rest, and if at least 16 bits tell its answers from the right ones (`evidence`). Where none fits, the
+# observed one in every bit (NaN equals NaN). It is reported if it explains all of them, all of a pair of dtypes, or
+# else most of the rest, and if at least 16 bits tell its answers from the right ones (`evidence`). Where none fits, the
 # diagnosis says how far off the answers are and where.
 #
 # A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on
@@ -465,7 +465,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
         for group in [each.questions for each in groups if not each.hypotheses]:
             explained += _of_group(operation, group)
     except GaveUp:
-        pass  # what has been found is told, with more evidence
+        pass  # the evidence that was found is reported
     some = sum(len(each.questions) for each in explained) < len(questions)
     return [
         Explained(each.questions, _ranked(each.hypotheses, each.questions, passing))

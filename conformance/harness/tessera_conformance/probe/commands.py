@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write_declaration(arguments: argparse.Namespace) -> int:
-    """Probe all shapes of the suite, and write the file that declares their orders; what has none is told."""
+    """Probe all shapes of the suite, and write the file that declares their orders; a shape without one is reported."""
     session = Session(locate(arguments.impl), arguments.deadline)
     rows: list[ShapeOrder] = []
     without: list[str] = []

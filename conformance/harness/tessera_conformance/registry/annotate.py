@@ -113,7 +113,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Passage:
-    """Lines of which the same clauses speak, with what is told beside them.
+    """Lines of which the same clauses speak, with the text beside them.
 
     `clauses` are all that speak of the lines, `begins` those of them that are shown here, at their first line.
     `gaps` are the interpretations shown here: at the first passage of a clause that depends on them, or at the head of

@@ -3,7 +3,7 @@
 Asked again, an implementation gives out other handles and other memory. A value of a request that an earlier answer
 gave under the same name, or that lies in memory which an earlier answer gave out, is bound to that answer: where it
 stood in the request stands `{"$from": [exchange, path], "$plus": offset}`. An address within the bytes of an argument
-buffer is told beside them: `{"$bytes": digits, "$addresses": [[place, source], ...]}`.
+buffer is named beside them: `{"$bytes": digits, "$addresses": [[place, source], ...]}`.
 """
 
 from __future__ import annotations

@@ -256,13 +256,13 @@ class LineBuilder:
 # bytes>=256`.
 #
 # Of two cases that call one function, one may pass and one fail: the values of their arguments tell them apart.
-# Handles and addresses tell nothing. A number is told by its value where it is small, else by the thresholds that it
+# Handles and addresses say nothing. A number is shown by its value where it is small, else by the thresholds that it
 # reaches, a program by its operations and dtypes, a tensor by its dtype and the number of its elements. A report
 # keeps them in words of the cases that went wrong, and as digests of those that pass, which are only counted.
 
 
 LARGEST_VALUE = 16
-"""The largest number that is told by its value."""
+"""The largest number that is shown by its value."""
 THRESHOLDS = (32, 256, 1024, 4096, 65536)
 LARGEST_SIZE = 1 << 32
 """Larger numbers are handles and addresses."""

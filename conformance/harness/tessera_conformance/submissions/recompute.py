@@ -52,7 +52,7 @@ class Recomputation:
             if passed is not None and passed != check["passed"]:
                 stated = "passed" if check["passed"] else "failed"
                 self.problems.append(
-                    f"{line['case']}: the check {check['what']!r} is told to have {stated}, and has not"
+                    f"{line['case']}: the check {check['what']!r} claims to have {stated}, and has not"
                 )
         if vector is not None and level == "strict":
             self.problems += _against_vector(line, vector)

@@ -31,7 +31,7 @@ def sign(directory: Path, key: Path) -> str:
 
 
 def signer(directory: Path) -> str | None:
-    """Return the public key that a submission is told to be signed with; None of one without a signature."""
+    """Return the public key that a submission names as its signer; None of one without a signature."""
     try:
         with (directory / SIGNATURE).open("rb") as file:
             told = read_json(file.read(_LARGEST_KEY))

@@ -101,7 +101,7 @@ def _selected(
         yield f"{FILE_NAME}: the selection chooses nothing: {error}"
         return
     if report.header["selection"]["complete"] and chosen.keys() - {"paths"}:
-        yield f"{FILE_NAME}: is told to be whole, and to be narrowed"
+        yield f"{FILE_NAME}: claims the whole suite, and its selection narrows it"
     missing = sorted(wanted - plan) if "failed" not in chosen else []
     for case in missing:
         yield f"{case}: chosen by the selection in the header, and not planned"
@@ -144,7 +144,7 @@ def _locks(directory: Path, report: Report, registry: Registry) -> Iterator[str]
         if not _is(directory / path, data):
             yield f"{path}: not that of this suite: verify with the version that made the report"
     if report.header["harness"] != f"tessera-conformance {__version__}":
-        yield f"{FILE_NAME}: is told to be of {report.header['harness']}; this is tessera-conformance {__version__}"
+        yield f"{FILE_NAME}: claims to be of {report.header['harness']}; this is tessera-conformance {__version__}"
     told = {"clauses": len(registry.clauses), "sha256": digest(ours[CLAUSES_LOCK])}
     if report.header["registry"] != told:
         yield f"{FILE_NAME}: was made with another registry of clauses"
@@ -181,7 +181,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
-            continue  # told already
+            continue  # reported already
         case: Case = item.stash[CASE]
         wrong = _labels(line, case, deviations, selection)
         before = run.judge_before(case)
@@ -214,10 +214,10 @@ def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> 
         strange = [name for name, value in planned_line(case).items() if line[name] != plain(value)]
         wrong += [f"has another {name} than in this suite" for name in strange]
     if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
-        wrong.append(f"is told to have judged {line.get('judges')}, and has not")
+        wrong.append(f"claims to have judged {line.get('judges')}, and has not")
     kept = "digests" if "evidence" in line else "all"
     if line["verdict"] == "pass" and line["disposition"] == "none" and kept != selection.get("evidence", "all"):
-        wrong.append(f"has its evidence as {kept}, which is not what the run is told to have kept")
+        wrong.append(f"keeps its evidence as {kept}, and the header says otherwise")
     disposition: str = "other_reading" if line["interpretation"] else ""
     disposition = disposition or deviations.disposition(line["case"], case.clause_ids, line["verdict"])[0]
     if disposition != line["disposition"]:
