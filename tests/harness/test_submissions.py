@@ -548,7 +548,7 @@ def test_a_digest_that_cannot_be_is_found(
 
 def test_a_digest_in_a_report_of_all_evidence_is_found(copy: Path, suite: Suite) -> None:
     resealed(copy, lambda lines: digest_line(line_of(lines, PASSED)))
-    words = f"{PASSED}: has its evidence as digests"
+    words = f"{PASSED}: keeps its evidence as digests"
     assert [problem for problem in verified(copy, suite).problems if words in problem]
 
 
