@@ -47,6 +47,7 @@ APPROXIMATED = {
     "ir/activations": ["*/counted"],
     "ir/softmax": ["*/n-7", "*/n-16", "*/small"],
     "ir/stateful": ["*/sgd/default", "*/adamw/settings"],
+    "ir/long_reductions": ["fp32/softmax/n-1000", "fp32/logsumexp/n-300"],
 }
 """By topic, the vectors whose bits tell approximations of a function apart."""
 

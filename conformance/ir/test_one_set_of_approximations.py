@@ -65,6 +65,24 @@ def test_an_element_gives_the_same_bits_in_a_tensor_of_any_length(impl, check, n
     check.bits(values(impl, check, name, x), whole, f"{name} of the same elements again")
 
 
+MANY = 4103
+"""Elements past the blocks of a library, with a remainder of every vector."""
+
+
+@clause("LANG-10-07", "LANG-10-11")
+@level("deterministic", "strict")
+@pytest.mark.parametrize("name", ["softmax", pytest.param("exp", marks=feature("elementary-functions")), FUNCTIONS[-1]])
+def test_an_element_of_a_large_tensor_gives_the_bits_that_it_gives_in_a_small_one(impl, check, name):
+    """Threads and wide vectors serve large tensors; the rows of a softmax of two elements are as many functions."""
+    shape, row = ((MANY, 2), 2) if name == "softmax" else ((MANY,), 1)
+    x = counted("fp32", shape, seed=413, exponents=(-3, 1))
+    whole = values(impl, check, name, x)
+    for first in (0, 2047, MANY - 33):
+        few = (33, *shape[1:])
+        alone = values(impl, check, name, part(x, first * row, few))
+        check.bits(alone, part(whole, first * row, few), f"{name} of the elements from {first} on")
+
+
 @clause("LANG-10-07", "LANG-10-11")
 @level("deterministic", "strict")
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -6,7 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.policies import FAST, POLICY_FIELDS, STRICT
+from tessera_conformance.chapters.runtime.kit.long_reductions import (
+    judge_reduction,
+    large_vectors,
+    launched_kernel,
+    question_of,
+)
+from tessera_conformance.chapters.runtime.kit.mesh_session import opened
+from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, POLICY_FIELDS, STRICT
 from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -143,6 +150,27 @@ def test_without_fast_math_subnormals_are_kept(impl, check):
         check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": 0}), "subnormals, kept or flushed")
     else:
         check.bits(found, tensor_of("fp32", tiny), "subnormals")
+
+
+@large_vectors()
+@clause("RT-04.7-05")
+def test_without_fast_math_a_large_launch_keeps_to_the_arithmetic_of_its_dtype(impl, check, vector):
+    """Products of fp32 past 32 in all three extents, and long sums, where libraries have faster kernels."""
+    session = opened(impl, check)
+    session.set_policy(STRICT if impl.level == "strict" else LEVELS["deterministic"])
+    found = launched_kernel(session, vector)
+    judge_reduction(impl, check, question_of(vector), found, vector.expected[0])
+
+
+@feature("operation-access")
+@large_vectors()
+@clause("RT-04.7-05")
+def test_without_fast_math_a_large_operation_keeps_to_the_arithmetic_of_its_dtype(impl, check, vector):
+    """The same operations, evaluated under a context."""
+    context = context_with(impl, check, STRICT if impl.level == "strict" else LEVELS["deterministic"])
+    question = question_of(vector)
+    found = evaluate(impl, check, question.operation, list(question.inputs), question.arguments, context=context)
+    judge_reduction(impl, check, question, found, vector.expected[0])
 
 
 @feature("operation-access", "fast-math", "reductions")

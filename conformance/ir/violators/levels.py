@@ -281,6 +281,11 @@ def tail_otherwise(values: Values, found: Values, kind: DType) -> Values:
     return np.where(place < found.size & ~7, found, steps_off(1, found, kind))
 
 
+def large_otherwise(values: Values, found: Values, kind: DType) -> Values:
+    """Elements of tensors past 2,048 elements are one unit smaller."""
+    return steps_off(int(found.size > 2048), found, kind)
+
+
 def every_third_call() -> Sequence[Substitution]:
     """exp, one unit off on every third call."""
     calls = count()
@@ -324,6 +329,13 @@ APPROXIMATIONS = [
         "tail_of_a_vector",
         "takes another exponential for the elements after the last group of eight",
         function(tail_otherwise),
+        functions=TWO_UNITS,
+    ),
+    deterministic(
+        "LANG-10-07",
+        "large_tensors",
+        "takes another exponential for tensors of more than 2,048 elements",
+        function(large_otherwise),
         functions=TWO_UNITS,
     ),
     deterministic(

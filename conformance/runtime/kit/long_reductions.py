@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check
+from tessera_conformance.dsl import type_of
 from tessera_conformance.marks import feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.products import matmul
 from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.files import Vector
 from tessera_conformance.vectors.judging import Question, judge_declared
 
 from .encoding import packed
@@ -66,6 +69,40 @@ REDUCTIONS = {
     "longer sums": Reduction("longest", "sum", [(2, 1031)], (2,)),
 }
 
+LARGE = {
+    "ir/matmul": ("fp32/33x47x65", "fp32/70x36x58"),
+    "ir/long_reductions": ("fp32/matmul/k-1025", "fp32/sum/n-4097"),
+}
+"""By topic, golden vectors past the thresholds of libraries, all three extents of a product among them."""
+
+
+def large_vectors() -> Any:
+    """Parametrize a test over them."""
+    chosen = [vector for topic, names in LARGE.items() for vector in load(topic) if vector.name in names]
+    cases = [pytest.param(vector, id=vector.name, marks=feature(*vector.features)) for vector in chosen]
+    return pytest.mark.parametrize("vector", cases)
+
+
+def question_of(vector: Vector) -> Question:
+    """The operation of a vector, its operands and attributes."""
+    checked = vector.provenance.check
+    operation = checked.function.removeprefix("oracle.")
+    return Question(operation, [vector.call.inputs[name] for name in checked.operands], checked.arguments)
+
+
+def launched_kernel(session: MeshSession, vector: Vector) -> Tensor:
+    """Launch the operation of a vector in a kernel of its own, and return what it leaves."""
+    question, (wanted,) = question_of(vector), vector.expected
+    product = question.operation == "matmul"
+    names = ("a", "b") if product else ("x",)
+    formula = "a @ b" if product else f"op.{question.operation}(x) @{{axis={question.arguments['axis']}}}"
+    typed = [f"{name}: {type_of(x)}" for name, x in zip((*names, "y"), (*question.inputs, wanted), strict=True)]
+    kernel = session.kernel("large", f"module m {{ kernel large({', '.join(typed)}) {{ y = {formula}; }} }}")
+    result = session.upload(bytes(len(wanted.data)))
+    pointers = (*(session.upload(operand.data) for operand in question.inputs), result)
+    session.launch(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
+    return Tensor(wanted.dtype, wanted.shape, session.download(result, len(wanted.data)))
+
 
 def of_each(*names: str) -> Any:
     """Parametrize a test over reductions of that table."""
@@ -105,13 +142,19 @@ def canonical(operation: str, *operands: Tensor) -> Tensor:
 
 def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tensor) -> None:
     """A launch under a deterministic policy: canonical bits at strict, the declared order, or at fast a bound."""
-    reduction = of.reduction
+    question = Question(of.reduction.operation, of.operands, of.reduction.attributes)
+    wanted = canonical(of.reduction.operation, *of.operands) if impl.level == "strict" else None
+    judge_reduction(impl, check, question, found, wanted)
+
+
+def judge_reduction(
+    impl: Implementation, check: Check, question: Question, found: Tensor, wanted: Tensor | None
+) -> None:
+    """A result under a deterministic policy; `wanted` are its canonical bits, which strict asks for."""
     if impl.level == "strict":
-        wanted = canonical(reduction.operation, *of.operands)
-        check.bits(found, wanted, f"strict: the canonical order of {reduction.kernel}")
-        return
-    if impl.level == "fast":
-        enclosures = bounds.enclose(f"oracle.{reduction.operation}", list(of.operands), dict(reduction.attributes))
-        check.enclosed(found, enclosures, f"the bound of {reduction.kernel}")
-        return
-    judge_declared(impl, check, Question(reduction.operation, of.operands, reduction.attributes), found)
+        check.bits(found, wanted, f"strict: the canonical order of {question.operation}")
+    elif impl.level == "fast":
+        enclosures = bounds.enclose(f"oracle.{question.operation}", list(question.inputs), dict(question.arguments))
+        check.enclosed(found, enclosures, f"the bound of {question.operation}")
+    else:
+        judge_declared(impl, check, question, found)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import Failure, NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics import elementary
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, round_to
+from tessera_reference.runtime.launches import LaunchWork
 
 from ...ir.violators.changes import CompilesOnce, changed
 from ...ir.violators.misrounding import without_subnormals
-from .changes import INVALID, UNSUPPORTED, refusing, restating
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, refusing, restating
 
 Values = Any
 SET_POLICY = "tessSetNumericsPolicy"
@@ -292,7 +295,43 @@ def _flushed(output: Any) -> Any:
 
 _FP32 = DTYPES["fp32"]
 
+
+def in_tf32(values: Values) -> Values:
+    """Numbers of fp32 cut to the ten fraction bits of tf32."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def large_in_tf32(self: LaunchWork, executable: Executable, rank: int, arguments: Mapping[str, Array]) -> Any:
+    """Launch with operands cut to tf32 where they are matrices of fp32 with all extents past 32."""
+    cut = {
+        name: Array(x.dtype, in_tf32(x.values)) if x.dtype.name == "fp32" and min(x.shape, default=0) > 32 else x
+        for name, x in arguments.items()
+    }
+    return EXECUTED(self, executable, rank, cut)
+
+
+EXECUTED = LaunchWork._executed
+
+
+@violates("RT-04.7-05", "evaluates large products of fp32 in tf32 without fast math")
+class LargeInTf32(CompilesOnce):
+    """Products that are asked for by name."""
+
+    def numerics_evaluate(self, *, operation: str, inputs: Sequence[Any], **launch: Any) -> dict[str, Any]:
+        """Operands cut to ten fraction bits."""
+        if operation == "matmul" and inputs[0].dtype == "fp32" and min(*inputs[0].shape, inputs[1].shape[-1]) > 32:
+            inputs = [replace(x, data=in_tf32(np.frombuffer(x.data, np.float32)).tobytes()) for x in inputs]
+        return super().numerics_evaluate(operation=operation, inputs=inputs, **launch)
+
+
 FAST = [
+    replaced(
+        "RT-04.7-05",
+        "launches large products of fp32 in tf32 without fast math",
+        BuildsOnce,
+        (LaunchWork, "_executed", large_in_tf32),
+        name="launched_in_tf32",
+    ),
     fast("fast_rsqrt", "stops rsqrt after two steps", "rsqrt", inverse_root),
     fast("fast_sqrt", "takes sqrt from a fast inverse root", "sqrt", rough_root),
     fast("fast_exp", "takes exp from a rounded power of two", "exp", rough_exp),
