@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-KERNELS_INSTALL = "pip install numba, or 'tessera-conformance[kernels]'"
+KERNELS_INSTALL = "pip install llvmlite, or 'tessera-conformance[kernels]'"
 
 
 def has_kernels() -> bool:
     """True if the dependency of the accelerated path is there."""
-    return importlib.util.find_spec("numba") is not None
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 @contextmanager

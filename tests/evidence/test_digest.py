@@ -67,7 +67,7 @@ def test_with_features_disabled(level: str, undisturbed: subprocess.CompletedPro
 @pytest.mark.parametrize("version", NUMPY_VERSIONS)
 def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Path]) -> None:
     target = peer_folder(f"numpy-{version}", f"numpy=={version}", "--no-deps")
-    done = run_workload({"TESSERA_PLAIN_NUMERICS": "1"}, target)  # a numba that is there is made for another numpy
+    done = run_workload({"TESSERA_PLAIN_NUMERICS": "1"}, target)
     assert done.stderr.startswith(f"numpy {version},")
     same_digests(done.stdout)
 

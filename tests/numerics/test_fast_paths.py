@@ -99,7 +99,8 @@ def test_the_largest_is_what_any_tree_of_larger_gives(carrier, axis, rng):
 
 
 CARRIERS = ("float32", "float64", "int32", "int64")
-SHAPES = [(1, 1, 1), (3, 0, 2), (0, 4, 3), (3, 4, 0), (1, 70, 1), (17, 33, 65), (5, 3, 129), (64, 64, 64), (1, 5, 1000)]
+SHAPES = [(1, 1, 1), (3, 0, 2), (0, 4, 3), (3, 4, 0), (1, 70, 1), (17, 33, 65), (5, 3, 129), (64, 64, 64)]
+SHAPES += [(1, 5, 1100), (3, 16, 511), (260, 9, 2), (129, 23, 513)]
 BATCHES = [(), (1,), (3,), (2, 3), (0,)]
 
 
@@ -111,8 +112,8 @@ def not_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products take the accelerated path too."""
-    if importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not installed: pip install 'tessera-conformance[kernels]'")
+    if importlib.util.find_spec("llvmlite") is None:
+        pytest.skip("llvmlite is not installed: pip install 'tessera-conformance[kernels]'")
     monkeypatch.setattr(matmul_kernel, "_WORTHWHILE", 0)
 
 
@@ -252,10 +253,19 @@ def test_operands_in_any_memory_order(rng):
     check(a.T[::-1], b.T[:, ::-1], np.asfortranarray(near_one("float32", (12, 31), rng)))
 
 
-def test_it_stands_aside_for_small_products_and_complex_ones():
+def test_it_stands_aside_for_few_products_and_complex_ones(monkeypatch):
+    monkeypatch.setattr(matmul_kernel, "_products", 0)
     for carrier, size in (("float32", 8), ("complex64", 200)):
         square = np.ones((size, size), carrier)
         assert left_fold_product(square, square, square) is None
+
+
+@accelerated
+def test_many_small_products_are_worth_compiling(monkeypatch):
+    monkeypatch.setattr(matmul_kernel, "_products", 0)
+    monkeypatch.setattr(matmul_kernel, "_WORTHWHILE", 3 * 8**3)
+    square = np.ones((8, 8), np.float32)
+    assert [left_fold_product(square, square, square) is None for _ in range(4)] == [True, True, False, False]
 
 
 def test_the_environment_can_forbid_it(monkeypatch):
@@ -264,18 +274,22 @@ def test_the_environment_can_forbid_it(monkeypatch):
     assert left_fold_product(square, square, square) is None
 
 
-def test_it_stands_aside_without_numba(monkeypatch):
-    monkeypatch.setattr(matmul_kernel, "_compiled", lambda: None)
-    square = np.ones((200, 200), np.float32)
-    assert left_fold_product(square, square, square) is None
+def test_it_stands_aside_without_llvmlite(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    assert matmul_kernel._compiled.__wrapped__(np.dtype("float32")) is None
 
 
 def test_a_fused_multiply_add_would_be_noticed():
     def fused(left: np.ndarray, right: np.ndarray, total: np.ndarray) -> None:
-        total[...] = (left.astype(np.longdouble) * right + total).astype(total.dtype)
+        total[...] = (left[..., -1:].astype(np.float64) * right[:, -1:] + total).astype(total.dtype)
 
-    assert matmul_kernel._rounds_products(matmul_kernel._fold)
-    assert not matmul_kernel._rounds_products(fused)
+    def rounding(left: np.ndarray, right: np.ndarray, total: np.ndarray) -> None:
+        total[...] = plain(left, right, total)
+
+    for carrier in (np.dtype("float32"), np.dtype("float64")):
+        assert matmul_kernel._rounds_products(rounding, carrier)
+        if carrier == np.float32:  # the long double of some machines is a float64
+            assert not matmul_kernel._rounds_products(fused, carrier)
 
 
 @accelerated

@@ -26,7 +26,7 @@ from .trees import FOLD, Tree
 
 Values: TypeAlias = npt.NDArray[Any]
 
-_TILE = 1 << 15
+_TILE = 1 << 16
 """Accumulators handled at once, so that they stay in cache; no result depends on it."""
 
 

@@ -1,15 +1,18 @@
-"""An accelerated left fold for matmul, with the same bits as the plain one; used where numba is installed.
+"""An accelerated left fold for matmul, with the same bits as the plain one; used where llvmlite is installed.
 
-The definition stays the plain fold in numpy (`matmul`). Numba compiles the three loops below for this machine, without
-its fast-math mode, so that every product and every sum is rounded as written; `tests/numerics/test_fast_paths.py`
-holds the bits equal. Set TESSERA_PLAIN_NUMERICS=1 to do without it.
+The definition stays the plain fold in numpy (`matmul`). The loops below are written as instructions of LLVM, which
+compiles them for this machine in a twentieth of a second, once in a process; nothing is kept on disk. Every product and
+every sum is an instruction of its own without fast-math flags, so that each is rounded as written;
+`tests/numerics/test_fast_paths.py` holds the bits equal. Set TESSERA_PLAIN_NUMERICS=1 to do without it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import prod
 from typing import Any, TypeAlias
@@ -23,18 +26,30 @@ Fold: TypeAlias = Callable[[Values, Values, Values], None]
 _CARRIERS = frozenset(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
 
 _WORTHWHILE = 1 << 22
-"""Products from which on the kernel is used: starting the compiler takes a second, once in a process."""
+"""Products from which on a process compiles the kernel: the plain fold of so many takes as long as compiling."""
+
+_WIDTH, _HEIGHT, _DEPTH = 512, 128, 8
+"""Columns and rows of the result, and terms, handled at once: a panel of B stays in the first cache, and the block of
+the result in the second. A row of the block is read and written once for all terms of a panel, in their order."""
+
+_products = 0
+"""Products asked for so far in this process."""
 
 
 def left_fold_product(a: Values, b: Values, start: Values) -> Values | None:
     """Return ((start + a[0] b[0]) + a[1] b[1]) + ... over ascending k, every product and every sum rounded.
 
     `a` is (..., M, K), `b` (..., K, N), `start` and the result (..., M, N), all of one accumulator's carrier. None
-    where this module has nothing to offer: numba is missing or unwanted, the carrier is complex, the product small.
+    where this module has nothing to offer: llvmlite is missing or unwanted, the carrier is complex, the products of
+    this process too few.
     """
-    if a.dtype not in _CARRIERS or start.size * a.shape[-1] < _WORTHWHILE or not _wanted():
+    global _products
+    if a.dtype not in _CARRIERS or not _wanted():
         return None
-    compiled = _compiled()
+    _products += start.size * a.shape[-1]
+    if _products < _WORTHWHILE:
+        return None
+    compiled = _compiled(a.dtype)
     if compiled is None:
         return None
     matrices = prod(start.shape[:-2])
@@ -50,34 +65,110 @@ def _wanted() -> bool:
 
 
 @cache
-def _compiled() -> Fold | None:
-    """Compile the fold; None without a numba for this numpy, or where products turn out not to be rounded."""
+def _compiled(carrier: np.dtype[Any]) -> Fold | None:
+    """Compile the fold; None without llvmlite, or where products turn out not to be rounded."""
     try:
-        numba = importlib.import_module("numba")
+        llvm, ir = (importlib.import_module(f"llvmlite.{name}") for name in ("binding", "ir"))
     except ImportError:
         return None
-    compiled: Fold = numba.njit(_fold, fastmath=False, error_model="numpy", nogil=True)
-    return compiled if _rounds_products(compiled) else None
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+    module = llvm.parse_assembly(str(_instructions(ir, carrier)))
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = True
+    llvm.create_pass_builder(machine, options).getModulePassManager().run(
+        module, llvm.create_pass_builder(machine, options)
+    )
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    address = engine.get_function_address("fold")
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 4)(address)
+
+    def fold(left: Values, right: Values, total: Values, _code: Any = engine) -> None:
+        panel = np.empty(_DEPTH * _WIDTH, carrier)
+        call(*(each.ctypes.data for each in (total, left, right, panel)), *left.shape, right.shape[2])
+
+    return fold if carrier.kind == "i" or _rounds_products(fold, carrier) else None
 
 
-def _fold(left: Values, right: Values, total: Values) -> None:
-    """Add the products of (matrices, M, K) and (matrices, K, N) onto `total`, (matrices, M, N), k ascending."""
-    matrices, rows, terms = left.shape
-    columns = right.shape[2]
-    for matrix in range(matrices):
-        for row in range(rows):
-            for k in range(terms):
-                factor = left[matrix, row, k]
-                for column in range(columns):
-                    total[matrix, row, column] += factor * right[matrix, k, column]
+def _instructions(ir: Any, carrier: np.dtype[Any]) -> Any:
+    """Return the module with fold(total, left, right, panel, matrices, M, K, N).
+
+    It adds the products of (matrices, M, K) and (matrices, K, N) onto `total`, (matrices, M, N), k ascending.
+    """
+    whole = ir.IntType(64)
+    element = {"float32": ir.FloatType(), "float64": ir.DoubleType()}.get(
+        carrier.name, ir.IntType(8 * carrier.itemsize)
+    )
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [element.as_pointer()] * 4 + [whole] * 4), "fold")
+    for pointer in function.args[:4]:
+        pointer.add_attribute("noalias")
+    bases, (matrices, rows, terms, columns) = function.args[:4], function.args[4:]
+    build = ir.IRBuilder(function.append_basic_block())
+    add, multiply = (build.fadd, build.fmul) if carrier.kind == "f" else (build.add, build.mul)
+
+    def smaller(a: Any, b: Any) -> Any:
+        return build.select(build.icmp_signed("<", a, b), a, b)
+
+    @contextmanager
+    def loop(first: Any, end: Any, step: int) -> Iterator[Any]:
+        before, head, body, after = build.block, *(function.append_basic_block() for _ in range(3))
+        build.branch(head)
+        build.position_at_end(head)
+        index = build.phi(whole)
+        index.add_incoming(first, before)
+        build.cbranch(build.icmp_signed("<", index, end), body, after)
+        build.position_at_end(body)
+        yield index
+        index.add_incoming(build.add(index, whole(step)), build.block)
+        build.branch(head)
+        build.position_at_end(after)
+
+    zero = whole(0)
+    whole_panels = build.and_(terms, whole(-_DEPTH))
+    with loop(zero, matrices, 1) as matrix:
+        sizes = ((rows, columns), (rows, terms), (terms, columns))
+        total, left, right = (
+            build.gep(base, [build.mul(matrix, build.mul(*size))]) for base, size in zip(bases, sizes, strict=False)
+        )
+        panels = [build.gep(bases[3], [whole(i * _WIDTH)]) for i in range(_DEPTH)]
+        with loop(zero, columns, _WIDTH) as column:
+            width = smaller(whole(_WIDTH), build.sub(columns, column))
+            with loop(zero, rows, _HEIGHT) as top:
+                bottom = smaller(rows, build.add(top, whole(_HEIGHT)))
+                for first, end, depth in ((zero, whole_panels, _DEPTH), (whole_panels, terms, 1)):
+                    with loop(first, end, depth) as k:
+                        with loop(zero, whole(depth), 1) as i:
+                            source = build.gep(right, [build.add(build.mul(build.add(k, i), columns), column)])
+                            panel = build.gep(bases[3], [build.mul(i, whole(_WIDTH))])
+                            with loop(zero, width, 1) as j:
+                                build.store(build.load(build.gep(source, [j])), build.gep(panel, [j]))
+                        with loop(top, bottom, 1) as row:
+                            factor = build.gep(left, [build.add(build.mul(row, terms), k)])
+                            factors = [build.load(build.gep(factor, [whole(i)])) for i in range(depth)]
+                            target = build.gep(total, [build.add(build.mul(row, columns), column)])
+                            with loop(zero, width, 1) as j:
+                                place = build.gep(target, [j])
+                                accumulator = build.load(place)
+                                for panel, a_k in zip(panels, factors, strict=False):
+                                    accumulator = add(accumulator, multiply(a_k, build.load(build.gep(panel, [j]))))
+                                build.store(accumulator, place)
+    build.ret_void()
+    return module
 
 
-def _rounds_products(fold: Fold) -> bool:
+def _rounds_products(fold: Fold, carrier: np.dtype[Any]) -> bool:
     """True if (1 + e)**2 - (1 + 2e) is 0, as it is when the product is rounded; a fused multiply-add gives e**2."""
-    for carrier, e in ((np.float32, 2.0**-12), (np.float64, 2.0**-27)):
-        factor = np.full((1, 1, 1), 1 + e, carrier)
+    e = 2.0 ** -(12 if carrier == np.float32 else 27)
+    for terms in (1, _DEPTH):  # the last product is the one of interest, those before it are 0
+        factors = np.zeros((1, 1, terms), carrier)
+        factors[..., -1] = 1 + e
         total = np.full((1, 1, 64), -(1 + 2 * e), carrier)
-        fold(factor, np.full((1, 1, 64), 1 + e, carrier), total)
+        fold(factors, np.full((1, terms, 64), 1 + e, carrier), total)
         if total.any():
             return False
     return True
