@@ -10,10 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import matmul_kernel, rounding
+from tessera_reference.numerics import arithmetic, matmul_kernel, rounding
 from tessera_reference.numerics.arithmetic import larger, largest
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.elementary import exp
+from tessera_reference.numerics.array import Array, decode
+from tessera_reference.numerics.elementary import FUNCTIONS, exp
 from tessera_reference.numerics.elementary.exponential import _EXP, exp_single
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
@@ -385,3 +385,37 @@ def test_rounding_on_bits_is_rounding(name, code, overflow, rng, monkeypatch):
         plain = rounded(operands)
         assert (fast.dtype, fast.shape) == (plain.dtype, plain.shape)
         assert np.array_equal(np.ascontiguousarray(fast).view("u4"), np.ascontiguousarray(plain).view("u4"))
+
+
+# Narrow floats: arithmetic in float32, and tables of functions.
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+@pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "divide"])
+def test_arithmetic_of_narrow_floats_is_rounded_from_float64(operation, name, rng):
+    """Random codes, neighbours of either sign, and a smallest operand beside any other, in more than one block."""
+    narrow = dtype(name)
+    codes_of = np.dtype(f"u{narrow.bits // 8}")
+    left = rng.integers(0, 1 << narrow.bits, 3 << 15)
+    near = (left + rng.integers(-9, 9, left.size)) ^ (rng.integers(0, 2, left.size) << narrow.bits - 1)
+    small = rng.integers(0, 4 << narrow.fraction_bits, left.size)
+    a = Array(narrow, decode(np.tile(left, 3).astype(codes_of), narrow))
+    b = Array(narrow, decode(np.concatenate([left[::-1], near, small]).astype(codes_of), narrow))
+    with np.errstate(all="ignore"):
+        exact = getattr(np, operation)(a.values.astype(np.float64), b.values.astype(np.float64))
+        expected = rounding._nearest(exact, narrow, rounding._beyond(narrow, "saturate")).astype(np.float32)
+    same_bits(getattr(arithmetic, operation)(a, b).values, expected)
+    rows = getattr(arithmetic, operation)(Array(narrow, a.values[:21].reshape(7, 3)), Array(narrow, b.values[:3]))
+    pairs = getattr(arithmetic, operation)(Array(narrow, a.values[:21]), Array(narrow, np.tile(b.values[:3], 7)))
+    same_bits(rows.values, pairs.values.reshape(7, 3))
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+def test_a_table_of_a_function_is_the_function(name):
+    """Every number of the type, in more than one block, with NaN of every payload, and what is no number of it."""
+    narrow = dtype(name)
+    numbers = decode(np.arange(1 << narrow.bits).astype(f"u{narrow.bits // 8}"), narrow)
+    payloads = (np.arange(1 << 15, dtype=np.uint32) + np.uint32(0x7F800000)).view(np.float32)
+    values = np.concatenate([numbers, payloads, np.float32([1.1, -np.inf, 2.3])])
+    for function in (exp, FUNCTIONS["tan"], FUNCTIONS["log1p"]):
+        same_bits(function(values, narrow), function.__wrapped__(values, narrow, "saturate"))

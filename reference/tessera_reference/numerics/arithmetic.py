@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from .array import Array
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
 from .formats import DTYPES, UnsupportedDType
-from .rounding import round_to
+from .rounding import BLOCK, round_to
 
 # Complex arithmetic written out by component, since compilers and libraries differ about it.
 #
@@ -192,17 +193,24 @@ def _require_elementwise(operation: str, a: Array, b: Array, *kinds: str) -> Non
 def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
     """Apply + - * or / with one rounding.
 
-    A narrow float is computed in float64 and rounded again, which is innocuous. With significands of p <= 11 bits,
-    float64 holds every product exactly. An inexact quotient lies at least 2**-(2p + 2) of itself away from each number
-    of p + 1 bits, and so from each midpoint between results; float64 errs by 2**-53. An inexact sum has operands more
-    than 40 binades apart, and both roundings give the larger. Subnormal results have fewer bits, hence fewer
-    midpoints, and are normal numbers of float64.
+    A narrow float is computed in float32 and rounded again, which is innocuous (Figueroa, 1995): its significands have
+    p <= 11 bits, and float32 has 24, at least 2p + 2. A subnormal result has fewer bits, hence fewer midpoints, and is
+    a normal number of float32, but for products and quotients in bf16: these are computed in float64. Sums in bf16
+    have no smaller digit than their operands, and are exact there.
     """
     with np.errstate(all="ignore"):
-        if a.dtype.is_narrow:
-            wide = np.asarray(operator(a.values.astype(np.float64), b.values.astype(np.float64)))
-            return Array(a.dtype, round_to(wide, a.dtype))
-        return Array(a.dtype, np.asarray(operator(a.values, b.values)))
+        if not a.dtype.is_narrow:
+            return Array(a.dtype, np.asarray(operator(a.values, b.values)))
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        left, right = (x.values.reshape(-1) if a.shape == b.shape else np.broadcast_to(x.values, shape) for x in (a, b))
+        inner = np.float64 if a.dtype.name == "bf16" and operator not in (np.add, np.subtract) else np.float32
+        result = np.empty(left.shape, np.float32)
+        rows = max(1, BLOCK // max(1, prod(left.shape[1:])))
+        for start in range(0, len(result), rows):
+            block = slice(start, start + rows)
+            wide = operator(*(x[block].astype(inner, copy=False) for x in (left, right)))
+            result[block] = round_to(wide, a.dtype)
+        return Array(a.dtype, result.reshape(shape))
 
 
 def _integer_quotient(a: Values, b: Values) -> Values:

@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..array import code_dtype, decode, encode
+from ..array import code_dtype, decode
 from ..errors import WrongCarrier
 from ..formats import DType, UnsupportedDType
-from ..rounding import Overflow, require_overflow
+from ..rounding import BLOCK, Overflow, require_overflow
 
 # Mathematical constants to 300 bits, as rational numbers; approximations take their pieces from these.
 
@@ -56,11 +56,17 @@ def elementary_function(evaluate: Evaluate) -> Unary:
         check_operand(evaluate.__name__, values, dtype, overflow)
         if not dtype.is_narrow:
             return evaluate(values, dtype, overflow)
-        codes = encode(values, dtype)
-        known = decode_all(dtype)[codes]
-        if ((known == values) | np.isnan(values)).all():
-            return np.asarray(table(evaluate, dtype, overflow)[codes])
-        return evaluate(values, dtype, overflow)  # a number that is not of the type, as infinity in fp8_e4m3
+        operands, results = table(evaluate, dtype, overflow)
+        flat = np.ascontiguousarray(values).reshape(-1)
+        found = np.empty(flat.shape, np.float32)
+        for start in range(0, flat.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            x, place = flat[block], _places(flat[block], dtype)
+            found[block] = results.take(place)
+            others = operands.take(place) != x  # NaN, or no number of the type, as infinity in fp8_e4m3
+            if others.any():
+                found[block][others] = evaluate(x[others], dtype, overflow)
+        return found.reshape(values.shape)
 
     return function
 
@@ -75,16 +81,15 @@ def check_operand(operation: str, values: Values, dtype: DType, overflow: Overfl
 
 
 @cache
-def table(evaluate: Evaluate, dtype: DType, overflow: Overflow) -> Values:
-    """Return the function of every code of a narrow `dtype`, indexed by code, read-only."""
-    results = evaluate(decode_all(dtype), dtype, overflow)
-    results.flags.writeable = False
-    return results
+def table(evaluate: Evaluate, dtype: DType, overflow: Overflow) -> tuple[Values, Values]:
+    """Return every number of a narrow `dtype` and the function of it, at the place that `_places` gives; else NaN."""
+    numbers = decode(np.arange(1 << dtype.bits).astype(code_dtype(dtype)), dtype)
+    columns = np.full((2, 1 << (9 + dtype.fraction_bits)), np.nan, np.float32)
+    columns[0, _places(numbers, dtype)] = numbers
+    columns[1, _places(numbers, dtype)] = evaluate(numbers, dtype, overflow)
+    return columns[0], columns[1]
 
 
-@cache
-def decode_all(dtype: DType) -> Values:
-    """Return the value of every code of a narrow `dtype`, indexed by code, read-only."""
-    values = decode(np.arange(1 << dtype.bits).astype(code_dtype(dtype)), dtype)
-    values.flags.writeable = False
-    return values
+def _places(values: Values, dtype: DType) -> npt.NDArray[np.uint32]:
+    """Return the upper bits of the carrier: sign, exponent and as many fraction bits as the numbers of `dtype` have."""
+    return np.asarray(values.view(np.uint32) >> np.uint32(23 - dtype.fraction_bits))
