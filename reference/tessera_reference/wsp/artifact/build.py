@@ -35,7 +35,10 @@ class NoCompiler(WspFailure):
 
     def __init__(self) -> None:
         names = ", ".join(COMPILERS)
-        super().__init__(f"no C compiler ({names}) is on the PATH: install one, such as the package gcc or clang")
+        super().__init__(
+            f"no C compiler ({names}) is on the PATH: install one, such as the package gcc or clang, "
+            "or run the package by `wsp run --engine executor`"
+        )
 
 
 class BuildFailed(WspFailure):
