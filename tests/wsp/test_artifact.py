@@ -140,7 +140,7 @@ def test_packages_of_other_targets_are_refused(tmp_path: Path) -> None:
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoCompiler, match="install one.*--engine executor"):
+    with pytest.raises(NoCompiler, match=r"install one.*--engine executor"):
         build([made("nothing")], tmp_path / "program")
 
 
