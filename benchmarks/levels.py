@@ -1,4 +1,4 @@
-"""One product at the lower levels of IR against the same at Graph IR, and emission of the whole equality corpus."""
+"""A product and a softmax at the lower levels of IR against Graph IR, and emission of the whole equality corpus."""
 
 from __future__ import annotations
 
@@ -6,47 +6,53 @@ import time
 from importlib.util import find_spec
 
 import numpy as np
-from accelerated_path import numerics
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
+from tessera_reference.ir.types import Tensor
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit
-from tessera_reference.levels.execution import execute_at, lower, run_lowered, specialized
+from tessera_reference.levels.execution import Level, execute_at, lower, run_lowered, specialized
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.rounding import cast
 
-EXTENT = 256
-SQUARE = f"tensor<{EXTENT}x{EXTENT}xbf16>"
-PRODUCT = f"module m {{ func f(A: {SQUARE}, B: {SQUARE}) {{ return op.matmul(A, B); }} }}"
-MOST = {"tile": 60, "target": 100}
+EXTENTS = (128, 256, 512)
+PROGRAMS_OF_ROWS = {
+    "matmul": "module m {{ func f(A: tensor<{0}x{0}xbf16>, B: tensor<{0}x{0}xbf16>) {{ return op.matmul(A, B); }} }}",
+    "softmax": "module m {{ func f(A: tensor<{0}x{0}xfp32>) {{ return op.softmax(A); }} }}",
+}
+MOST: dict[Level, float] = {"tile": 15, "target": 25}
 """The most that each level may take, in times of Graph IR."""
 
 
 def measure() -> list[Outcome]:
-    """Kernels ready to run, plain arithmetic; lowering is not counted. Emission is all from Target IR to PTX."""
-    module = compile_source(PRODUCT).module
+    """Kernels ready to run, as installed; lowering is not counted. Emission is all from Target IR to PTX."""
+    rows = [row(work, extent, level) for work in PROGRAMS_OF_ROWS for extent in EXTENTS for level in MOST]
+    return [*rows, emission()]
+
+
+def row(work: str, extent: int, level: Level) -> Outcome:
+    """One program at a level against the same at Graph IR, by processor time."""
+    module, target = compile_source(PROGRAMS_OF_ROWS[work].format(extent)).module, target_of(DEFAULT)
     random = np.random.Generator(np.random.PCG64(5))
-    bits = random.integers(0x3E00, 0x4000, (2, EXTENT, EXTENT), np.uint16)
-    inputs = {
-        name: Array.from_bits(dtype("bf16"), each.shape, each.tobytes()) for name, each in zip("AB", bits, strict=True)
-    }
-    target = target_of(DEFAULT)
-    found: list[Outcome] = []
-    for level, most in MOST.items():
-        lowered = lower(module, level, target)
-        with numerics(plain=True):
-            ours, graph = in_turns(
-                lambda level=level, lowered=lowered: run_lowered(level, lowered, "f", inputs, target),
-                lambda: execute_at("graph", module, "f", inputs, target),
-                3,
-            )
-        name = f"matmul 256^3 bf16 at {level.capitalize()} IR"
-        found.append(Measurement(name, ours, "Graph IR", graph, ours / graph, "x", most))
-    return [*found, emission()]
+    inputs = {}
+    for parameter in module.functions["f"].parameters:
+        assert isinstance(parameter.type, Tensor)
+        values = random.uniform(0.5, 1, (extent, extent)).astype(np.float32)
+        inputs[parameter.name] = cast(Array(dtype("fp32"), values), parameter.type.dtype)
+    lowered = lower(module, level, target)
+    ours, graph = in_turns(
+        lambda: run_lowered(level, lowered, "f", inputs, target),
+        lambda: execute_at("graph", module, "f", inputs, target),
+        5,
+        time.process_time,
+    )
+    name = f"{work} {extent} at {level.capitalize()} IR"
+    return Measurement(name, ours, "Graph IR", graph, ours / graph, "x", MOST[level])
 
 
 def emission() -> Outcome:

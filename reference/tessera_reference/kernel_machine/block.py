@@ -25,6 +25,7 @@ from .storage import (
     AbsentLane,
     Address,
     Clock,
+    GlobalStorage,
     KernelFault,
     Misaligned,
     NotUniform,
@@ -94,6 +95,10 @@ class Lanes:
         values.fill(number)
         return Array(dtype, values)
 
+    def holding(self, values: Values) -> Lanes:
+        """The lanes for which there are these values: those of this block."""
+        return self
+
     def of_active(self, values: Values) -> Values:
         """Of what is for each lane, that of the active ones."""
         return values if self.mask is None else values[self.active]
@@ -145,6 +150,7 @@ def _rows(block: Lanes, values: Values) -> Values:
 
 def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
     """The value that all lanes of a warp share; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
+    block = block.holding(values)
     active = whole_warps(block, what)
     lanes = _rows(block, values)
     differing = np.argwhere(lanes[active] != lanes[active, :1])
@@ -174,6 +180,17 @@ def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None =
     if missing.any():
         raise AbsentLane(block.thread(active[missing][0]), int(sources[active][missing][0]), "not active")
     return block.spread(values[places[active]])
+
+
+def shuffled(block: Lanes, values: Values, delta: int, mask: int | None = None) -> Values:
+    """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
+    if block.mask is None and block.lanes % block.warp == 0 and mask in (None, (1 << block.warp) - 1):
+        moved = values.reshape(-1, block.warp).copy()
+        if delta < block.warp:
+            moved[:, : block.warp - delta] = values.reshape(-1, block.warp)[:, delta:]
+        return moved.reshape(-1)
+    lane = block.every_lane % block.warp
+    return exchanged(block, values, np.where(lane + delta < block.warp, lane + delta, lane), mask)
 
 
 # Asynchronous copies that are not finished, each with its thread and group (AMB-LANG-64, AMB-LANG-201).
@@ -386,6 +403,8 @@ class BlockState(Lanes):
     `regions` and `instruction` belong to the instruction that is running.
     """
 
+    global_memory: type[GlobalStorage] = GlobalStorage
+
     def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
         super().__init__(grid, extents, target.warp)
         self.program = program
@@ -530,8 +549,7 @@ class BlockState(Lanes):
 
     def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
         """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
-        lane = self.every_lane % self.warp
-        return exchanged(self, values, np.where(lane + delta < self.warp, lane + delta, lane), mask)
+        return shuffled(self, values, delta, mask)
 
 
 # The base of kernel operations, which run for all lanes of a block at once (spec sections 7 and 8.3).

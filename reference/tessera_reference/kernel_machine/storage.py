@@ -331,15 +331,18 @@ class Storage:
 
     def read(self, at: Offsets, who: Offsets) -> Values:
         """The elements at `at`, read by `who`, which broadcasts to it. Raises `KernelFault`."""
-        if not self.noted:
-            return self.values[at]
+        if self.noted:
+            self.note_read(at, who)
+        return self.values[at]
+
+    def note_read(self, at: Offsets, who: Offsets) -> None:
+        """Check that the read is ordered after all writes, and record its stamp. Raises `KernelFault`."""
         base = self.clock.base
         mine = who + base
         wrote = self.wrote[at]
         if np.count_nonzero(((wrote >= base) & (wrote != mine)) | (wrote < 0) | self._foreign(wrote)):
             self._refuse_read(at, np.broadcast_to(mine, at.shape), wrote)
         self._mark_seen(at, mine)
-        return self.values[at]
 
     def write(self, at: Offsets, who: Offsets, values: Values) -> None:
         """Write elements. Raises `KernelFault`."""

@@ -38,7 +38,8 @@ def store_matrices(block: BlockState, memory: Storage, corners: Offsets, values:
     """Write the matrix of each active warp. Raises `KernelFault`."""
     warps = block.whole_warps("a matrix")
     at = _elements(block, memory, corners, warps, (values.shape[1], values.shape[2]), memory.shape[-1])
-    memory.write(at, block.clock.of_warps(warps)[:, None, None], values[warps])
+    written = values if warps.size == block.warps else values[warps]
+    memory.write(at, block.clock.of_warps(warps)[:, None, None], written)
 
 
 def require_aligned(block: BlockState, memory: Storage, corners: Offsets, alignment: int) -> None:

@@ -40,10 +40,12 @@ from ..kernel_machine.block import (
     too_many_steps,
     unwritten,
 )
+from ..kernel_machine.lockstep import Diverged, LockstepState, in_lockstep
 from ..kernel_machine.storage import GlobalStorage, Place, Unwritten
 from ..numerics.array import Array
 from ..numerics.errors import TooLarge
 from ..numerics.formats import DType
+from ..numerics.rounding import BY_BITS
 from .fragments import FragmentStore, fragment_uses
 from .operations import Store
 
@@ -145,6 +147,15 @@ def _written(function: Function) -> frozenset[Value]:
 MOST_BYTES = 1 << 32
 """The most bytes of a launch's buffers, with the notes for each element."""
 
+LOCKSTEP = BY_BITS
+"""Run blocks in lockstep; False, with plain numerics, runs one after another, to the same bits."""
+
+WORTHWHILE = 1000
+"""Instructions of a kernel, times its blocks, from which on blocks run in lockstep."""
+
+MOST_LANES = 1 << 15
+"""The most lanes that run in lockstep, so that a value of them stays in cache."""
+
 NOTED_BYTES = 24
 """The bytes of the notes for an element: its last writer, its last and first reader."""
 
@@ -184,6 +195,9 @@ def run_kernel(
     try:
         program = prepare(kernel, lanes)
         _require_steps(program, grid, steps)
+        together = _in_lockstep(kernel, inputs, program, target, steps) if order == "forward" else None
+        if together is not None:
+            return together
         block = BlockState(program, target, grid, extents, Budget(steps))
         buffers = _bind(kernel, inputs, block)
         with np.errstate(all="ignore"):
@@ -198,6 +212,32 @@ def run_kernel(
         except Unwritten as fault:
             raise Rejection([unwritten(kernel, fault)]) from fault
     return tuple(buffer.array() for buffer in buffers)
+
+
+def _in_lockstep(
+    kernel: Function, inputs: Sequence[Array | Uninitialised], program: Program, target: Target, steps: int
+) -> tuple[Array, ...] | None:
+    """Return the buffers of a kernel whose blocks ran in lockstep; None where they do not, or where few would."""
+    grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
+    blocks, lanes = prod(grid), prod(extents)
+    worthwhile = LOCKSTEP and blocks > 1 and blocks * sum(1 for _ in kernel.body.walk()) >= WORTHWHILE
+    if not worthwhile or lanes % target.warp:
+        return None
+    code, buffers, parameters = in_lockstep(program.code), None, ()
+    try:
+        with np.errstate(all="ignore"):
+            groups = -(-blocks // max(3, MOST_LANES // lanes))
+            for group in range(groups):
+                numbers = range(blocks * group // groups, blocks * (group + 1) // groups)
+                state = LockstepState(program, target, grid, extents, Budget(steps // blocks), numbers)
+                buffers = buffers or _bind(kernel, inputs, state)
+                parameters = parameters or state.parameters
+                state.region(code, parameters)
+        for buffer in buffers or ():
+            buffer.require_written()
+    except (Rejection, Diverged, UnsupportedConstruct):
+        return None
+    return tuple(buffer.array() for buffer in buffers or ())
 
 
 def _extents(kernel: Function, name: str) -> Place:
@@ -247,7 +287,7 @@ def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: B
             continue
         initial = argument if isinstance(argument, Array) else None
         noted = initial is None or parameter in block.program.written
-        memory = GlobalStorage(f"%{parameter.name}", argument.dtype, argument.shape, block.clock, initial, noted)
+        memory = block.global_memory(f"%{parameter.name}", argument.dtype, argument.shape, block.clock, initial, noted)
         buffers.append(memory)
         values.append(memory)
     block.parameters = tuple(values)

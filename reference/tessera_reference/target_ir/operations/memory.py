@@ -88,13 +88,13 @@ class OtherDType(KernelFault):
 def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Storage, Offsets]:
     """The memory, and the offset in elements to which each lane points. Raises `Misaligned`, `alignment` in bytes."""
     address = pointing(pointers, block.lanes)
-    memory, size = address.memory, address.memory.dtype.storage_bytes
+    lanes, memory, size = block.holding(address.bytes), address.memory, address.memory.dtype.storage_bytes
     offsets = np.asarray(address.bytes // size)
-    odd = (block.of_active(address.bytes) % max(size, alignment)).nonzero()[0]
+    odd = (lanes.of_active(address.bytes) % max(size, alignment)).nonzero()[0]
     if odd.size:
-        lane = int(block.active[odd[0]])
+        lane = int(lanes.active[odd[0]])
         where = memory.address(int(offsets[lane]))
-        raise Misaligned(block.thread(lane), where, int(address.bytes[lane]), max(size, alignment))
+        raise Misaligned(lanes.thread(lane), where, int(address.bytes[lane]), max(size, alignment))
     return memory, offsets
 
 
@@ -105,7 +105,7 @@ def load(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> npt
 
 def store(block: BlockState, pointers: Pointers, values: Array) -> None:
     """Write the elements of each active lane: `values` is [lanes] or [lanes, count]. Raises `KernelFault`."""
-    rows = np.ascontiguousarray(values.values.reshape(block.lanes, -1))
+    rows = np.ascontiguousarray(values.values.reshape(values.shape[0], -1))
     memory, places = _places(block, pointers, values.dtype, rows.shape[1])
     block.store(memory, places, rows.view(memory.dtype.carrier))
 

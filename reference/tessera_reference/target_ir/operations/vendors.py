@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
 from ...ir.types import Pointer, Scalar, Vector
-from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged
+from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged, shuffled
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES, DType
 from ...numerics.matmul import matmul
@@ -332,9 +332,7 @@ class ShuffleDown(TargetOperation):
 
     def run(self, block: BlockState, value: Array) -> Array:
         """Exchange."""
-        lane = block.every_lane % block.warp
-        sources = np.where(lane + self.delta < block.warp, lane + self.delta, lane)
-        return Array(value.dtype, exchanged(block, value.values, sources, self.mask))
+        return Array(value.dtype, shuffled(block, value.values, self.delta, self.mask))
 
     def emit(self, text: Writer, value: str) -> str:
         """The intrinsic, on each 32 bits of the value."""
@@ -426,7 +424,7 @@ class LoadMatrix(TargetOperation):
         block.require_aligned(memory, begins[giving], 16, giving)
         received = begins.reshape(-1, block.warp)[:, lanes]
         block.require_within(memory, np.ascontiguousarray(received[:, :, 0]).reshape(-1), 8)
-        offsets = (received + places).reshape(block.lanes, -1)
+        offsets = (received + places).reshape(begins.size, -1)
         return Array(self.returns.dtype, block.load(memory, offsets))
 
     def emit(self, text: Writer, address: str) -> str:

@@ -1,0 +1,270 @@
+"""Many blocks at once, as a fast path beside running one block after another (spec sections 8.1, 8.3).
+
+Blocks of one kernel mostly do the same on different data. Here several blocks run in lockstep: a value that is the
+same in all of them is held once, `[lanes]`; one that differs is held for all, `[blocks * lanes]`, the lanes of one
+block after those of another. Addresses in shared memory are the same in all blocks, so that its access stamps are kept
+for one block. An element of global memory is read by any number of blocks, or written once.
+
+Anything else raises `Diverged`: masks, bounds or shared addresses that differ between blocks, global elements that are
+written twice or read as well as written, and every fault. The launch then starts again with one block after another,
+which judges and reports it. TESSERA_PLAIN_NUMERICS=1 does without lockstep; `tests/tile/test_lockstep.py` holds both
+to the same bits and faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ir.module import Instruction
+from ..ir.targets import Target
+from ..ir.types import Memref, Pointer
+from ..numerics.array import Array
+from ..numerics.formats import DType
+from .block import INDEX_DTYPE, BlockState, Budget, Call, Code, Mask, Program, Step
+from .storage import PENDING, Clock, GlobalStorage, KernelFault, Offsets, Place, SharedStorage, Storage, Values, Who
+
+
+class Diverged(KernelFault):
+    """The blocks do not run in lockstep."""
+
+
+class LockstepShared(SharedStorage):
+    """Shared memory of several blocks, `values` [blocks, size], with the access stamps of one."""
+
+    def __init__(self, name: str, dtype: DType, shape: tuple[int, ...], clock: Clock, blocks: int) -> None:
+        super().__init__(name, dtype, shape, clock)
+        self.blocks = blocks
+        self.values = np.zeros((blocks, self.size), dtype.carrier)
+
+    def read(self, at: Offsets, who: Offsets) -> Values:
+        """The elements of each block. Raises `KernelFault`."""
+        _require_same(at, who)
+        self.note_read(at, who)
+        return self.values.take(at, axis=1).reshape(-1, *at.shape[1:])
+
+    def write(self, at: Offsets, who: Offsets, values: Values) -> None:
+        """Write elements of each block. Raises `KernelFault`."""
+        self._write(at, who, values, self.clock.base)
+
+    def begin_copy(self, at: Offsets, who: Offsets, values: Values) -> None:
+        """Write elements of each block that are not visible before `finish_copy`. Raises `KernelFault`."""
+        self._write(at, who, values, PENDING)
+
+    def _write(self, at: Offsets, who: Offsets, values: Values, base: int) -> None:
+        _require_same(at, who)
+        self._claim(at, who, base)
+        self.values[:, at] = values.reshape(-1, *at.shape)
+
+
+class LockstepGlobal(GlobalStorage):
+    """Memory of all blocks, which notes of each element only if it was read or written."""
+
+    EMPTY, INITIAL, READ, WRITTEN = range(4)
+
+    def __init__(
+        self, name: str, dtype: DType, shape: tuple[int, ...], clock: Clock, initial: Array | None, noted: bool
+    ) -> None:
+        super().__init__(name, dtype, shape, clock, initial, noted=False)
+        self.noted = noted
+        self.state = np.full(self.size if noted else 0, self.EMPTY if initial is None else self.INITIAL, np.uint8)
+        self.writes = 0
+
+    def read(self, at: Offsets, who: Offsets) -> Values:
+        """The elements, none of which this launch has written. Raises `Diverged`."""
+        if self.noted:
+            if np.count_nonzero(self.state[at] % self.WRITTEN == 0):
+                raise Diverged
+            self.state[at] = self.READ
+        return self.values[at]
+
+    def write(self, at: Offsets, who: Offsets, values: Values) -> None:
+        """Write elements that this launch has neither read nor written. Raises `Diverged`."""
+        if at.shape[0] == who.shape[0] or np.count_nonzero(self.state[at] >= self.READ):
+            raise Diverged
+        self.state[at] = self.WRITTEN
+        self.writes += at.size
+        self.values[at.reshape(-1, *values.shape)] = values
+
+    def require_written(self) -> None:
+        """Raise `Diverged` unless every element was written, if none was there, and none twice."""
+        if self.noted and (
+            np.count_nonzero(self.state == self.WRITTEN) != self.writes or np.count_nonzero(self.state == self.EMPTY)
+        ):
+            raise Diverged
+
+
+def _require_same(at: Offsets, who: Offsets) -> None:
+    if at.shape[0] != who.shape[0]:
+        raise Diverged
+
+
+class AllLanes(BlockState):
+    """The lanes of several blocks one after another: where operations run whose operands differ between blocks."""
+
+    def __init__(self, program: Program, target: Target, grid: Place, extents: Place, blocks: int) -> None:
+        super().__init__(program, target, grid, extents, Budget(0))
+        self.lanes *= blocks
+        self.warps *= blocks
+        self.active = self.every_lane = np.arange(self.lanes, dtype=np.int64)
+
+    def thread(self, lane: int) -> Who:
+        """Raise `Diverged`: only faults name a thread."""
+        raise Diverged
+
+
+class LockstepState(BlockState):
+    """Several blocks as if they were one; `every` has the lanes of all of them."""
+
+    global_memory: type[GlobalStorage] = LockstepGlobal
+
+    def __init__(
+        self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget, numbers: Sequence[int]
+    ) -> None:
+        super().__init__(program, target, grid, extents, budget)
+        self.blocks = len(numbers)
+        self.every = AllLanes(program, target, grid, extents, self.blocks)
+        super().begin(numbers[0])
+        places = zip(*map(self.clock.place_of, numbers), strict=True)
+        self.position: Any = tuple(along[0] if len(set(along)) == 1 else along for along in places)
+
+    def holding(self, values: Values) -> BlockState:
+        """This state for values that are the same in all blocks, else that of all lanes."""
+        return self if values.shape[0] == self.lanes else self.every
+
+    def uniform(self, number: Any, dtype: DType = INDEX_DTYPE) -> Array:
+        """One number in all lanes, or one for each block."""
+        if isinstance(number, tuple):
+            along = np.broadcast_to(np.array(number, dtype.carrier)[:, None], (self.blocks, self.lanes))
+            return Array(dtype, along.reshape(-1))
+        return Array(dtype, np.broadcast_to(np.asarray(number, dtype.carrier), self.lanes))
+
+    @contextmanager
+    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
+        """Let only the lanes of `outer` be active where the condition holds, in each block."""
+        with super().under(condition, outer), self.every.under(self.tiled(condition), self.every.mask):
+            yield
+
+    def of_active(self, values: Values) -> Values:
+        """Of what is for each lane, that of the active ones."""
+        holder = self.holding(values)
+        return super().of_active(values) if holder is self else holder.of_active(values)
+
+    def spread(self, values: Values) -> Values:
+        """A value for each active lane as one for each lane."""
+        return super().spread(values) if len(values) == self.active.size else self.every.spread(values)
+
+    def whole_warps(self, what: str) -> Offsets:
+        """The numbers of all warps. Raises `Diverged` where some lanes are inactive."""
+        if self.mask is not None:
+            raise Diverged
+        return super().whole_warps(what)
+
+    def require_within(self, memory: Storage, offsets: Offsets, count: int = 1) -> None:
+        """Raise `OutOfBounds` or `Diverged` unless `count` elements from the offset of each lane lie in the memory."""
+        BlockState.require_within(self.holding(offsets), memory, offsets, count)
+
+    def require_aligned(self, memory: Storage, offsets: Offsets, alignment: int, lanes: Offsets) -> None:
+        """Raise `Diverged` unless the elements begin at multiples of `alignment` bytes."""
+        if np.count_nonzero(offsets * memory.dtype.storage_bytes % alignment):
+            raise Diverged
+
+    def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
+        """`a` in the lanes where the condition holds, `b` in the others."""
+        if self.differs(a) or self.differs(b):
+            return self.every.merged(self.tiled(condition), self.widened(a), self.widened(b))
+        return super().merged(condition, a, b)
+
+    def allocate(self, memref: Memref) -> SharedStorage:
+        """The shared memory of the instruction that runs."""
+        assert self.instruction is not None
+        if self.instruction not in self.shared:
+            extents = tuple(int(dim) for dim in memref.shape)
+            self.shared[self.instruction] = LockstepShared("", memref.dtype, extents, self.clock, self.blocks)
+        return self.shared[self.instruction]
+
+    def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
+        """The offset of the element at the indices, for each lane. Raises `KernelFault`."""
+        if not any(map(self.differs, indices)):
+            return super().offsets(memory, indices)
+        if isinstance(memory, LockstepShared):
+            raise Diverged
+        return self.every.offsets(memory, tuple(map(self.widened, indices)))
+
+    # Values that differ between blocks
+
+    def differs(self, value: Any) -> bool:
+        """True if a value is held for all blocks."""
+        if isinstance(value, Array):
+            shape = value.values.shape
+            return bool(shape[0] != (self.warps if len(shape) == 3 else self.lanes))
+        return not isinstance(value, Storage) and bool(value.bytes.shape[0] != self.lanes)
+
+    def widened(self, value: Any) -> Any:
+        """A value as one that is held for all blocks."""
+        if isinstance(value, Storage) or self.differs(value):
+            return value
+        if not isinstance(value, Array):
+            return replace(value, bytes=self.tiled(value.bytes))
+        values = value.values
+        if values.strides == (0,):
+            return Array(value.dtype, np.broadcast_to(values[0], self.every.lanes))
+        return Array(value.dtype, self.tiled(values))
+
+    def tiled(self, values: Values) -> Values:
+        """What is for each lane of a block as for each lane of all."""
+        return np.broadcast_to(values, (self.blocks, *values.shape)).reshape(-1, *values.shape[1:])
+
+    def agreed(self, value: Array) -> Array:
+        """A scalar as one that is the same in all blocks. Raises `Diverged`."""
+        rows = value.values.reshape(self.blocks, -1)
+        if np.count_nonzero(rows != rows[0]):
+            raise Diverged
+        return Array(value.dtype, rows[0])
+
+
+def in_lockstep(code: Code) -> Code:
+    """The code for `LockstepState`: every call gets operands and a state that fit each other."""
+    return replace(code, steps=tuple(map(_in_lockstep, code.steps)))
+
+
+def _in_lockstep(step: Step) -> Step:
+    if step.regions:
+        return step._replace(call=_control(step.call), regions=tuple(map(in_lockstep, step.regions)))
+    return step if not step.operands or _accesses(step.instruction) else step._replace(call=_computation(step.call))
+
+
+def _accesses(instruction: Instruction) -> bool:
+    """True if an instruction reads or writes memory, which finds out by itself what differs between blocks."""
+    held, made = ([value.type for value in values] for values in (instruction.operands, instruction.results))
+    return any(isinstance(type_, Memref | Pointer) for type_ in held) and Pointer not in map(type, made)
+
+
+def _computation(call: Call) -> Call:
+    """Runs in the lanes of all blocks where an operand differs between them, else in those of one."""
+
+    def run(block: LockstepState, *operands: Any) -> Any:
+        for operand in operands:
+            if block.differs(operand):
+                break
+        else:
+            return call(block, *operands)
+        block.every.instruction = block.instruction
+        return call(block.every, *map(block.widened, operands))
+
+    return run
+
+
+def _control(call: Call) -> Call:
+    """Conditions and bounds, the first three operands at most, are the same in all blocks."""
+
+    def run(block: LockstepState, *operands: Any) -> Any:
+        first = [block.agreed(value) if block.differs(value) else value for value in operands[:3]]
+        return call(block, *first, *operands[3:])
+
+    return run
