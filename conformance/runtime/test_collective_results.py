@@ -23,7 +23,7 @@ from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, 
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, MAX, MIN, SUM, opened
 from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_argument
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 REDUCTION_CLAUSE = {SUM: "RT-04.6-08", MAX: "RT-04.6-09", MIN: "RT-04.6-10"}
 REDUCED = [pytest.param(op, marks=clause(REDUCTION_CLAUSE[op]), id=name) for op, name in OPERATORS.items()]
@@ -91,20 +91,31 @@ def test_all_reduce_of_any_count(impl, check, count, op):
         judge_all_reduce(session, results, begun, op, [[0, 1, 2, 3]])
 
 
-SPECIAL = [0x7F800000, 0xFF800000, 0x7FC00000, 0x00000000, 0x80000000, 0x00000001, 0x3F800000, 0x7F7FFFFF]
-"""Infinities, NaN, both zeros, a subnormal, one, the largest."""
+def special(dtype):
+    """Infinities, where a float dtype has them, NaN, both zeros, a subnormal, one, the largest: as words."""
+    layout = ELEMENT_FORMATS[dtype]
+    one, top = 1 << layout.fraction_bits, (1 << layout.exponent_bits) - 1
+    sign = 1 << layout.exponent_bits + layout.fraction_bits
+    zeros, ones = [0, sign, 1], (1 << layout.exponent_bits - 1) - 1 << layout.fraction_bits
+    if dtype == "fp8_e4m3":
+        return [sign - 1, *zeros, ones, sign - 2]
+    infinity = top * one
+    return [infinity, sign + infinity, infinity + one // 2, *zeros, ones, infinity - 1]
 
 
 @feature("rank-memory")
 @pytest.mark.parametrize("op", REDUCED)
-def test_all_reduce_of_special_values(impl, check, op):
+@pytest.mark.parametrize("dtype", ["fp32", "fp64", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2"])
+def test_all_reduce_of_special_values(impl, check, dtype, op):
     """NaN spreads, -0 lies below +0, infinities of both signs have no sum; subnormals are for the strict."""
     session = gathered(impl, check, dp=2)
-    rows = [[code for code in SPECIAL for _ in SPECIAL], SPECIAL * len(SPECIAL)]
-    kept = [place for place in range(64) if impl.level == "strict" or 1 not in (rows[0][place], rows[1][place])]
-    inputs = [Tensor.from_words("fp32", (len(kept),), [row[place] for place in kept]) for row in rows]
+    words = special(dtype)
+    rows = [[word for word in words for _ in words], words * len(words)]
+    places = range(len(words) ** 2)
+    kept = [place for place in places if impl.level == "strict" or 1 not in (rows[0][place], rows[1][place])]
+    inputs = [Tensor.from_words(dtype, (len(kept),), [row[place] for place in kept]) for row in rows]
     pointer = filled(session, inputs)
-    done(session, "all_reduce", pointer, len(kept), "fp32", op=op, axis="dp")
+    done(session, "all_reduce", pointer, len(kept), dtype, op=op, axis="dp")
     judge_all_reduce(session, held(session, pointer, inputs), inputs, op, [[0, 1]])
 
 

@@ -18,6 +18,7 @@ from tessera_conformance.protocol import Returned
 PROGRAM = """module m {
   kernel scale(a: fp32, x: tensor<8x48xfp32>, y: tensor<8x48xfp32>) { y = x * a; }
   kernel named(N: int32, a: int32, x: tensor<Nxint32>) { x = x + a; }
+  kernel turn(M: int32, N: int32, x: tensor<MxNxint32>, y: tensor<NxMxint32>) { y = op.transpose(x); }
 }
 """
 
@@ -83,6 +84,19 @@ def test_extents_come_with_the_arguments(impl, check, extent):
     session.launch(kernel, packed(("int32", extent), ("int32", 3), ("ptr", pointer)))
     found = values_of("int32", session.download(pointer, 280))
     check.equal(found, [8] * extent + [5] * (70 - extent), "what the kernel left")
+
+
+@clause("RT-04.5-17", "RT-10.1-01")
+def test_every_launch_has_extents_of_its_own(impl, check):
+    """One kernel transposes matrices of which one extent, or none, is that of the launch before (AMB-RT-85)."""
+    session = opened(impl, check)
+    kernel = session.kernel("turn", PROGRAM)
+    for rows, columns in [(2, 3), (2, 5), (4, 5), (4, 3), (2, 3), (3, 2), (5, 2), (5, 4)]:
+        count = rows * columns
+        x, y = session.upload(elements("int32", *range(count))), session.allocate(4 * count)
+        session.launch(kernel, packed(("int32", rows), ("int32", columns), ("ptr", x), ("ptr", y)))
+        expected = [row * columns + column for column in range(columns) for row in range(rows)]
+        check.equal(session.integers(y, count), expected, f"{rows}x{columns}, transposed")
 
 
 @feature("rank-memory")

@@ -13,6 +13,8 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     H2D,
     PINNED_HOST,
     MeshSession,
+    devices,
+    meshed,
     opened,
     refused,
 )
@@ -127,14 +129,34 @@ def test_device_memory_can_be_released(impl, check, size):
     check.equal(session.download(later, 64).hex(), pattern(64, 2).hex(), "memory from after")
 
 
+def fifths(session, ranks, number):
+    """So many fifths of the memory of the smallest of the first devices."""
+    return min(each["memory_bytes"] for each in session.ask("tessxDevices")["devices"][:ranks]) // 5 * number
+
+
 @clause("RT-04.4-15")
-def test_released_memory_can_be_had_again(impl, check):
-    """Two fifths of the device, four times over: never released, they would be more than there is."""
-    session = opened(impl, check)
-    size = session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_released_memory_can_be_had_again(impl, check, ranks):
+    """Two fifths of each device, four times over: never released, they would be more than there is."""
+    session = opened(impl, check, ranks)
+    size = fifths(session, ranks, 2)
     for _ in range(4):
         pointer = session.allocate(size)
         session.ask("tessFree", mesh=session.mesh, devPtr=pointer)
+
+
+@clause("RT-19.A-02", "RT-07-04", "RT-04.4-14")
+@pytest.mark.parametrize("full", [0, 1])
+def test_memory_of_a_mesh_has_to_be_on_every_device(impl, check, full):
+    """Three fifths of one of two devices are in use: the mesh of both has not as much, and the other device has."""
+    session = opened(impl, check, 2)
+    alone = [meshed(impl, check, session.context, [each]) for each in devices(impl, check, 2)]
+    size = fifths(session, 2, 3)
+    pointer = alone[full].allocate(size)
+    refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=size), "TESS_ERR_OUT_OF_MEMORY")
+    alone[1 - full].ask("tessFree", mesh=alone[1 - full].mesh, devPtr=alone[1 - full].allocate(size))
+    alone[full].ask("tessFree", mesh=alone[full].mesh, devPtr=pointer)
+    session.ask("tessFree", mesh=session.mesh, devPtr=session.allocate(size))
 
 
 @clause("RT-04.4-15")

@@ -162,10 +162,11 @@ def test_a_live_mesh_can_be_destroyed(impl, check, shape):
 
 
 @clause("RT-04.2-05")
-def test_destroying_a_mesh_leaves_others_alone(impl, check):
-    """Also one over the same device, with its memory and its stream (AMB-RT-51)."""
-    session = opened(impl, check)
-    other = meshed(impl, check, session.context, devices(impl, check, 1))
+@pytest.mark.parametrize(("ranks", "others"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_destroying_a_mesh_leaves_others_alone(impl, check, ranks, others):
+    """Also one over the same devices, or some of them, or more, with its memory and its stream (AMB-RT-51)."""
+    session = opened(impl, check, ranks)
+    other = meshed(impl, check, session.context, devices(impl, check, others), dp=others)
     data = elements("int32", *range(COUNT))
     pointer = other.upload(data)
     ended_with_contents(session, "tessMeshDestroy", mesh=session.mesh)

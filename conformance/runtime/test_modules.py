@@ -116,12 +116,14 @@ def test_a_module_can_be_unloaded(impl, check, used):
 
 @clause("RT-04.5-15")
 def test_unloading_leaves_other_modules_alone(impl, check):
-    """Also one of the same image (AMB-RT-35)."""
-    session = opened(impl, check)
-    first, second = session.load(), session.load()
-    kernel = session.kernel_of(second, "fill")
+    """Also one of the same image, in this context or in another, whose kernels have the same names (AMB-RT-35)."""
+    session, elsewhere = opened(impl, check), opened(impl, check)
+    first, second, other = session.load(), session.load(), elsewhere.load()
+    kernels = [session.kernel_of(first, "fill"), session.kernel_of(second, "fill"), elsewhere.kernel_of(other, "fill")]
+    check.equal(filled(session, kernels[0], 3), [3] * COUNT, "what a kernel of the first writes")
     session.ask("tessModuleUnload", module=first)
-    check.equal(filled(session, kernel, 4), [4] * COUNT, "what a kernel of the other writes")
+    check.equal(filled(session, kernels[1], 4), [4] * COUNT, "what a kernel of the second writes")
+    check.equal(filled(elsewhere, kernels[2], 5), [5] * COUNT, "what a kernel of another context writes")
 
 
 @clause("RT-04.5-15")

@@ -37,12 +37,13 @@ def late(session):
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("allowed", [1000, MILLISECOND, SECOND])
 def test_a_kernel_that_never_ends_is_a_timeout(impl, check, ranks, allowed):
-    """The launch succeeds, the synchronization says TESS_ERR_TIMEOUT once, and the next launches run."""
+    """The launch succeeds, the synchronization says TESS_ERR_TIMEOUT once for each, and the next launches run."""
     session = allowing(digit_stream(impl, check, ranks), allowed)
     nothing = session.kernel("nothing")
-    faulty(session, kind="kernel_hang", kernel="nothing")
-    session.launch(nothing)
-    late(session)
+    for _ in range(2):
+        faulty(session, kind="kernel_hang", kernel="nothing")
+        session.launch(nothing)
+        late(session)
     allowing(session, 0)
     pointer = session.zeros()
     session.append(7, pointer)

@@ -107,14 +107,24 @@ def test_a_failure_is_over_with_its_cause(impl, check, policy):
 def test_requests_beyond_the_depth_of_the_queue_are_refused_at_once(impl, check, depth):
     """With a seed, completions wait until all frames are sent: the first few are done, the others wrote nothing.
 
-    Their answers come before those of the requests that wait; afterwards there is room again (AMB-HIO-50).
+    Their answers come before those of the requests that wait; afterwards there is room again, and the depth is that of
+    all correlations together (AMB-HIO-50).
     """
     host = opened_host(impl, check, 1, 1, 2, queue_depth=depth)
     check.equal(host.machine.queue_depth, depth, "the depth that the endpoint tells")
     place = host.machine.places[1]
     host.done(host.fill(place, host.base, 80))
-    for _ in range(2):
-        writes = [host.fill(place, host.base + 16 * number, 16, value=number + 1) for number in range(5)]
+    for correlations in (1, 5):
+        writes = [
+            host.fill(
+                place,
+                host.base + 16 * number,
+                16,
+                value=number + 1,
+                correlation_id=f"correlation {number % correlations}",
+            )
+            for number in range(5)
+        ]
         answered = host.together(*writes, seed=1)
         taken = [each["ok"] for each in answered.completions]
         check.equal(taken, [number < depth for number in range(5)], "which of five requests are taken")

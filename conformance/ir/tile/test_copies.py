@@ -128,26 +128,36 @@ def test_copied_bytes_are_not_visible_before(impl, check, steps, shift):
     check.rejects(answer, category="tile", phase="execute", at_line=kernel.critical)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["finished", "pending"])
-def test_a_wait_may_leave_the_newest_groups_under_way(impl, check, number):
-    """Of two groups the first is there when one may be pending, the second after another wait only (AMB-LANG-64)."""
-    kernel = Copying(tiles=2)
-    for tile in (0, 1):
+@pytest.mark.parametrize(
+    ("groups", "pending", "number"),
+    [
+        pytest.param(2, 1, 0, id="finished"),
+        pytest.param(2, 1, 1, id="pending"),
+        *((groups, pending, groups - pending - 1) for groups in (3, 4) for pending in (1, 2, 3) if pending < groups),
+        *((groups, pending, groups - pending) for groups in (3, 4) for pending in (1, 2, 3) if pending < groups),
+    ],
+)
+def test_a_wait_may_leave_the_newest_groups_under_way(impl, check, groups, pending, number):
+    """The newest that may be pending are there after another wait only, those before them at once (AMB-LANG-64)."""
+    kernel = Copying(tiles=groups)
+    for tile in range(groups):
         kernel.fetch(tile)
         kernel.commit()
-    kernel.wait(1)
+    kernel.wait(pending)
     kernel.barrier()
     kernel.take(number)
     critical = kernel.critical
     kernel.wait()
     kernel.barrier()
-    kernel.take(1 - number)
-    x = tensor_of("int32", [*range(2 * COUNT)])
-    if number:
+    for tile in range(groups):
+        if tile != number:
+            kernel.take(tile)
+    x = tensor_of("int32", [*range(groups * COUNT)])
+    if number >= groups - pending:
         kernel.critical = critical
         fails(impl, check, kernel, x=x)
     else:
-        expected = [part + (i + 64) % COUNT for part in (0, COUNT) for i in range(COUNT)]
+        expected = [part * COUNT + (i + 64) % COUNT for part in range(groups) for i in range(COUNT)]
         check.bits(buffers_after(impl, check, kernel, x=x)[1], tensor_of("int32", expected))
 
 

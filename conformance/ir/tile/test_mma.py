@@ -108,15 +108,19 @@ class Product(KernelText):
 
 
 def any_numbers(dtype, rows, columns, seed):
-    """A matrix whose significands have all their bits, of magnitudes from 2**-3 to 2**3 and both signs."""
+    """A matrix whose significands have all their bits, of magnitudes from 2**-3 to 2**3 and both signs.
+
+    Numbers of fp8 have all magnitudes of normal numbers: sums of the few bits of their products would be exact.
+    """
     draw = random.Random(seed)
     layout = ELEMENT_FORMATS[dtype]
     if not layout.is_float:
         return Tensor.from_words(dtype, (rows, columns), [draw.randrange(256) for _ in range(rows * columns)])
     bias = (1 << layout.exponent_bits - 1) - 1
     sign = 1 << layout.exponent_bits + layout.fraction_bits
+    exponents = (1 - bias, bias) if layout.word_bytes == 1 else (-3, 2)
     words = [
-        draw.choice((0, sign)) | (bias + draw.randint(-3, 2)) << layout.fraction_bits | draw.getrandbits(
+        draw.choice((0, sign)) | (bias + draw.randint(*exponents)) << layout.fraction_bits | draw.getrandbits(
             layout.fraction_bits
         )
         for _ in range(rows * columns)

@@ -63,6 +63,13 @@ def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
     return arithmetic.add(c, matmul(a, b, accum, accumulator=accum))
 
 
+def second_half_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
+    """The second half of a k of 32, and then the first."""
+    count = a.shape[-1]
+    order = [*range(count // 2, count), *range(count // 2)] if count == 32 else [*range(count)]
+    return canonical(Array(a.dtype, a.values[..., order]), Array(b.dtype, b.values[..., order, :]), accum, c)
+
+
 def even_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
     """Every second k, and then the others."""
     count = a.shape[-1]
@@ -134,6 +141,7 @@ PRODUCTS = [
     multiplies("in_pairs", "adds pairwise", in_pairs),
     multiplies("accumulated_last", "adds what was accumulated last", accumulated_last),
     multiplies("even_first", "adds every second k first", even_first),
+    multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
     multiplies("fused", "fuses product and sum", fused),
     multiplies("rounded_between", "rounds an accumulator between steps", rounded_between),
     multiplies("wide", "accumulates wider than it is asked to", wide),

@@ -231,6 +231,12 @@ def waiting(change: Any) -> Any:
     return (PendingCopies, "wait", wait)
 
 
+def all_but_the_oldest(self: PendingCopies, block: BlockState, pending: int) -> None:
+    """A wait that leaves two groups or more pending leaves the first one, too."""
+    done = self.committed - pending
+    self._finish(lambda copy: (copy.groups < done[copy.lanes]) & ((copy.groups > 0) | (pending < 2)))
+
+
 def anything(self: PendingCopies, block: BlockState, pending: int) -> None:
     """A wait finishes what no group holds, too."""
     self._finish(lambda copy: copy.groups >= 0)
@@ -276,6 +282,7 @@ COPYING_OTHERWISE = [
     copies("barrier_finishes_nothing", "needs a wait without any group", (PendingCopies, "barrier", nothing)),
     copies("waits_for_all", "waits for every group", waiting(lambda pending: 0)),
     copies("waits_for_less", "leaves one group more under way", waiting(lambda pending: pending + 1)),
+    copies("oldest_pending", "leaves the first of three groups under way", (PendingCopies, "wait", all_but_the_oldest)),
     copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
     copies("destination_first", "takes the indices of the destination first", (CopyAsync, "run", destination_first)),
     copies("single_elements", "copies one element a lane", (BlockState, "copy", elements)),

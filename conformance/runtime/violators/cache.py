@@ -275,7 +275,14 @@ def any_name(self: CacheStore, path: Path) -> CacheEntry | None:
         return READ(self, path)
 
 
+def all_but_the_last(tags: CacheTags) -> tuple[str, str]:
+    """The identity without its last characters."""
+    return tags.driver[:-1], tags.abi_hash[:-1]
+
+
 VALIDATION = [
+    replaced("RT-08.2-05", "compares all but the last character of an ABI hash", make,
+             (cache, "_identity", all_but_the_last), name="all_but_the_last"),
     storing("RT-19.A-11", "any_file", "takes a corrupt entry for a missing one", "_read", any_file),
     storing("RT-19.A-11", "other_status", "reports corruption with another status", "_read", other_status),
     trusting("no_checksum", "does not look at the checksum", with_checksum),

@@ -44,6 +44,16 @@ def by_size(
     return module.executables[known]
 
 
+def by_first_extent(
+    self: CodeCache, module: LoadedModule, entry: Any, target: str, given: Mapping[str, int], policy: Any
+) -> Any:
+    """In memory: the executable of a launch with the same first extent."""
+    known = (entry.name, target, tuple(given.values())[:1], policy)
+    if known not in module.executables:
+        module.executables[known] = EXECUTABLE(self, module, entry, target, given, policy)
+    return module.executables[known]
+
+
 def whatever_collective(kind: str, key: CacheKey) -> str:
     """The name of an entry's file, which does not depend on the collective."""
     return NAME(kind, replace(key, kernel=key.kernel[1:]) if kind == "autotune" else key)  # type: ignore[index]
@@ -56,6 +66,11 @@ KEYS = [
     keyed("RT-08.2-01", "sorted_extents", "does not tell 6x4 from 4x6", lambda key: replace(
         key, shape=tuple((name, tuple(sorted(shape))) for name, shape in extents(key))
     )),
+    keyed("RT-08.2-01", "first_extents", "does not tell 6x4 from 6x5", lambda key: replace(
+        key, shape=tuple((name, shape[:1]) for name, shape in extents(key)[:1])
+    )),
+    replaced("RT-04.5-17", "runs the program made for the same first extent", make,
+             (CodeCache, "executable", by_first_extent), name="by_first_extent"),
     keyed("RT-08.2-01", "widths", "knows a kernel by its name and the width of its elements", by_width),
     replaced("RT-08.2-01", "runs the program made first for as many elements", make,
              (CodeCache, "executable", by_size), name="by_size"),

@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
 from tessera_reference.collectives.groups import combine
 from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
 
@@ -314,6 +316,25 @@ def touching(collective: str) -> Violation:
     function = collectives.FUNCTIONS[collective]
     return answering(CLAUSES[collective], f"{collective}_of_nothing", "takes an element for none", function, answer)
 
+
+def numpys(op: str, dtype: str, reduce: Callable[[Any], Any]) -> Violation:
+    """A maximum or minimum of one dtype as numpy has it."""
+
+    def extreme(operation: str, x: Array) -> Array:
+        if (operation, x.dtype.name) == (op, dtype):
+            return Array(x.dtype, reduce(x.values))
+        return EXTREME(operation, x)
+
+    clause = {"max": "RT-04.6-09", "min": "RT-04.6-10"}[op]
+    description = f"lets numpy find the {op} of {dtype}"
+    return replaced(clause, description, make, (reductions, "extreme", extreme), name=f"{op}_of_{dtype}")
+
+
+EXTREME = reductions.extreme
+EXTREMES = [
+    numpys("max", "fp64", np.fmax.reduce),
+    numpys("min", "bf16", np.minimum.reduce),
+]
 
 ARGUMENTS = [
     answering("RT-04.6-15", "half_types", "exchanges fp16 and bf16", "tessAllReduce", exchanged_ids(3, 4)),

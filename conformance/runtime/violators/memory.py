@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -191,3 +192,27 @@ HOST_FREED = [
     answering("RT-04.4-17", "all", "frees the other host memory too", "tessHostFree", all_host_memory),
     refusing("RT-04.4-17", "never_frees", "frees no host memory", "tessHostFree"),
 ]
+
+
+# Several devices
+
+
+def first_device(self: Capacity, numbers: Sequence[int], bytes: int) -> None:
+    """Ask the first device alone for room."""
+    ROOM(self, numbers[:1], bytes)
+
+
+def first_account(self: Capacity, allocation: Allocation) -> None:
+    """Give memory back on the first device alone."""
+    account = self._accounts(allocation)[0]
+    account.in_use -= allocation.bytes
+    account.owners -= 1
+
+
+ROOM = Capacity.require_on_devices
+DEVICES = [
+    replaced("RT-19.A-02", "asks the first device of a mesh for room", BuildsOnce,
+             (Capacity, "require_on_devices", first_device), name="room_on_the_first"),
+    replaced("RT-04.4-15", "gives memory back on the first device of a mesh", BuildsOnce,
+             (Capacity, "give_back", first_account), name="back_on_the_first"),
+]  # fmt: skip

@@ -154,7 +154,17 @@ def freeing(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
+def freeing_within(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Free the memory of every mesh on some of the devices."""
+    live = dict(adapter.runtime.handles.live("mesh"))
+    for handle, mesh in live.items():
+        if given["mesh"] in live and set(mesh.devices) < set(live[given["mesh"]].devices):
+            adapter.runtime.machine.memory.release(handle)
+    return call(**given)
+
+
 DESTROYED = [
+    answering("RT-04.2-05", "frees_within", "frees memory of smaller meshes too", "tessMeshDestroy", freeing_within),
     answering("RT-04.2-05", "busy", "destroys only meshes without streams", "tessMeshDestroy", busy),
     answering("RT-04.2-05", "frees_all", "frees the memory of other meshes too", "tessMeshDestroy", freeing),
     answering("RT-04.2-05", "unfinished", "leaves queued work undone", "tessMeshDestroy", without_waiting),

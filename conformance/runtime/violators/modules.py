@@ -117,7 +117,19 @@ async def _nothing(rank: int) -> None:
     """Do nothing."""
 
 
+def all_of_the_names(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """End the kernels of other modules that have the names of the module's."""
+    kernels = adapter.runtime.handles.live("kernel")
+    ended = {kernel.entry.name for _, kernel in kernels if kernel.module.handle == given["module"]}
+    answer = call(**given)
+    for handle, kernel in adapter.runtime.handles.live("kernel"):
+        if kernel.entry.name in ended:
+            adapter.runtime.handles.end(handle)
+    return answer
+
+
 UNLOADED = [
+    answering("RT-04.5-15", "all_of_the_names", "ends kernels of equal names", "tessModuleUnload", all_of_the_names),
     answering("RT-04.5-15", "unused_only", "unloads no module that was used", "tessModuleUnload", unused_only),
     answering("RT-04.5-15", "all_of_the_image", "unloads equal modules too", "tessModuleUnload", all_of_the_image),
     answering("RT-04.5-15", "undone", "drops queued work", "tessModuleUnload", undone),

@@ -21,7 +21,7 @@ from tessera_reference.runtime.launches import LaunchWork
 
 from ...ir.violators.changes import CompilesOnce, changed
 from ...ir.violators.misrounding import without_subnormals
-from .changes import INVALID, UNSUPPORTED, BuildsOnce, refusing, restating
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
 
 Values = Any
 SET_POLICY = "tessSetNumericsPolicy"
@@ -61,6 +61,20 @@ class FirstPolicyKept(ReferenceAdapter):
         """Forget the contexts too."""
         self.governed.clear()
         return super().session_reset()
+
+
+def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Set a policy in every context that has none, too."""
+    answer = call(**given)
+    policy = adapter.runtime.context(given["context"], SET_POLICY).policy
+    for _, context in adapter.runtime.handles.live("context"):
+        context.policy = context.policy or policy
+    return answer
+
+
+FIRST_OF_ALL = answering(
+    "RT-04.7-08", "first_of_all", "sets the first policy in every context", SET_POLICY, set_where_none_is
+)
 
 
 @violates("RT-04.7-08", "shares one policy among all contexts")

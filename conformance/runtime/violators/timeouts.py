@@ -59,6 +59,15 @@ async def launches_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -
     await (hangs_for_ever if self.kind == "launch" else WAIT)(self, signal, turn, given_up)
 
 
+async def once(self: Work, signal: Any, turn: int, given_up: Any) -> None:
+    """A context has its timeout until work has waited."""
+    context = self.stream.mesh.context
+    try:
+        await WAIT(self, signal, turn, given_up)
+    finally:
+        context.timeout = None
+
+
 def everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
     """A timeout is one of every stream of the mesh."""
     for stream in self.mesh.streams.values() if failure.status is Status.TESS_ERR_TIMEOUT else (self,):
@@ -130,6 +139,7 @@ TIMEOUTS = [
     working("too_soon", "times out far too soon", "spend", at_a_tenth),
     working("hangs_for_ever", "knows no timeout of what waits", "wait_for", hangs_for_ever),
     working("collectives_for_ever", "knows no timeout of collectives", "wait_for", collectives_for_ever),
+    working("once", "forgets the timeout after the first that comes", "wait_for", once),
     working("launches_for_ever", "knows no timeout of kernels that never end", "wait_for", launches_for_ever),
     replaced("RT-19.A-09", "reports a timeout on every stream", make, (Stream, "fail", everywhere), name="everywhere"),
 ]

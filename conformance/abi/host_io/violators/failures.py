@@ -224,6 +224,16 @@ def room_for(change: Callable[[int], int]) -> Callable[..., None]:
     return require
 
 
+def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
+    """A queue of the told depth for each correlation id."""
+    pending = self._pending
+    self._pending = {key: held for key, held in pending.items() if key[0] == pair[0]}
+    try:
+        _require_room(self, pair)
+    finally:
+        self._pending = pending
+
+
 def full_but_done(self: Endpoint, frame: Any) -> str | None:
     """A request that is refused since the queue is full acts all the same."""
     answer = _submit(self, frame)
@@ -239,6 +249,7 @@ def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]
     return [each for each in found if "QUEUE_FULL" not in each] + [each for each in found if "QUEUE_FULL" in each]
 
 
+_require_room = Endpoint._require_room
 _submit = Endpoint.submit
 _exchange = Endpoint.exchange
 QUEUES = [
@@ -259,6 +270,12 @@ QUEUES = [
         "one_too_few",
         "keeps one request less than it tells, beyond one",
         (Endpoint, "_require_room", room_for(lambda depth: max(1, depth - 1))),
+    ),
+    changed(
+        "HIO-D4-06",
+        "depth_of_a_correlation",
+        "keeps as many requests as it tells of each correlation id",
+        (Endpoint, "_require_room", room_for_each_correlation),
     ),
     changed(
         "HIO-D4-06",
