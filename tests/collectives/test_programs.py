@@ -6,27 +6,23 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import isfinite
-from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import links, schedules
-from tessera_reference.collectives.programs import find_function, run_program
-from tessera_reference.graph.execution import UnknownFunction, execute_on_mesh
-from tessera_reference.graph.futures import ALGORITHMS, PATHS, WIRES, loses
-from tessera_reference.graph.interpreter import InputMismatch
+from tessera_reference.collectives.programs import run_program
+from tessera_reference.graph.futures import ALGORITHMS, PATHS
 from tessera_reference.ir.attributes import ByteCount, attribute_text
-from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.levels.texts import read_at
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.formats import dtype
 
 T = "tensor<4xfp32>"
 
@@ -94,32 +90,6 @@ def test_exported_text_has_plain_numbers_and_reads_the_same() -> None:
     assert print_module(again) == print_module(found)
 
 
-def test_a_future_of_a_dimension_that_is_not_known_keeps_it() -> None:
-    """Through a call, a loop and an await."""
-    open_ = "tensor<?xfp32>"
-    found = module(
-        '%f = tessera.collective.all_reduce %x {op="sum", axis="dp"}',
-        f'%r = "tessera.graph.if"(%c) ({{\n"tessera.graph.yield"(%f)\n}}, {{\n"tessera.graph.yield"(%f)\n}})'
-        f" : (bool) -> !tessera.future<{open_}>",
-        "%y = tessera.await %r",
-        '%z = "tessera.graph.add"(%y, %x)',
-        '"tessera.graph.return"(%z)',
-        takes=f"%x: {open_}, %c: bool",
-        gives=open_,
-    )
-    assert run(found, [True, False, True, True])[0] == [102.0] * 4
-
-
-def test_futures_may_cross_functions_of_the_module_but_not_leave_it() -> None:
-    """A program that is run takes tensors and gives tensors."""
-    found = module('%f = tessera.collective.all_reduce %x {op="sum", axis="dp"}', '"tessera.graph.return"(%f)',
-                   takes=f"%x: {T}", gives=f"!tessera.future<{T}>")  # fmt: skip
-    with pytest.raises(InputMismatch, match="result of @f"):
-        run_program(found, found.functions["f"], [{}] * 4)
-    with pytest.raises(UnknownFunction, match="'g'"):
-        find_function([found], "g")
-
-
 CROSSED = [
     '%r = "tessera.graph.if"(%c) ({',
     '%f = tessera.collective.all_reduce %x {op="sum", axis="dp"}',
@@ -140,22 +110,6 @@ CROSSED = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 3), max_size=40), st.lists(st.booleans(), min_size=4, max_size=4))
-def test_no_schedule_of_the_ranks_changes_a_bit(choices: list[int], flags: list[bool]) -> None:
-    """Whichever rank goes on next, what they have is the same."""
-    drawn = iter(choices)
-
-    def choice(ready: Sequence[int]) -> int:
-        return ready[next(drawn, 0) % len(ready)]
-
-    results = execute_on_mesh(CROSSED_MODULE, "f", inputs(flags), choice=choice)
-    assert [each[0].values.tolist() for each in results] == [[90.0] * 4, [999.0] * 4, [-999.0] * 4, [-90.0] * 4]
-
-
-CROSSED_MODULE = module(*CROSSED)
-
-
 def test_ranks_that_wait_in_a_circle_are_named() -> None:
     """With the axes along which they wait, their calls and their places."""
     lines = list(CROSSED)
@@ -174,47 +128,6 @@ def test_a_rank_that_never_comes_is_named() -> None:
     lines = [*CROSSED[:2], '"tessera.graph.yield"(%x)', "}, {", '"tessera.graph.yield"(%x)', *CROSSED[-2:]]
     with pytest.raises(Failure, match="rank 1 waits for rank 3, which has ended"):
         run(module(*lines), [True, True, True, False])
-
-
-def test_a_group_that_disagrees_once_meets_no_more() -> None:
-    """The first disagreement is the one that is told."""
-    lines = [
-        CROSSED[0],
-        '%f = tessera.collective.all_reduce %x {op="sum", axis="dp", chunk=1KiB}',
-        '%g = tessera.collective.all_reduce %x {op="max", axis="dp"}',
-        '"tessera.graph.yield"(%x)',
-        "}, {",
-        '%h = tessera.collective.all_reduce %x {op="sum", axis="dp"}',
-        '%i = tessera.collective.all_reduce %x {op="min", axis="dp"}',
-        '"tessera.graph.yield"(%x)',
-        *CROSSED[-2:],
-    ]
-    with pytest.raises(Failure, match="the chunk of ranks 0 and 2 differs: 1KiB and none"):
-        run(module(*lines), [True, True, False, False])
-
-
-def test_a_failure_of_a_collective_comes_before_what_its_ranks_fail_at_later() -> None:
-    """Parts of an extent that the ranks do not divide, of a future that nobody has awaited yet."""
-    open_ = "tensor<?xfp32>"
-    found = module(
-        '%f = tessera.collective.reduce_scatter %x {op="sum", axis="dp"}',
-        '"tessera.graph.assert"(%c) {message = "later"}',
-        '"tessera.graph.return"(%x)',
-        takes=f"%x: {open_}, %c: bool",
-        gives=open_,
-    )
-    odd = [{"x": row(1, 2, 3), "c": Array(dtype("bool"), np.asarray(False))}] * 4
-    for choice in (min, max):
-        with pytest.raises(Rejection, match="has no 2 equal parts"):
-            execute_on_mesh(found, "f", odd, choice=choice)
-
-
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("data", [name for name, each in DTYPES.items() if each.kind == "float"])
-def test_a_wire_loses_what_it_has_no_number_for(data: str, wire: str) -> None:
-    """Judged by every number of the dtypes of 16 bits and fewer; the wider ones always lose."""
-    held, sent = dtype(data).storage, dtype(WIRES[wire])
-    assert loses(wire, dtype(data)) == (held.bits > 16 or not numbers(held.name) <= numbers(sent.name))
 
 
 @cache
@@ -272,17 +185,3 @@ def test_the_circle_is_named_with_its_ranks_and_calls() -> None:
     ) in text
     assert "ranks 0 to 2: send(" in text
     assert "issued before a rank waits for the other" in text
-
-
-def test_the_order_in_which_ranks_go_on_changes_nothing() -> None:
-    legal = message_module(SEND, RECV, "%s = tessera.await %f", "%y = tessera.await %g", RETURN, ranks=5)
-    crossed = message_module(SEND, "%s = tessera.await %f", RECV, "%y = tessera.await %g", RETURN, ranks=5)
-    said = set()
-    for seed in range(20):
-        random = Random(seed)
-        results = execute_on_mesh(legal, "f", message_inputs(5), choice=random.choice)
-        assert [each[0].values[0] for each in results] == [40, 0, 10, 20, 30]
-        with pytest.raises(Rejection) as rejection:
-            execute_on_mesh(crossed, "f", message_inputs(5), choice=random.choice)
-        said.add(str(rejection.value))
-    assert len(said) == 1

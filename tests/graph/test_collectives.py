@@ -20,7 +20,7 @@ from tessera_reference.graph.collectives import (
 from tessera_reference.graph.execution import Choice, Group, UnknownFunction, execute_on_mesh
 from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
-from tessera_reference.ir.module import Instruction, Module
+from tessera_reference.ir.module import Module
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Mesh, Shard, Tensor
 from tessera_reference.language import compile_source
@@ -32,19 +32,6 @@ LINE = "mesh g = mesh<axes=[dp], shape=[{}]>;"
 
 def array(name: str, values: object) -> Array:
     return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
-
-
-def on_mesh(mesh: str, signature: str, expression: str, *inputs: dict[str, Array]) -> list[Array]:
-    source = f"module m {{ {mesh} func f({signature}) {{ return {expression}; }} }}"
-    ranks = execute_on_mesh(compile_source(source, "t.tsr").module, "f", inputs)
-    return [result for (result,) in ranks]
-
-
-def test_collectives_of_nothing_give_nothing() -> None:
-    for expression in ('dist.all_reduce(X, axis=dp, op="max")', "dist.all_gather(X, axis=dp)"):
-        inputs = [{"X": array("int32", np.zeros((0, 3)))}] * 2
-        found = on_mesh(LINE.format(2), "X: tensor<0x3xint32>", expression, *inputs)
-        assert [each.shape for each in found] == [(0, 3)] * 2
 
 
 # Types
@@ -59,11 +46,6 @@ def test_an_axis_that_was_never_resolved_is_refused() -> None:
 
 ONE = {"g": Mesh(("dp", "tp"), (4, 2))}
 TWO = {**ONE, "h": Mesh(("pp",), (8,))}
-
-
-def test_the_mesh_in_force_is_the_only_one_or_the_one_that_is_named() -> None:
-    assert resolve_axis(ONE, "tp", None) == ("g", 2)
-    assert resolve_axis(TWO, "pp", "h") == ("h", 8)
 
 
 @pytest.mark.parametrize(
@@ -82,45 +64,6 @@ def test_an_axis_of_no_mesh_is_refused(meshes: Any, axis: str, mesh: str | None,
     assert refused.value.category == "distributed"
     assert refused.value.clause
     assert re.search(remedy, refused.value.remedy)
-
-
-def test_equal_parts_are_asked_for_while_running_where_a_dimension_was_unknown() -> None:
-    expression, inputs = 'dist.reduce_scatter(X, axis=dp, op="sum")', [{"X": array("fp32", [1, 2, 3])}] * 2
-    with pytest.raises(Rejection) as refused:
-        on_mesh(LINE.format(2), "X: tensor<?xfp32>", expression, *inputs)
-    (told,) = refused.value.diagnostics
-    assert (told.category, told.phase) == ("distributed", "execute")
-    assert "dimension 0 of tensor<3xfp32> has no 2 equal parts, on every rank" in told.message
-
-
-@pytest.mark.parametrize("op", ["max", "min"])
-def test_the_gradient_of_an_extreme_is_shared_by_those_who_are_it(op: str) -> None:
-    rows = [[1.0, 5.0, 2.0], [1.0, 3.0, 2.0], [1.0, 3.0, 2.0], [1.0, 9.0, 9.0]]
-    results = on_mesh(
-        LINE.format(4),
-        "X: tensor<3xfp64>, W: tensor<3xfp64>",
-        f'op.grad(W * dist.all_reduce(X, axis=dp, op="{op}"), X)',
-        *[{"X": array("fp64", row), "W": array("fp64", [1.0, 2.0, 3.0 * rank])} for rank, row in enumerate(rows)],
-    )
-    expected = {
-        "max": [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 8.0, 18.0]],
-        "min": [[1.0, 0.0, 6.0], [1.0, 4.0, 6.0], [1.0, 4.0, 6.0], [1.0, 0.0, 0.0]],
-    }
-    assert [result.values.tolist() for result in results] == expected[op]
-
-
-def test_a_rank_whose_result_does_not_depend_on_a_collective_takes_part_in_its_adjoint() -> None:
-    """Rank 0 gives x0 + x1, rank 1 only 10 * x1; the sum's derivatives are 1 and 11."""
-    body = """
-      let S: fp64 = dist.all_reduce(X, axis=dp, op="sum");
-      let y: fp64 = X * 10.0;
-      if (first) { y = S; }
-      return op.grad(y, X);
-    """
-    source = f"module m {{ {LINE.format(2)} func f(X: fp64, first: bool) {{ {body} }} }}"
-    inputs = [{"X": array("fp64", 2.0), "first": array("bool", first)} for first in (True, False)]
-    results = execute_on_mesh(compile_source(source).module, "f", inputs)
-    assert [float(result.values) for (result,) in results] == [1.0, 11.0]
 
 
 SQUARE = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
@@ -154,14 +97,6 @@ def rows(name: str, values: Sequence[object]) -> list[dict[str, Array]]:
     return [{"X": array(name, value)} for value in values]
 
 
-def run(module: Module, inputs: Sequence[Mapping[str, Array]]) -> list[list[object]]:
-    """The results of f, which are the same in every order of progress."""
-    results = [execute_on_mesh(module, "f", inputs, choice=choice) for choice in orders().values()]
-    bits = [[[each.to_bits() for each in rank] for rank in result] for result in results]
-    assert all(bit == bits[0] for bit in bits)
-    return [[each.values.tolist() for each in rank] for rank in results[0]]
-
-
 def refused(module: Module, inputs: Sequence[Mapping[str, Array]]) -> Diagnostic:
     """The one diagnostic of f, which is the same in every order of progress."""
     told = []
@@ -173,13 +108,6 @@ def refused(module: Module, inputs: Sequence[Mapping[str, Array]]) -> Diagnostic
     (only,) = told[0]
     assert only.phase == "execute"
     return only
-
-
-def test_meshes_of_one_size_are_two_views_of_the_same_ranks() -> None:
-    meshes = "mesh g = mesh<axes=[dp, tp], shape=[2, 2]>; mesh h = mesh<axes=[all], shape=[4]>;"
-    body = 'dist.all_reduce(X, axis=tp, op="sum", mesh=g), dist.all_reduce(X, axis=all, op="max", mesh=h)'
-    module = compiled(meshes, f"func f(X: int32) {{ return {body}; }}")
-    assert run(module, rows("int32", [1, 2, 3, 4])) == [[3, 4], [3, 4], [7, 4], [7, 4]]
 
 
 @settings(max_examples=30, deadline=None)
@@ -265,14 +193,6 @@ def test_a_mismatch_names_both_places() -> None:
     )
 
 
-def test_the_first_group_that_disagrees_is_told_of() -> None:
-    body = 'return dist.all_reduce(X, axis=tp, op="sum");'
-    told = refused(
-        compiled(SQUARE, f"func f(X: tensor<?xint32>) {{ {body} }}"), rows("int32", [[1], [1, 2], [1], [1, 2]])
-    )
-    assert told.message == "dist.all_reduce: the shape of ranks 0 and 1 differs: [1] and [2]"
-
-
 AXES = [
     "func f(X: int32) {",
     '  if (X > 0) { X = dist.all_reduce(X, axis=dp, op="sum"); }',
@@ -338,11 +258,6 @@ def test_the_error_of_one_rank_names_it_and_those_who_wait_for_it_are_not_accuse
     assert told.category == "numerics"
 
 
-def test_the_first_of_different_errors_is_told() -> None:
-    module = compiled(LINE.format(2), 'func f(X: int32) { assert(X < 1, "too large"); return 1 / X; }')
-    assert refused(module, rows("int32", [0, 3])).message.endswith("on rank 0")
-
-
 def test_what_is_too_much_for_the_machine_is_unsupported() -> None:
     module = compiled(LINE.format(2), "func f(X: tensor<Nxint8>) { return dist.all_gather(X, axis=dp); }")
     wide = Array(dtype("int8"), np.broadcast_to(np.int8(1), (1 << 26,)))
@@ -396,17 +311,6 @@ def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
     stretched = replace(module, meshes={"g": Mesh(("dp",), (3,))})
     with pytest.raises(Rejection, match="mesh g has 3 ranks, 3 of them along dp"):
         execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
-
-
-def test_an_observer_is_told_the_rank() -> None:
-    module = compiled(LINE.format(2), "func f(X: int32) { return X * X; }")
-    seen: dict[int, object] = {}
-
-    def observe(rank: int, instruction: Instruction, results: tuple[Array, ...]) -> None:
-        seen[rank] = results[0].values.tolist()
-
-    execute_on_mesh(module, "f", rows("int32", [2, 3]), observer=observe)
-    assert seen == {0: 4, 1: 9}
 
 
 def test_calls_nested_too_deep_are_unsupported() -> None:

@@ -99,107 +99,6 @@ def test_all_schedules_are_found_by_varying_the_record() -> None:
     assert set(found) == {"".join(permutation) for permutation in permutations("abc")}
 
 
-def test_a_signal_lets_everyone_go_on_once() -> None:
-    engine, seen = Engine(), []
-    signal = Signal(engine, "go")
-
-    async def wait(name: str) -> None:
-        await signal
-        seen.append((name, engine.now))
-
-    async def late() -> None:
-        await engine.sleep(9)
-        await signal
-        seen.append(("late", engine.now))
-
-    engine.spawn("a", wait("a"))
-    engine.spawn("b", wait("b"))
-    engine.spawn("late", late())
-    engine.call_at(4, signal.set)
-    engine.call_at(5, lambda: signal.fail(ValueError("too late")))
-    engine.run()
-    assert seen == [("a", 4), ("b", 4), ("late", 9)]
-
-
-def test_a_failed_signal_raises_where_it_is_waited_for() -> None:
-    engine, seen = Engine(), []
-    signal = Signal(engine, "go")
-
-    async def wait() -> None:
-        try:
-            await signal
-        except ValueError as error:
-            seen.append(str(error))
-
-    engine.spawn("early", wait())
-    engine.call_at(1, lambda: signal.fail(ValueError("gone")))
-    engine.call_at(2, lambda: engine.spawn("late", wait()) and None)
-    engine.run()
-    assert seen == ["gone", "gone"]
-
-
-def held(places: int, choices: Choices | None = None, priorities: str = "0000") -> list[tuple[str, int]]:
-    """Return the users of a resource with the times at which each gets it, to hold it for 10."""
-    engine, seen = Engine(choices), []
-    resource = Resource(engine, "engine", places)
-
-    async def use(name: str, priority: int) -> None:
-        await resource.acquire(priority)
-        seen.append((name, engine.now))
-        await engine.sleep(10)
-        resource.release()
-
-    for name, priority in zip("abcd", priorities, strict=True):
-        engine.spawn(name, use(name, int(priority)))
-    engine.run()
-    return seen
-
-
-def test_a_resource_has_so_many_places() -> None:
-    assert held(1) == [("a", 0), ("b", 10), ("c", 20), ("d", 30)]
-    assert held(3) == [("a", 0), ("b", 0), ("c", 0), ("d", 10)]
-
-
-def test_the_larger_priority_goes_first_and_equals_in_turn() -> None:
-    assert held(1, priorities="0131") == [("a", 0), ("c", 10), ("b", 20), ("d", 30)]
-
-
-def test_priority_is_a_hint_that_other_choices_pass_over() -> None:
-    orders = {"".join(name for name, _ in held(1, Seeded(seed), "0131")) for seed in range(200)}
-    assert len(orders) == 24
-
-
-def test_a_mailbox_hands_on_work_in_order_and_waiting_for_it_is_no_deadlock() -> None:
-    engine, seen = Engine(), []
-    mailbox = Mailbox(engine, "work")
-
-    async def work() -> None:
-        while True:
-            seen.append((await mailbox, engine.now))
-
-    engine.spawn("worker", work())
-    mailbox.put("first")
-    mailbox.put("second")
-    engine.call_at(3, lambda: mailbox.put("third"))
-    engine.run()
-    assert seen == [("first", 0), ("second", 0), ("third", 3)]
-
-
-def test_run_stops_where_its_condition_holds_and_goes_on_later() -> None:
-    engine, seen = Engine(), []
-
-    async def count() -> None:
-        for number in range(5):
-            await engine.sleep(10)
-            seen.append(number)
-
-    engine.spawn("count", count())
-    engine.run(lambda: len(seen) == 2)
-    assert (seen, engine.now) == ([0, 1], 20)
-    engine.run()
-    assert (seen, engine.now) == ([0, 1, 2, 3, 4], 50)
-
-
 def circle(engine: Engine, names: str) -> None:
     """Processes each of which waits for a signal that the next one would set."""
     signals: dict[str, Signal] = {name: Signal(engine, f"word of {name}") for name in names}
@@ -227,57 +126,6 @@ def test_a_deadlock_names_the_circle(names: str) -> None:
     assert report.cycle == tuple(names)
     assert report.waiting[0] == ("a", "word of b")
     assert " -> ".join([*names, "a"]) in str(caught.value)
-
-
-def test_a_wait_for_nobody_has_no_circle() -> None:
-    engine = Engine()
-
-    async def wait() -> None:
-        await Signal(engine, "the end of time")
-
-    engine.spawn("patient", wait())
-    with pytest.raises(Deadlock, match="patient waits for the end of time") as caught:
-        engine.run()
-    assert caught.value.report.cycle == ()
-
-
-def test_a_condition_that_can_never_hold_is_a_deadlock() -> None:
-    with pytest.raises(Deadlock, match="nothing is left to do"):
-        Engine().run(lambda: False)
-
-
-def test_what_a_process_raises_comes_out_of_run() -> None:
-    engine = Engine()
-
-    async def fail() -> None:
-        await engine.sleep(1)
-        raise ZeroDivisionError
-
-    engine.spawn("fails", fail())
-    with pytest.raises(ZeroDivisionError):
-        engine.run()
-
-
-def test_a_turn_is_one_of_all_that_are_ready() -> None:
-    """One that asks for its turn comes behind the others; under seeds, before or behind them."""
-
-    def order(choices: Choices | None) -> str:
-        engine, seen = Engine(choices), []
-
-        async def polite() -> None:
-            await engine.turn()
-            seen.append("p")
-
-        async def hasty() -> None:
-            seen.append("h")
-
-        engine.spawn("polite", polite())
-        engine.spawn("hasty", hasty())
-        engine.run()
-        return "".join(seen)
-
-    assert order(None) == "hp"
-    assert {order(Seeded(seed)) for seed in range(30)} == {"hp", "ph"}
 
 
 def test_a_process_that_is_let_go_is_no_choice_for_others() -> None:
@@ -324,36 +172,6 @@ def test_an_engine_that_is_closed_ends_its_processes_without_a_choice() -> None:
     assert len(seen) == 1  # the others had no place to give back
     assert [(process.done, process.waits_for) for process in processes] == [(True, None)] * 3
     assert choices.taken == taken
-
-
-def test_a_clock_counts_and_joins() -> None:
-    mine, other = VectorClock(), VectorClock({1: 5, 2: 1})
-    assert [mine.tick(1), mine.tick(1), mine.tick(3)] == [1, 2, 1]
-    copied = mine.copy()
-    mine.join(other)
-    assert mine == {1: 5, 2: 1, 3: 1}
-    assert copied == {1: 2, 3: 1}
-    other.join({1: 4})
-    assert other == {1: 5, 2: 1}
-
-
-def note(log: AccessLog, verb: str, stream: int, clock: dict[int, int], start: int = 0, stop: int = 8) -> Access | None:
-    return log.note(1, 0, start, stop, verb == "write", stream, clock, f"{verb} {stream}")
-
-
-def test_ranks_and_allocations_are_apart() -> None:
-    log = AccessLog()
-    for allocation in (1, 2):
-        for rank in (0, 1):
-            assert log.note(allocation, rank, 0, 8, True, 10 * allocation + rank, {}) is None
-    log.forget(1)
-    assert log.note(1, 0, 0, 8, True, 99, {99: 1}) is None
-    assert log.note(2, 0, 0, 8, False, 99, {99: 2}) is None, "a stream at time 0 has done nothing"
-
-
-def test_an_access_in_words() -> None:
-    assert str(Access(0, 8, True, 3, 7, "copy h2d")) == "copy h2d on stream 3 writes [0, 8)"
-    assert str(Access(4, 6, False, 3, 7, "")) == "operation 7 on stream 3 reads [4, 6)"
 
 
 @dataclass

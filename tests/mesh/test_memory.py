@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh import memory as address_ranges
 from tessera_reference.mesh.memory import ADDRESSES, AddressSpaceMemory, Finding, Findings, Intervals, Region, Wanted
-from tessera_reference.mesh.topology import Topology, default
+from tessera_reference.mesh.topology import default
 
 
 @pytest.fixture
@@ -24,43 +23,6 @@ def memory() -> AddressSpaceMemory:
 
 def at(memory: AddressSpaceMemory, pointer: int, bytes: int = 0) -> Region:
     return memory.find(pointer, bytes, "test", "pointer")
-
-
-def test_addresses_are_aligned_apart_and_of_disjoint_ranges(memory: AddressSpaceMemory) -> None:
-    sizes = (0, 1, 255, 256, 257, 4096)
-    device = [memory.allocate_device([0], size) for size in sizes]
-    host = [memory.allocate_host(size) for size in sizes]
-    for pointers in (device, host):
-        assert all(pointer % 256 == 0 for pointer in pointers)
-        ends = [pointer + size for pointer, size in zip(pointers, sizes, strict=True)]
-        assert all(after - end >= 256 for end, after in zip(ends[:-1], pointers[1:], strict=True))
-    assert max(device) < min(host) < 2**53
-
-
-@pytest.mark.parametrize("rank", [-1, 2])
-def test_a_rank_that_has_no_copy_is_refused(memory: AddressSpaceMemory, rank: int) -> None:
-    region = at(memory, memory.allocate_device([0, 1], 4), 4)
-    with pytest.raises(Failure, match=f"rank {rank}; expected 0 to 1"):
-        memory.write(region, rank, b"1234")
-
-
-def test_what_is_read_cannot_be_written(memory: AddressSpaceMemory) -> None:
-    region = at(memory, memory.allocate_host(4), 4)
-    memory.write(region, 0, b"abcd")
-    view = memory.read(region, 0, 4)
-    assert isinstance(view, memoryview) and view.readonly
-
-
-def test_bytes_never_written_read_as_a5_and_are_found(memory: AddressSpaceMemory) -> None:
-    pointer = memory.allocate_device([0, 1], 8)
-    memory.write(at(memory, pointer + 2, 3), 1, b"xyz")
-    assert memory.read(at(memory, pointer, 8), 1, 8, "kernel axpy") == b"\xa5\xa5xyz\xa5\xa5\xa5"
-    assert memory.read(at(memory, pointer + 1, 2), 0, 2) == b"\xa5\xa5"
-    first, second = memory.findings
-    assert first.kind == second.kind == "uninitialised_read"
-    assert first.text.startswith("kernel axpy: 5 of 8 bytes were never written, the first at offset 0 of allocation 1")
-    assert first.text.endswith("rank 1")
-    assert "2 of 2 bytes were never written, the first at offset 1 of" in second.text
 
 
 def test_memory_against_a_plain_array(memory: AddressSpaceMemory) -> None:
@@ -86,19 +48,6 @@ def test_storage_comes_with_the_first_write(memory: AddressSpaceMemory) -> None:
     """Eighty gigabytes on each of eight devices, of which eight bytes are used."""
     pointer = memory.allocate_device(range(8), 80 * 2**30)
     assert memory.peek(at(memory, pointer + 2**36, 4), 7, 4) == b"\xa5" * 4
-
-
-def test_what_the_simulator_cannot_hold_is_out_of_memory(
-    memory: AddressSpaceMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_memory(*_: object) -> None:
-        raise MemoryError
-
-    region = at(memory, memory.allocate_host(4), 4)
-    monkeypatch.setattr(np, "zeros", no_memory)
-    with pytest.raises(Failure, match="the simulating machine has no memory") as caught:
-        memory.write(region, 0, b"abcd")
-    assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
 
 
 def test_memory_of_the_caller_is_used_in_place(memory: AddressSpaceMemory) -> None:
@@ -154,48 +103,6 @@ def test_memory_of_the_caller_is_let_go_of(memory: AddressSpaceMemory) -> None:
             mine.append(1)
         free(pointer)
         mine.append(1)
-
-
-def test_capacity_is_counted_on_each_device_and_on_the_host(small: Topology) -> None:
-    memory = AddressSpaceMemory(small)
-    first = memory.allocate_device([10, 11], 600)
-    memory.allocate_device([11], 400)
-    host = memory.allocate_host(1000)
-    assert [memory.capacity.devices[each].in_use for each in (10, 11, 12)] == [600, 1000, 0]
-    assert (memory.capacity.host.in_use, memory.capacity.host.total, memory.capacity.devices[12].total) == (
-        1000,
-        1000,
-        1000,
-    )
-    with pytest.raises(Failure) as caught:
-        memory.allocate_device([12, 10, 11], 401)
-    assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
-    assert caught.value.given == (
-        "401 bytes on device 10 (sm_90), which has 1000 bytes, of which 600 are in use by 1 allocation"
-    )
-    assert memory.capacity.devices[12].in_use == 0, "what fails takes nothing"
-    with pytest.raises(Failure, match="1 bytes of left, which has 1000 bytes, of which 1000 are in use") as caught:
-        memory.allocate_host(1)
-    assert caught.value.status is Status.TESS_ERR_OUT_OF_MEMORY
-    memory.free_device(first)
-    memory.free_host(host)
-    assert memory.capacity.devices[10].in_use == memory.capacity.host.in_use == 0
-    memory.allocate_device([12, 10], 1000)
-    with pytest.raises(Failure, match="1000 are in use by 1 allocation;"):
-        memory.allocate_device([10], 1)
-
-
-@pytest.mark.parametrize("bytes", [-1, 1.0, True, None])
-def test_a_size_that_is_none_is_refused(memory: AddressSpaceMemory, bytes: int) -> None:
-    for allocate in (lambda: memory.allocate_device([0], bytes), lambda: memory.allocate_host(bytes)):
-        with pytest.raises(Failure, match="expected 0 or more bytes") as caught:
-            allocate()
-        assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
-
-
-def test_an_unknown_device_has_no_memory(memory: AddressSpaceMemory) -> None:
-    with pytest.raises(Failure, match="tessMalloc: device 8"):
-        memory.allocate_device([8], 1)
 
 
 def test_what_an_owner_leaves_is_released(memory: AddressSpaceMemory) -> None:
@@ -359,22 +266,6 @@ def test_an_overrun_says_how_far_past_the_end(memory: AddressSpaceMemory, offset
     assert kinds(memory) == ["overrun"]
 
 
-def test_the_nearer_neighbour_is_named_beside_allocations(memory: AddressSpaceMemory) -> None:
-    first, second = memory.allocate_host(100), memory.allocate_host(100)
-    assert "1 byte past the end of allocation 1 " in refused(memory, first + 101)
-    assert "1 byte before allocation 2 " in refused(memory, second - 1)
-    assert "1000 bytes before allocation 2 " in refused(memory, second - 1000)
-    assert "8 bytes before allocation 1 " in refused(memory, first - 8)
-    assert "200 bytes past the end of allocation 2 " in refused(memory, second + 300)
-    assert kinds(memory) == ["overrun"] * 5
-
-
-def test_beside_memory_that_was_freed(memory: AddressSpaceMemory) -> None:
-    pointer = memory.allocate_host(100)
-    memory.free_host(pointer)
-    assert refused(memory, pointer + 104).endswith("on the host), which was freed")
-
-
 @pytest.mark.parametrize("offset", [0, 50, 99])
 def test_use_after_free(memory: AddressSpaceMemory, offset: int) -> None:
     pointer = memory.allocate_device([0], 100)
@@ -383,74 +274,6 @@ def test_use_after_free(memory: AddressSpaceMemory, offset: int) -> None:
     said = refused(memory, pointer + offset, 1, "device")
     assert said.endswith("allocation 1 (100 bytes at 0x100000010000 on 1 device), which was freed")
     assert kinds(memory) == ["use_after_free"]
-
-
-def test_use_after_free_of_a_region_found_before(memory: AddressSpaceMemory) -> None:
-    region = memory.find(memory.allocate_host(4), 4, "test", "pointer")
-    memory.free_host(region.allocation.address)
-    for use in (lambda: memory.read(region, 0, 4), lambda: memory.write(region, 0, b"abcd")):
-        with pytest.raises(Failure, match="which was freed"):
-            use()
-    assert kinds(memory) == ["use_after_free"], "the same is told once"
-
-
-@pytest.mark.parametrize("bytes", [5, -1])
-def test_a_region_is_not_exceeded(memory: AddressSpaceMemory, bytes: int) -> None:
-    region = memory.find(memory.allocate_host(8) + 4, 4, "test", "pointer")
-    with pytest.raises(Failure):
-        memory.read(region, 0, bytes)
-
-
-def test_memory_freed_long_ago_is_forgotten(memory: AddressSpaceMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_ranges, "MOST_FREED", 4)
-    kept = memory.allocate_host(1)
-    freed = [memory.allocate_host(1) for _ in range(8)]
-    for pointer in freed:
-        memory.free_host(pointer)
-    assert ["which was freed" in refused(memory, pointer, 1) for pointer in freed] == [False] * 4 + [True] * 4
-    assert "where nothing is allocated" in refused(memory, freed[1], 1)
-    assert memory.find(kept, 1, "test", "pointer").allocation.address == kept
-
-
-def test_host_and_device_mixed_up(memory: AddressSpaceMemory) -> None:
-    device, host = memory.allocate_device([0], 100), memory.allocate_host(100)
-    assert refused(memory, host + 8, 4, "device").endswith("a host pointer where a device pointer is wanted")
-    assert refused(memory, device, 4, "host").endswith("a device pointer where a host pointer is wanted")
-    assert kinds(memory) == ["host_device_mixup"] * 2
-    for pointer in (device, host):
-        memory.find(pointer, 100, "test", "pointer", "any")
-
-
-def free_refused(memory: AddressSpaceMemory, function: str, pointer: object, owner: int = 0) -> str:
-    free = partial(memory.free_device, owner=owner) if function == "tessFree" else memory.free_host
-    with pytest.raises(Failure) as caught:
-        free(pointer)  # type: ignore[arg-type]
-    assert (caught.value.status, caught.value.function) == (Status.TESS_ERR_INVALID_VALUE, function)
-    return caught.value.given
-
-
-def test_what_cannot_be_freed(memory: AddressSpaceMemory) -> None:
-    device, host = memory.allocate_device([0], 100, owner=1), memory.allocate_host(100)
-    assert free_refused(memory, "tessFree", 0, 1) == "pointer is NULL"
-    assert free_refused(memory, "tessHostFree", "x").endswith("no address")
-    assert "inside allocation 1 " in free_refused(memory, "tessFree", device + 4, 1)
-    assert free_refused(memory, "tessFree", device, 2).endswith("which belongs to another mesh")
-    assert "past the end of allocation 1" in free_refused(memory, "tessFree", device + 100, 1)
-    assert kinds(memory) == []
-    assert free_refused(memory, "tessFree", host, 1).endswith("a host pointer where a device pointer is wanted")
-    assert free_refused(memory, "tessHostFree", device).endswith("a device pointer where a host pointer is wanted")
-    assert kinds(memory) == ["host_device_mixup"] * 2
-    assert len(memory.live()) == 2
-
-
-def test_freed_twice(memory: AddressSpaceMemory) -> None:
-    device, host = memory.allocate_device([0], 100, owner=1), memory.allocate_host(100)
-    memory.free_device(device, 1)
-    memory.free_host(host)
-    assert free_refused(memory, "tessFree", device, 1).endswith("which was freed before")
-    assert free_refused(memory, "tessHostFree", host).endswith("which was freed before")
-    assert kinds(memory) == ["double_free"] * 2
-    assert memory.capacity.devices[0].in_use == memory.capacity.host.in_use == 0
 
 
 def test_findings_are_told_once_and_bounded() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi import Failure
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.mesh.axes import AXES, MeshAxes
 from tessera_reference.mesh.topology import (
     NAMES,
     End,
@@ -23,60 +21,10 @@ from tessera_reference.mesh.topology import (
     Link,
     Routes,
     Topology,
-    default,
     load,
     named,
     read,
 )
-
-
-@pytest.mark.parametrize("size", [-1, 2**31, True, 1.0, "2", None])
-@pytest.mark.parametrize("axis", AXES)
-def test_a_size_that_is_no_size_is_refused(axis: str, size: object) -> None:
-    with pytest.raises(Failure, match=f"axes.{axis} is .*; expected 0 for an absent axis") as caught:
-        MeshAxes(**{axis: size})  # type: ignore[arg-type]
-    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
-
-
-@pytest.mark.parametrize("devices", [7, 9, 0])
-def test_each_rank_needs_one_device(devices: int) -> None:
-    with pytest.raises(Failure, match=rf"axes 2 x 1 x 4 x 0 for {devices} devices; expected axes whose product"):
-        MeshAxes(2, 1, 4, 0).require(devices)
-
-
-@pytest.mark.parametrize(("place", "coordinate"), [(0, 2), (1, 3), (2, -1), (3, 2)])
-def test_coordinates_outside_the_mesh_have_no_rank(place: int, coordinate: int) -> None:
-    coordinates = [0, 0, 0, 0]
-    coordinates[place] = coordinate
-    with pytest.raises(Failure, match=f"coordinate {coordinate} along {AXES[place]}"):
-        MeshAxes(2, 3, 2, 2).rank(coordinates)
-
-
-@pytest.mark.parametrize("axis", AXES)
-def test_ranks_of_a_group_differ_along_its_axis_only(axis: str) -> None:
-    axes, place = MeshAxes(2, 3, 2, 2), AXES.index(axis)
-    coordinates = list(product(range(2), range(3), range(2), range(2)))
-    groups = axes.groups(axis)
-    assert sorted(rank for group in groups for rank in group) == list(range(24))
-    assert [group[0] for group in groups] == sorted(group[0] for group in groups)
-    for group in groups:
-        at = [coordinates[rank] for rank in group]
-        assert [each[place] for each in at] == list(range(axes.size_along(axis)))
-        assert len({each[:place] + each[place + 1 :] for each in at}) == 1
-
-
-@pytest.mark.parametrize(
-    ("axis", "message"), [(None, "a NULL axis; expected tp, pp, dp, ep"), ("xp", "axis 'xp'"), ("", "axis ''")]
-)
-def test_an_unknown_axis_is_refused(axis: str | None, message: str) -> None:
-    with pytest.raises(Failure, match=message) as caught:
-        MeshAxes(2).groups(axis)
-    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
-
-
-def test_the_nearest_spelling_is_offered() -> None:
-    with pytest.raises(Failure, match=r"did you mean tp\?"):
-        MeshAxes(2).size_along("TP")
 
 
 def way(topology: Topology, a: End, b: End, *down: str) -> list[str] | None:
@@ -84,86 +32,11 @@ def way(topology: Topology, a: End, b: End, *down: str) -> list[str] | None:
     return None if links is None else [link.name for link in links]
 
 
-def test_the_default_is_what_the_sample_of_section_18_runs_on() -> None:
-    topology = default()
-    assert [device.id for device in topology.devices] == list(range(8))
-    assert {device.target for device in topology.devices} == {"sm_90"}
-    assert {device.node for device in topology.devices} == {topology.host.name}
-    assert way(topology, 0, 7) == ["nvlink0", "nvlink7"]
-
-
-@pytest.mark.parametrize(
-    ("name", "targets", "by_node"),
-    [
-        ("single", ["sm_90"], ((0,),)),
-        ("two-nodes", ["sm_90"] * 8, ((0, 1, 2, 3), (4, 5, 6, 7))),
-        ("mixed", ["sm_90"] * 4 + ["gfx942"] * 4, ((0, 1, 2, 3), (4, 5, 6, 7))),
-    ],
-)
-def test_the_other_topologies(name: str, targets: list[str], by_node: tuple[tuple[int, ...], ...]) -> None:
-    topology = named(name)
-    assert [device.target for device in topology.devices] == targets
-    assert topology.by_node([device.id for device in topology.devices]) == by_node
-
-
-@pytest.mark.parametrize("name", ["single", "eight-sm90", "two-nodes", "mixed"])
-def test_everything_reaches_everything(name: str) -> None:
-    topology = named(name)
-    ends = [topology.host.name, *(device.id for device in topology.devices)]
-    assert all(topology.route(a, b) is not None for a in ends for b in ends)
-
-
 def test_a_device_takes_its_limits_from_its_target() -> None:
     four, five = named("mixed").device(3), named("mixed").device(4)
     assert (four.hardware.warp, four.hardware.shared_bytes) == (32, 232448)
     assert (five.hardware.warp, five.hardware.threads_per_block) == (64, 1024)
     assert five.memory_bytes == 192 * 2**30
-
-
-def test_an_unknown_device_is_refused(small: Topology) -> None:
-    with pytest.raises(Failure, match="tessMeshCreate: device 0; expected one of 10, 11, 12") as caught:
-        small.device(0)
-    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
-
-
-def test_devices_stay_together_by_node_in_the_order_in_which_nodes_come_up(small: Topology) -> None:
-    assert small.by_node([12, 11, 10]) == ((12,), (11, 10))
-
-
-def test_the_way_of_least_latency(small: Topology) -> None:
-    assert way(small, 10, 11) == ["in10", "in11"]
-    assert way(small, "left", 11) == ["host11"]
-    assert way(small, "left", 12) == ["host10", "out10", "out12"]
-    assert way(small, 12, "hub") == ["out12", "out10", "in10"]
-    assert way(small, 10, 10) == []
-
-
-def test_links_that_are_down_are_avoided(small: Topology) -> None:
-    assert way(small, 10, 11, "in11") == ["host10", "host11"]
-    assert way(small, 10, 11, "in10", "host11") == ["out10", "out11"]
-    assert way(small, 10, 12, "out12") is None
-    assert way(small, 10, 11) == ["in10", "in11"], "what is down for one question is not for the next"
-
-
-def test_nothing_leads_to_what_has_no_links(small: Topology) -> None:
-    assert way(small, 10, "right") is None
-    assert way(small, "right", "right") == []
-
-
-def test_of_ways_of_one_latency_the_one_of_fewest_links_is_taken(document: dict[str, Any]) -> None:
-    document["links"].append({"name": "zz", "a": 10, "b": 11, "bandwidth": 1, "latency": 200})
-    assert way(read(document, "small.json"), 10, 11) == ["zz"]
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-def test_of_ways_as_long_the_first_by_name_is_taken(document: dict[str, Any], backwards: bool) -> None:
-    document["links"] += [
-        {"name": "in10b", "a": 10, "b": "hub", "bandwidth": 1, "latency": 100},
-        {"name": "in11a", "a": "hub", "b": 11, "bandwidth": 1, "latency": 100},
-    ]
-    if backwards:
-        document["links"].reverse()
-    assert way(read(document, "small.json"), 10, 11) == ["in10", "in11"]
 
 
 ENDS = ("a", "b", "c", "d", "e", "f")

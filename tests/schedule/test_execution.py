@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import execute as execute_graph
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import Target
-from tessera_reference.ir.text_reader import read_module
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import dtype
 from tessera_reference.schedule import execution
 from tessera_reference.schedule.execution import Event, execute
 from tessera_reference.schedule.lowering import to_schedule
@@ -79,38 +74,6 @@ PROGRAMS = {
     ),
     "open": ("A: tensor<NxKxfp32>, B: tensor<Kx3xfp32>", "op.relu(A @ B)"),
 }
-OPTIONS = {
-    "default": Options(),
-    "deep tails": Options(tile=(3, 5, 4), depth=3),
-    "unstaged": Options(tile=(4, 4, 2), depth=1, prefetch="none"),
-    "single elements": Options(tile=(1, 1, 1), depth=5),
-}
-
-
-@pytest.mark.parametrize("which", PROGRAMS)
-@pytest.mark.parametrize("how", OPTIONS)
-def test_the_bits_are_those_of_graph_ir(schedules: Any, target: Target, which: str, how: str) -> None:
-    signature, body = PROGRAMS[which]
-    module = schedules.program(signature, body)
-    shapes = schedules.program(signature.replace("N", "5").replace("K", "4"), body)
-    inputs = schedules.numbers(shapes)
-    expected = schedules.of_graph(module, inputs)
-    made = to_schedule(module, target, OPTIONS[how])
-    assert schedules.of_graph(made, inputs) == expected
-    assert schedules.told(execute(made, "f", inputs, target)) == expected
-
-
-def array(name: str, values: object) -> Array:
-    return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
-
-
-def test_the_order_of_k_shows(schedules: Any, target: Target) -> None:
-    # 2**24 + 1 - 2**24 is 0 in ascending order and 1 in any that adds the large numbers first.
-    inputs = {"A": array("fp32", [[2.0**24, 1.0, -(2.0**24)]]), "B": array("fp32", [[1.0], [1.0], [1.0]])}
-    module = schedules.program("A: tensor<1x3xfp32>, B: tensor<3x1xfp32>", "A @ B")
-    for k in (1, 2, 3, 4):
-        (found,) = execute(to_schedule(module, target, Options(tile=(1, 1, k), depth=2)), "f", inputs, target)
-        assert found.values.tolist() == [[0.0]]
 
 
 # What happens, in order
@@ -121,21 +84,6 @@ def events_of(schedules: Any, target: Target, body: str, signature: str, options
     module = schedules.program(signature, body)
     execute(to_schedule(module, target, options), "f", schedules.numbers(module), target, events.append)
     return [(event.kind, event.nest, event.tile, event.slot) for event in events]
-
-
-def test_loads_run_ahead_by_the_depth_less_one(schedules: Any, target: Target) -> None:
-    found = events_of(
-        schedules, target, "A @ B", "A: tensor<2x6xfp32>, B: tensor<6x2xfp32>", Options(tile=(2, 2, 2), depth=2)
-    )
-    assert found == [
-        ("stage", 0, (0, 0, 0), 0),
-        ("stage", 0, (0, 0, 1), 1),
-        ("compute", 0, (0, 0, 0), 0),
-        ("stage", 0, (0, 0, 2), 0),
-        ("compute", 0, (0, 0, 1), 1),
-        ("compute", 0, (0, 0, 2), 0),
-        ("store", 0, (0, 0), -1),
-    ]
 
 
 def test_depth_three_and_depth_one(schedules: Any, target: Target) -> None:
@@ -159,19 +107,6 @@ def test_depth_three_and_depth_one(schedules: Any, target: Target) -> None:
         ("stage", (1,), 0),
         ("compute", (1,), 0),
     ]
-
-
-def test_tiles_are_visited_row_by_row_batch_by_batch(schedules: Any, target: Target) -> None:
-    signature = "A: tensor<2x3x2xfp32>, B: tensor<2x2x4xfp32>"
-    found = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 2), depth=1))
-    stores = [tile for kind, _, tile, _ in found if kind == "store"]
-    assert stores == [(b, i, j) for b in (0, 1) for i in (0, 1) for j in (0, 1)]
-
-
-def test_nothing_is_staged_that_is_not_prefetched(schedules: Any, target: Target) -> None:
-    signature = "A: tensor<2x8xfp32>, B: tensor<8x2xfp32>"
-    found = events_of(schedules, target, "A @ B", signature, Options(tile=(2, 2, 2), prefetch="none"))
-    assert [kind for kind, *_ in found] == ["compute"] * 4 + ["store"]
 
 
 STAGED = ["product", "batch and epilogue", "rows", "rows that stay", "to a scalar"]
@@ -199,65 +134,7 @@ def test_a_stage_too_early_in_the_wrong_slot_shows(
     assert schedules.told(found) != schedules.of_graph(module, inputs)
 
 
-def test_elementwise_operands_are_staged_where_a_text_says_so(schedules: Any, target: Target) -> None:
-    vector, type_ = "tensor<3xfp32>", "tensor<4x3xfp32>"
-    lines = [
-        f'%s = "tessera.schedule.prefetch"(%a) {{scope = "shared"}} : ({type_}) -> {type_}',
-        f'%v = "tessera.schedule.prefetch"(%b) {{scope = "shared"}} : ({vector}) -> {vector}',
-        f'%c = "tessera.graph.add"(%s, %v) : ({type_}, {vector}) -> {type_}',
-        f'%t = "tessera.schedule.tile"(%c) {{m = 2, n = 3}} : ({type_}) -> {type_}',
-        f'%p = "tessera.schedule.pipeline"(%t) {{depth = 2}} : ({type_}) -> {type_}',
-    ]
-    module = read_module(schedules.text(f"%a: {type_}, %b: {vector}", lines, "%p", type_))
-    inputs = {"a": array("fp32", np.arange(12.0).reshape(4, 3)), "b": array("fp32", [100.0, 200.0, 300.0])}
-    events: list[Event] = []
-    (found,) = execute(module, "f", inputs, target, events.append)
-    assert found.values.tolist() == [[100, 201, 302], [103, 204, 305], [106, 207, 308], [109, 210, 311]]
-    assert [(event.kind, event.tile, event.slot) for event in events] == [
-        ("stage", (0, 0), 0),
-        ("stage", (1, 0), 1),
-        ("compute", (0, 0), 0),
-        ("store", (0, 0), -1),
-        ("compute", (1, 0), 1),
-        ("store", (1, 0), -1),
-    ]
-
-
 # Errors, ranks
-
-
-FAILING = {
-    "a division": ("A: tensor<3x3xint32>", "(A + A) / (A - A)"),
-    "a gather": (
-        "A: tensor<3x3xfp32>",
-        "op.gather(A, op.const_tensor(shape=[2], dtype=int32, value=[0, 7]), axis=0)",
-    ),
-    "an index": ("A: tensor<3x3xfp32>, n: int32", "A[n + 9]"),
-    "dead code": ("A: tensor<3x3xint32>", "let B: tensor<3x3xint32> = A / (A - A); return A;"),
-}
-
-
-@pytest.mark.parametrize("which", FAILING)
-def test_what_fails_fails_as_at_graph_ir(schedules: Any, target: Target, which: str) -> None:
-    module = schedules.program(*FAILING[which])
-    inputs = schedules.numbers(module)
-    made = to_schedule(module, target)
-    told = []
-    for run in (lambda: execute_graph(module, "f", inputs), lambda: execute(made, "f", inputs, target)):
-        with pytest.raises(Rejection) as caught:
-            run()
-        told.append(caught.value.diagnostics)
-    assert told[0] == told[1]
-
-
-def test_what_a_gradient_goes_through_is_in_no_nest(schedules: Any, target: Target) -> None:
-    functions = "func g(X: tensor<3x3xfp32>) { return op.relu(X @ X); }"
-    module = schedules.program(
-        "A: tensor<3x3xfp32>", "op.grad(op.sum(op.sum(g(A), axis=0), axis=0), A), A @ A", functions
-    )
-    inputs = schedules.numbers(module)
-    found = execute(to_schedule(module, target), "f", inputs, target)
-    assert schedules.told(found) == schedules.of_graph(module, inputs)
 
 
 def compiled(functions: str) -> Module:
@@ -292,41 +169,6 @@ def test_dimensions_become_extents() -> None:
         "tensor<10x3xfp32>",
     ]
     assert "?" in types_in(module)[0]
-
-
-def test_through_regions() -> None:
-    source = """
-    func f(A: tensor<NxNxfp32>, n: int32) {
-      let y: tensor<NxNxfp32> = A;
-      for (i in 0 : n) { if (i > 1) { y = y @ A; } else { y = A + A; } }
-      while (n < 0) { y = y * 2.0; n = n + 1; }
-      return y;
-    }
-    """
-    made = specialize(compiled(source), "f", {"A": (4, 4)})
-    verify(made)
-    assert not [type_ for type_ in types_in(made) if "N" in type_ or "?" in type_]
-
-
-def test_a_function_for_each_shape_that_it_is_called_with() -> None:
-    source = """
-    func f(A: tensor<?x4xfp32>) { return g(A), g(op.concat(A, A, axis=0)), g(A); }
-    func g(X: tensor<Nx4xfp32>) { return op.softmax(X, axis=0); }
-    """
-    made = specialize(compiled(source), "f", {"A": (3, 4)})
-    verify(made)
-    assert types_in(made, "g")[0] == "tensor<3x4xfp32>"
-    assert types_in(made, "g_1")[0] == "tensor<6x4xfp32>"
-    called = [each.operation.attributes["callee"] for each in made.functions["f"].body.walk() if each.operation.calls]
-    assert called == ["g", "g_1", "g"]
-
-
-def test_results_have_the_shapes_that_are_returned() -> None:
-    made = specialize(
-        compiled("func f(A: tensor<?x4xfp32>) -> tensor<?x?xfp32> { return op.transpose(A); }"), "f", {"A": (3, 4)}
-    )
-    verify(made)
-    assert types_in(made)[-1] == "tensor<4x3xfp32>"
 
 
 REFUSED = {

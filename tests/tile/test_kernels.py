@@ -10,60 +10,12 @@ import pytest
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Block
-from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import TooLarge
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.tile.fragments import FragmentStore, FragmentZero, LoadMatrix
 from tessera_reference.tile.interpreter import run_kernel
-from tessera_reference.tile.operations import Barrier, CopyAsync, ShuffleSync
-
-
-def test_a_bound_that_differs_between_threads_is_an_error(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    t = k.thread()
-    k.loop(0, t, 1, lambda i: ())
-    found = k.fails(None)
-    assert found.category == "tile"
-    assert "stop differs between threads: 0, and 1 in thread (1, 0, 0) of block (0, 0, 0)" in found.message
-
-
-def test_an_active_lane_that_divides_by_zero_is_an_error(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    t = k.thread()
-    k.branch(k.less(k.constant(3), t), lambda: k.over(t, k.minus(t, 20)) and ())
-    found = k.fails(None)
-    assert found.category == "numerics"
-    assert found.message == "divide: integer division by zero"
-
-
-def test_a_loop_that_does_not_end_is_refused_before_it_begins(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    k.loop(0, 1 << 30, 1, lambda i: k.add(i, 1) and ())
-    found = k.fails(None, steps=10_000)
-    assert found.message.startswith("for: a launch runs at most 10000 instructions")
-
-
-def test_a_kernel_that_does_not_end_is_stopped_where_it_is(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    k.loop(0, 100, 1, lambda i: k.loop(0, 100, 1, lambda j: k.add(j, 1) and ()) and ())
-    found = k.fails(None, steps=10_000)
-    assert found.message.startswith(("add: ", "for: "))
-    assert "at most 10000 instructions" in found.message
-
-
-def test_an_empty_loop_is_counted_too(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    k.loop(0, 1 << 30, 1, lambda i: ())
-    assert "for: a launch runs at most 10000" in k.fails(None, steps=10_000).message
-
-
-def test_a_grid_that_could_not_end_is_refused_before_it_begins(kernel):
-    k = kernel(kernel.buffer("int32", 1), grid=(1 << 30, 60000, 1))
-    k.thread()
-    assert "thread_id: a launch runs at most" in k.fails(None).message
 
 
 def test_regions_nested_deeper_than_this_machine_goes_are_not_called_wrong(kernel):
@@ -102,42 +54,6 @@ def test_an_index_out_of_bounds_names_the_thread_and_the_element(kernel, shift, 
     assert (found.category, found.span.line) == ("tile", line)
 
 
-def test_a_result_that_is_not_wholly_written_is_an_error_that_names_an_element(kernel):
-    k = kernel(kernel.buffer("int32", 5, 8))
-    t = k.thread()
-    k.store(t, k[0], k.over(t, 8), k.rest(t, 8))
-    found = k.fails(None)
-    assert found.category == "tile"
-    assert found.message == "@tss_kernel_k: %p0[4, 0] was never written, nor 7 more"
-
-
-def test_without_the_barrier_it_is_a_race(kernel):
-    k = kernel(kernel.buffer("int32", 32))
-    tile, t = k.allocate("int32", 32), k.thread()
-    k.store(t, tile, t)
-    k.load(tile, k.minus(k.constant(31), t))
-    found = k.fails(None)
-    assert found.category == "tile"
-    assert found.message == (
-        "load: race: thread (0, 0, 0) of block (0, 0, 0) reads %v0[31], which thread (31, 0, 0) of block (0, 0, 0) "
-        "writes without a barrier between"
-    )
-    assert found.clause == "LANG-08.3-02"
-
-
-def test_an_earlier_reader_is_not_forgotten_for_a_later_one(kernel):
-    """Lane t writes the element that it was the last to read; lane 31 - t read it before."""
-    k = kernel(kernel.buffer("int32", 32))
-    tile, t = k.allocate("int32", 32), k.thread()
-    k.store(t, tile, t)
-    k.all(Barrier)
-    k.load(tile, t)
-    place = k.minus(k.constant(31), t)
-    k.load(tile, place)
-    k.store(t, tile, place)
-    assert "store: race: thread (0, 0, 0) of block (0, 0, 0) writes %v0[31], which several" in k.fails(None).message
-
-
 @pytest.mark.parametrize("order", ["forward", "reverse"])
 @pytest.mark.parametrize("what", ["writes after a write", "reads after a write", "writes after a read"])
 def test_blocks_that_share_an_element_race_in_any_order(kernel, order, what):
@@ -158,98 +74,10 @@ def test_blocks_that_share_an_element_race_in_any_order(kernel, order, what):
     assert found.message.endswith("in another block")
 
 
-@pytest.mark.parametrize("order", ["forward", "reverse", [3, 1, 5, 0, 4, 2]])
-def test_the_order_of_blocks_changes_nothing(kernel, order):
-    k = kernel(kernel.buffer("fp32", 6, 32), kernel.buffer("fp32", 6, 32), grid=(3, 2, 1))
-    t, b = k.thread(), k.add(k.times(k.block_id("y"), 3), k.block_id("x"))
-    tile = k.allocate("fp32", 32)
-    k.store(k.load(k[0], b, t), tile, t)
-    k.all(Barrier)
-    k.store(k.add(k.load(tile, t), k.load(tile, 0)), k[1], b, t)
-    x = [[float(100 * b + t) for t in range(32)] for b in range(6)]
-    assert k.result(kernel.array("fp32", x), None, order=order) == [[v + row[0] for v in row] for row in x]
-
-
 def test_a_launch_that_does_not_fit_says_what_it_needs(kernel):
     k = kernel(kernel.buffer("fp64", 1 << 40))
     with pytest.raises(TooLarge, match=r"launch: 35184372088832 bytes of buffers are too many"):
         k.run(None)
-
-
-def test_an_order_that_leaves_a_block_out_is_none(kernel):
-    k = kernel(kernel.buffer("int32", 32), grid=(2, 1, 1))
-    with pytest.raises(ValueError, match="no order of 2 blocks"):
-        k.run(kernel.array("int32", [0] * 32), order=[0, 0])
-
-
-NUMBERS = [3 * i for i in range(128)]
-
-
-class Copied:
-    """A kernel of 32 threads, each copying four int32 of 128, and reading `shift` elements on."""
-
-    def __init__(self, kernel, shift: int = 64) -> None:
-        self.kernel = kernel
-        self.k = k = kernel(kernel.buffer("int32", 128), kernel.buffer("int32", 128))
-        self.tile, self.t = k.allocate("int32", 128), k.thread()
-        self.first = k.times(self.t, 4)
-        self.other = k.rest(k.add(self.first, shift), 128)
-        self.shift = shift
-
-    def copy(self) -> None:
-        self.k.all(CopyAsync, self.k[0], self.tile, self.first, self.first, bytes=16)
-
-    def take(self) -> None:
-        for i in range(4):
-            self.k.store(self.k.load(self.tile, self.k.add(self.other, i)), self.k[1], self.k.add(self.first, i))
-
-    def succeeds(self) -> None:
-        expected = [NUMBERS[(i + self.shift) % 128] for i in range(128)]
-        assert self.k.result(self.kernel.array("int32", NUMBERS), None) == expected
-
-    def fails(self) -> str:
-        found = self.k.fails(self.kernel.array("int32", NUMBERS), None)
-        assert (found.category, found.clause) == ("tile", "LANG-07.2-04")
-        return found.message
-
-
-def test_filling_a_buffer_that_others_have_just_read_is_a_race(kernel):
-    """The barrier that keeps a ring of buffers apart is missing."""
-    case = Copied(kernel)
-    case.copy()
-    case.k.all(Barrier)
-    case.take()
-    case.copy()
-    found = case.k.fails(kernel.array("int32", NUMBERS), None)
-    assert found.message.startswith("cp.async: race: thread (0, 0, 0) of block (0, 0, 0) writes %v0[0], which thread")
-
-
-def test_a_copy_of_what_another_block_writes_is_a_race(kernel):
-    k = kernel(kernel.buffer("int32", 4), grid=(2, 1, 1), block=(1, 1, 1))
-    tile, b = k.allocate("int32", 4), k.block_id()
-    k.branch(
-        k.equal(b, 0),
-        lambda: k.store(b, k[0], 1),
-        lambda: k.all(CopyAsync, k[0], tile, bytes=16) and (),
-    )
-    assert "cp.async: race" in k.fails(kernel.array("int32", [0] * 4)).message
-
-
-def test_a_mask_of_32_lanes_does_not_do_for_64(kernel):
-    for target, runs in (("sm_90", True), ("gfx90a", False)):
-        k = kernel(kernel.buffer("int32", 1), block=(64, 1, 1), target=target)
-        k(ShuffleSync, k.thread(), delta=1, mask=0xFFFFFFFF)
-        if runs:
-            k.run(kernel.array("int32", [0]))
-        else:
-            assert "outside the mask" in k.fails(kernel.array("int32", [0])).message
-
-
-@pytest.mark.parametrize("attributes", [{"delta": -1}, {"delta": 1, "mask": -1}, {"delta": 1, "mask": 1 << 64}])
-def test_a_negative_delta_and_a_mask_of_too_many_lanes_are_refused(kernel, attributes):
-    k = kernel(kernel.buffer("int32", 1))
-    with pytest.raises(Refusal):
-        k(ShuffleSync, k.thread(), **attributes)
 
 
 KERNEL = """\
@@ -335,45 +163,3 @@ def test_a_launch_fits_its_kernel(launch, said):
     with pytest.raises(Rejection) as caught:
         read_module(MODULE.replace(LAUNCH, launch))
     assert any(said in finding.message for finding in caught.value.diagnostics)
-
-
-def fill(k, memory, tile, rows, columns, threads):
-    """All threads copy a matrix to shared memory."""
-    t = k.thread()
-    for first in range(0, rows * columns, threads):
-        place = k.add(t, first)
-        row, column = k.over(place, columns), k.rest(place, columns)
-        k.store(k.load(memory, row, column), tile, row, column)
-
-
-def matrix(rows, columns, held, start):
-    """Small odd numbers, so that nothing is symmetric; halves for floats, whose sums in fp32 round."""
-    step = 0.5 if held not in ("int8",) else 1
-    spread = 100 if held == "fp16" else 7
-    return [
-        [step * ((start + 37 * i + 11 * j + (i * j) % 13) % (2 * spread) - spread) for j in range(columns)]
-        for i in range(rows)
-    ]
-
-
-def test_reading_a_matrix_that_threads_have_just_written_is_a_race(kernel):
-    k = kernel(kernel.buffer("bf16", 16, 16))
-    tile = k.allocate("bf16", 16, 16)
-    fill(k, k[0], tile, 16, 16, 32)
-    k(LoadMatrix, tile, returns=kernel.fragment("bf16", 16, 16, 16))
-    found = k.fails(kernel.array("bf16", matrix(16, 16, "bf16", 0)))
-    assert "ldmatrix: race: warp 0 of block (0, 0, 0) reads %v0[0, 0], which thread (0, 0, 0)" in found.message
-
-
-def test_two_warps_that_store_one_matrix_race(kernel):
-    k = kernel(kernel.buffer("fp32", 16, 16), block=(64, 1, 1))
-    k.all(FragmentStore, k(FragmentZero, returns=kernel.fragment("bf16", 16, 16, 16)), k[0])
-    assert "race: warp 0 of block (0, 0, 0) writes %p0[0, 0], which warp 1" in k.fails(None).message
-
-
-def test_a_choice_between_fragments_is_one_for_the_warp(kernel):
-    k = kernel(kernel.buffer("fp32", 16, 16))
-    type_ = kernel.fragment("bf16", 16, 16, 16)
-    zero = k(FragmentZero, returns=type_)
-    k.branch(k.less(k.thread(), 7), lambda: zero, lambda: zero)
-    assert "the choice of a fragment differs between threads: 1, and 0 in thread (7, 0, 0)" in k.fails(None).message
