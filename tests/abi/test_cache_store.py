@@ -20,11 +20,10 @@ from typing import Any
 import pytest
 
 from tessera_reference.abi import Failure, NumericsPolicy, Status, cache
-from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
+from tessera_reference.abi.cache import CacheKey, CacheStore, CacheTags
 
 KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 TAGS = CacheTags("driver 1", "abc", NumericsPolicy())
-FAST = replace(TAGS, policy=NumericsPolicy(allowFastMath=1))
 
 
 @pytest.fixture
@@ -43,37 +42,6 @@ def test_what_is_put_is_found_again_also_by_another_process(store: CacheStore) -
     for each in (store, CacheStore(store.directory)):
         assert each.get("binary", KEY, TAGS, same_policy=True) == b"\0binary\xff"
         assert each.get("autotune", KEY, TAGS, same_policy=True) == b""
-
-
-def test_keys_that_look_alike_differ(store: CacheStore) -> None:
-    keys = [replace(KEY, shape=shape) for shape in (1, "1", (1,), ((1,),), (1, 2), ((1, 2),), ("1,2",), ())]
-    for number, key in enumerate(keys):
-        store.put("binary", key, TAGS, bytes([number]))
-    assert [store.get("binary", key, TAGS, same_policy=True) for key in keys] == [bytes([n]) for n in range(len(keys))]
-
-
-@pytest.mark.parametrize("change", [{"driver": "driver 2"}, {"abi_hash": "abd"}])
-def test_another_driver_or_abi_invalidates(store: CacheStore, change: dict[str, str]) -> None:
-    """The entry is gone also for those who come with the old tags (RT-08.2-04, -05)."""
-    store.put("binary", KEY, TAGS, b"old")
-    assert store.get("binary", KEY, replace(TAGS, **change), same_policy=False) is None
-    assert store.get("binary", KEY, TAGS, same_policy=False) is None
-    assert names(store) == []
-
-
-def test_entries_are_listed_in_order(store: CacheStore) -> None:
-    keys = [replace(KEY, kernel=name) for name in ("b", "a", "c")]
-    for key in keys:
-        store.put("binary", key, TAGS, b"x")
-    store.put("autotune", keys[2], FAST, b"y")
-    (store.directory / "notes.txt").write_text("no entry, and nobody's business")
-    expected = [
-        CacheEntry("autotune", keys[2], FAST, b"y"),
-        CacheEntry("binary", keys[1], TAGS, b"x"),
-        CacheEntry("binary", keys[0], TAGS, b"x"),
-        CacheEntry("binary", keys[2], TAGS, b"x"),
-    ]
-    assert store.entries() == expected
 
 
 def corrupt(action: Any, path: Path) -> str:

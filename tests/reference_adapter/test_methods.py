@@ -17,7 +17,7 @@ from tessera_conformance.chapters.ir.kit import kernel_texts
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.interface import interface
 from tessera_conformance.schemas import first_problem
-from tessera_conformance.tensors import Tensor, to_wire
+from tessera_conformance.tensors import Tensor
 from tessera_reference import adapter
 from tessera_reference.adapter import METHODS, ReferenceAdapter, load_areas, make
 from tessera_reference.ir.diagnostics import MissingTool
@@ -26,13 +26,11 @@ from tessera_reference.target_ir.emission import host, machine_code
 PRODUCT = """module m {
   func f(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>) -> tensor<20x18xbf16> { return op.relu(A @ B); }
 }"""
-OPEN = "module m { func f(A: tensor<MxKxfp32>) -> tensor<MxKxfp32> { return A + A; } }"
 CHAIN = {
     "source": "module m { func f(X: tensor<2xfp32>) -> tensor<2xfp32> { return -X; } }",
     "function": "f",
     "inputs": {"X": Tensor.from_words("fp32", (2,), [0, 1])},
 }
-SMALL = {"tile": [16, 16, 16], "depth": 2}
 
 
 @pytest.fixture
@@ -81,25 +79,6 @@ def test_what_it_claims_depends_on_what_is_installed(
     without = set(reference.hello()["capabilities"])
     monkeypatch.setattr(adapter, "find_spec", lambda name: name if name == package else None)
     assert set(reference.hello()["capabilities"]) - without == features
-
-
-def test_what_is_lowered_to_tiles_is_told_as_functions_and_kernels(reference: ReferenceAdapter) -> None:
-    answer = reference.language_lower(source=PRODUCT, to="tile", schedule=SMALL)
-    assert first_problem("tessera:protocol/language", "lower.result", to_wire(answer)) is None
-    host = [function for function in answer["functions"] if function["kind"] == "func"]
-    kernels = [function for function in answer["functions"] if function["kind"] == "kernel"]
-    assert [each["name"] for each in host] == ["f"]
-    launched = [
-        operation["attributes"]["kernel"]
-        for operation in host[0]["operations"]
-        if operation["name"] == "tessera.tile.launch"
-    ]
-    assert launched == [kernel["name"] for kernel in kernels]
-    entry = kernels[0]["attributes"]
-    assert (len(entry["grid"]), len(entry["block"]), entry["target"]) == (3, 3, "sm_90")
-    assert entry["smem_bytes"] > 0
-    assert kernels[0]["arguments"][0] == "memref<20x24xbf16>[addrspace=global]"
-    assert "tessera.tile.mma.sync" in [operation["name"] for operation in kernels[0]["operations"]]
 
 
 def doubling() -> kernel_texts.KernelText:
@@ -176,16 +155,6 @@ def test_malformed_parameters_are_refused_by_name(
     assert message in refused.value.outcome.message
 
 
-@pytest.mark.parametrize("level", ["tile", "target", "llvm", "ptx"])
-def test_a_program_of_open_shapes_has_no_kernels(reference: ReferenceAdapter, level: str) -> None:
-    with pytest.raises(Refusal, match="@f has extents that are not known") as refused:
-        reference.language_lower(source=OPEN, to=level)
-    outcome = refused.value.outcome
-    assert (outcome.code, outcome.phase) == ("shapes", "lower")
-    assert "give inputs" in (outcome.diagnostics[0].remedy or "")
-    assert reference.language_lower(source=OPEN, to="schedule")["functions"]
-
-
 ONE = 0x3F800000
 
 
@@ -226,52 +195,6 @@ def test_a_refusal_names_the_argument_and_what_is_allowed(
         )
     assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
     assert message in caught.value.outcome.message
-
-
-def test_a_scale_that_is_not_finite_is_refused(reference: ReferenceAdapter) -> None:
-    codes = Tensor.from_words("fp8_e4m3", (2,), [0x38, 0x38])
-    with pytest.raises(Refusal, match="scales"):
-        reference.numerics_evaluate(operation="dequantize", inputs=[codes, floats(0x7F800000)], attributes={"block": 2})
-
-
-def test_a_descriptor_fills_in_what_the_attributes_leave_open(reference: ReferenceAdapter) -> None:
-    asked = {"shape": [4], "dtype": "fp32", "seed": 5}
-    answer = reference.numerics_evaluate(
-        operation="uniform", inputs=[], attributes=asked, descriptor={"seed": 6, "stream": 7}
-    )
-    assert (answer["descriptor"]["seed"], answer["descriptor"]["stream"]) == (5, 7)
-
-
-def test_nothing_is_declared_of_operations_that_do_not_reduce(reference: ReferenceAdapter) -> None:
-    with pytest.raises(NotSupported, match=r"numerics\.declared\.exp"):
-        reference.numerics_declared(operation="exp", dtype="fp32", shapes=[[4]])
-
-
-def test_a_reset_forgets_contexts(reference: ReferenceAdapter) -> None:
-    context = reference.runtime_tessInit()["context"]
-    reference.session_reset()
-    with pytest.raises(Refusal) as caught:
-        reference.runtime_tessGetNumericsPolicy(context=context)
-    assert caught.value.outcome.code == "TESS_ERR_NOT_INITIALIZED"
-
-
-def test_a_compensated_sum_names_no_order(reference: ReferenceAdapter) -> None:
-    answer = reference.numerics_evaluate(
-        operation="sum", inputs=[floats(ONE, ONE)], attributes={"axis": 0, "order": "kahan"}
-    )
-    assert "reduction_order" not in answer["descriptor"]
-
-
-def test_what_is_declared_follows_from_the_attributes(reference: ReferenceAdapter) -> None:
-    asked = {"operation": "matmul", "dtype": "bf16", "shapes": [[2, 4], [4, 2]]}
-    plain = reference.numerics_declared(**asked)
-    given = reference.numerics_declared(**asked, attributes={"tree": "pairwise", "accum": "fp64", "out": "fp32"})
-    assert (plain["tree"], plain["arithmetic"]["accumulator"]) == ("fold", "fp32")
-    assert (given["tree"], given["arithmetic"]["accumulator"]) == ("pairwise", "fp64")
-    with pytest.raises(Refusal, match="softmax is not defined on int8"):
-        reference.numerics_declared(operation="softmax", dtype="int8", shapes=[[4]])
-    with pytest.raises(NotSupported):
-        reference.numerics_declared(operation="sum", dtype="fp32", shapes=[[4]], attributes={"order": "kahan"})
 
 
 ABI_SOURCE = "module m { kernel k(x: tensor<4xint32>, n: int32) { x[0] = n; } }"
@@ -323,13 +246,6 @@ def test_a_bad_request_is_refused_by_name(method: str, given: dict[str, Any], wo
     assert words in outcome.message
 
 
-def test_a_program_that_is_not_legal_is_refused_with_its_diagnostics() -> None:
-    with pytest.raises(Refusal) as refused:
-        make().abi_compile(source="module m { kernel k(x: tensor<4xfp32>) { x = y; } }")
-    assert refused.value.outcome.code == "types"
-    assert refused.value.outcome.diagnostics
-
-
 @pytest.mark.parametrize(
     ("method", "given"),
     [
@@ -348,36 +264,6 @@ def test_an_answer_is_as_the_schema_has_it(method: str, given: dict[str, Any]) -
     answer = getattr(make(), f"abi_{method}")(**given)
     assert first_problem("tessera:protocol/abi", f"{method}.params", given) is None
     assert first_problem("tessera:protocol/abi", f"{method}.result", answer) is None
-
-
-def test_options_reach_the_image() -> None:
-    policy = {"stableReductions": 0, "deterministic": 1, "rngStateless": 0, "allowFastMath": 1}
-    adapter = make()
-    image = adapter.abi_compile(source=ABI_SOURCE, targets=["gfx90a", "sm_80"], policy=policy, ir_pack=True)
-    found = adapter.abi_inspect(image=image["image"])
-    assert found["targets"] == ["gfx90a", "sm_80"]
-    assert found["policy"] == policy
-    assert [(section["kind"], section["target"]) for section in found["sections"]] == [
-        ("metadata", None),
-        ("graph-ir", None),
-    ]
-
-
-def test_a_signature_section_is_told() -> None:
-    pytest.importorskip("cryptography")
-    adapter = make()
-    image = adapter.abi_compile(source=ABI_SOURCE, signing_key="07" * 32)["image"]
-    kinds = [section["kind"] for section in adapter.abi_inspect(image=image)["sections"]]
-    assert kinds[-1] == "signature"
-
-
-def test_bits_are_neither_read_nor_rounded() -> None:
-    """A signalling NaN, and a bool that is neither 0 nor 1."""
-    adapter = make()
-    exact = [{"bits": "0100a07f"}, {"bits": "02"}]
-    buffer = adapter.abi_pack(signature="k(float f, bool b)", values=exact)["buffer"]
-    assert buffer == "0100a07f02000000"
-    assert adapter.abi_unpack(signature="k(float f, bool b)", buffer=buffer) == {"values": [exact[0], {"bits": "01"}]}
 
 
 SCRIPT = """

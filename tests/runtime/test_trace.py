@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_conformance.schemas import first_problem
 from tessera_reference.abi import Failure, Status
-from tessera_reference.mesh.trace import Names, Record, chrome_trace, trace_text, write_trace
+from tessera_reference.mesh.trace import Record, chrome_trace, write_trace
 
 HOST, LINKS = 1_000_000, 1_000_001
 
@@ -23,12 +22,6 @@ def record(kind: str = "kernel", start: int = 0, stop: int = 0, **fields: Any) -
     """A record of stream 7 on device 0, enqueued at 0, unless told otherwise."""
     told = {"name": kind, "stream": 7, "rank": 0, "device": 0, "enqueued": 0, **fields}
     return Record(kind=kind, start=start, stop=stop, **told)
-
-
-def events(records: list[Record], phase: str, names: Names | None = None) -> list[dict[str, Any]]:
-    trace = json.loads(trace_text(chrome_trace(records, names)))
-    assert first_problem("tessera:trace", "", trace) is None
-    return [event for event in trace["traceEvents"] if event["ph"] == phase]
 
 
 def loaded(trace: dict[str, Any]) -> sqlite3.Connection:
@@ -55,12 +48,6 @@ OVERLAPS = """
 UNRESOLVED = """
     select count(*) from flow f left join flow s on s.id = f.id and s.phase = 's'
     where f.phase = 'f' and (s.id is null or s.ts > f.ts or s.place > f.place)"""
-BOUND = """
-    select flow.phase, flow.id,
-        (select name from slice where slice.pid = flow.pid and slice.tid = flow.tid and slice.place < flow.place
-         order by slice.place desc limit 1)
-    from flow order by flow.id, flow.phase desc"""
-"""Each end of a flow with the slice that a reader ties it to: the one that began last on the row before it."""
 UNORDERED = """
     select count(*) from
         (select ts, lag(ts) over (order by place) as earlier from
@@ -72,19 +59,6 @@ def ask(base: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     return base.execute(query).fetchall()
 
 
-def test_a_slice_tells_when_its_work_was_enqueued_and_ran_and_how_fast() -> None:
-    """3 MB in 1.5 us are 2e12 bytes a second; times are exact to the picosecond."""
-    copy = record("copy", 2_000_001, 3_500_001, enqueued=1_234_567, bytes=3_000_000, rank=3, device=5)
-    (event,) = events([copy], "X")
-    assert event == {
-        "ph": "X", "pid": 5, "tid": 7, "name": "copy", "cat": "copy", "ts": 2.000001, "dur": 1.5,
-        "args": {
-            "enqueue": 1234.567, "start": 2000.001, "stop": 3500.001, "stream": 7, "rank": 3,
-            "bytes": 3_000_000, "bandwidth_bytes_per_second": 2e12,
-        },
-    }  # fmt: skip
-
-
 @given(st.integers(0, 2**50), st.integers(0, 2**50))
 def test_times_are_exact_to_the_picosecond(start: int, stop: int) -> None:
     start, stop = sorted((start, stop))
@@ -93,85 +67,6 @@ def test_times_are_exact_to_the_picosecond(start: int, stop: int) -> None:
     assert round(read["ts"] * 1_000_000) == start
     assert round(read["dur"] * 1_000_000) == stop - start
     assert round(read["args"]["stop"] * 1_000) == stop
-
-
-def test_processes_and_rows_have_titles_in_order() -> None:
-    records = [
-        record("copy", 0, 5, device=2, link="node0.nvlink1"),
-        record("kernel", 0, 5, device=1, stream=9),
-        record("host", 0, 1, stream=0, device=-1, rank=-1),
-    ]
-    found = events(records, "M", Names(devices={1: "device 1 (sm_90)", 4: "idle"}, streams={9: "compute", 0: "main"}))
-    titles = [(e["pid"], e.get("tid"), e["args"]["name"]) for e in found if "name" in e["args"]]
-    assert titles == [
-        (1, None, "device 1 (sm_90)"), (2, None, "device 2"), (4, None, "idle"), (HOST, None, "host"),
-        (LINKS, None, "links"), (1, 9, "compute"), (2, 7, "stream 7"), (HOST, 0, "main"), (LINKS, 10, "node0.nvlink1"),
-    ]  # fmt: skip
-    order = [e["args"]["sort_index"] for e in found if e["name"] == "process_sort_index"]
-    assert order == [0, 1, 2, 3, 4]
-
-
-def test_work_that_shares_a_link_spreads_over_lanes() -> None:
-    """0-10 and 5-15 overlap; 10-20 takes the first lane again, although it begins before the second is free."""
-    spans = [(0, 10), (5, 15), (10, 20)]
-    records = [record("copy", *span, stream=n, link="a-b", name=f"copy {n}") for n, span in enumerate(spans)]
-    on_links = {event["name"]: event["tid"] for event in events(records, "X") if event["pid"] == LINKS}
-    assert on_links["copy 0"] == on_links["copy 2"] != on_links["copy 1"]
-    titles = [e["args"]["name"] for e in events(records, "M") if e["pid"] == LINKS and e["name"] == "thread_name"]
-    assert titles == ["a-b", "a-b (2)"]
-    threads = {event["tid"] for event in events(records, "X")}
-    assert len(threads) == 5  # three streams, two lanes
-
-
-def test_a_flow_goes_from_the_recording_to_each_wait_on_the_same_device() -> None:
-    records = [
-        record("event", 5, 5, stream=1, device=0, flow_out=70, name="record on 0"),
-        record("event", 6, 6, stream=1, device=1, flow_out=70, name="record on 1"),
-        record("wait", 2, 5, stream=2, device=0, flow_in=70, name="wait on 0"),
-        record("wait", 7, 7, stream=2, device=1, flow_in=70, name="wait on 1"),
-        record("wait", 9, 9, stream=3, device=2, flow_in=70, name="wait elsewhere"),
-        record("kernel", 5, 8, stream=2, device=0, name="next"),
-    ]
-    base = loaded(chrome_trace(records))
-    assert ask(base, BOUND) == [
-        ("s", 1, "record on 0"), ("f", 1, "wait on 0"),
-        ("s", 2, "record on 1"), ("f", 2, "wait on 1"),
-        ("s", 3, "record on 1"), ("f", 3, "wait elsewhere"),
-    ]  # fmt: skip
-    assert ask(base, UNRESOLVED) == [(0,)]
-    assert [(e["ts"], e["bp"]) for e in events(records, "f")] == [(5e-6, "e"), (7e-6, "e"), (9e-6, "e")]
-
-
-def test_a_chain_of_waits_at_one_instant_keeps_its_order() -> None:
-    """Recorded, waited for, recorded again and waited for again within no time, while the first wait began long ago."""
-    records = [
-        record("event", 9, 9, stream=1, flow_out=1, name="first"),
-        record("wait", 0, 9, stream=2, flow_in=1, name="second"),
-        record("event", 9, 9, stream=2, flow_out=2, name="third"),
-        record("wait", 3, 9, stream=3, flow_in=2, name="fourth"),
-        record("kernel", 9, 12, stream=3, name="fifth"),
-    ]
-    base = loaded(chrome_trace(records))
-    assert [name for _, _, name in ask(base, BOUND)] == ["first", "second", "third", "fourth"]
-    assert [ask(base, query) for query in (UNRESOLVED, OVERLAPS, UNORDERED)] == [[(0,)]] * 3
-
-
-def test_a_wait_for_what_was_recorded_before_the_profiler_began_has_no_flow() -> None:
-    records = [record("wait", 1, 2, flow_in=3), record("event", 5, 5, flow_out=4), record("wait", 3, 4, flow_in=4)]
-    assert events(records, "s") == events(records, "f") == []
-
-
-def test_occupancy_is_counted_per_device_and_returns_to_zero() -> None:
-    """0.1 + 0.2 - 0.1 - 0.2 is 0 in exact arithmetic alone."""
-    records = [
-        record("kernel", 0, 4_000_000, occupancy=0.1),
-        record("kernel", 1_000_000, 6_000_000, stream=8, occupancy=0.2),
-        record("kernel", 6_000_000, 7_000_000, stream=8, occupancy=0.5),
-        record("kernel", 2, 2, device=1, occupancy=0.5),
-    ]
-    found = [(event["pid"], event["ts"], event["args"]["occupancy"]) for event in events(records, "C")]
-    assert found == [(0, 0, 0.1), (0, 1, 0.1 + 0.2), (0, 4, 0.2), (0, 6, 0.5), (0, 7, 0)]
-    assert [event["args"]["occupancy"] for event in events(records, "X")] == [0.1, 0.5, 0.2, 0.5]
 
 
 spans = st.builds(

@@ -180,34 +180,6 @@ def test_amd_instructions_of_a_block(kernels: Any, tools: Any, target: str, tmp_
     tools.assemble(text, kernels.target_of(made), tmp_path)
 
 
-@pytest.mark.parametrize(("target", "convention"), [("sm_90", "ptx_kernel"), ("gfx942", "amdgpu_kernel")])
-def test_the_entry_has_buffers_then_scalars_then_hidden_metadata(kernels: Any, target: str, convention: str) -> None:
-    made = kernels.kernel(
-        {"x": kernels.buffer, "n": kernels.int32, "s": scalar("fp64")}, lambda build, *_: None, (8, 4, 2), target=target
-    )
-    text = llvm_text(made, kernels.target_of(made))
-    (entry,) = [line for line in text.splitlines() if line.startswith("define")]
-    assert entry == (
-        f"define {convention} void @tss_kernel_k(ptr addrspace(1) align 16 %x.0, i32 %n.1, double %s.2, "
-        "i32 %grid_dim_x, i32 %grid_dim_y, i32 %grid_dim_z) #0 {"
-    )
-    assert ('"nvvm.reqntid"="8,4,2"' if target == "sm_90" else '"amdgpu-flat-work-group-size"="64,64"') in text
-
-
-def test_a_product_and_a_sum_stay_two_instructions(kernels: Any, tools: Any) -> None:
-    """No target fuses them, for which mul.rn and add.rn stand in PTX and v_mul and v_add in AMD's assembly."""
-
-    def body(build: Any, x: Any) -> None:
-        value = build.load(x, build.thread(), kernels.fp32)
-        build.store(build(llvm.FAdd, build(llvm.FMul, value, value), value), x, build.thread())
-
-    for target, wanted in (("sm_90", ("mul.rn.f32", "add.rn.f32")), ("gfx90a", ("v_mul_f32", "v_add_f32"))):
-        made = kernels.kernel({"x": kernels.buffer}, body, target=target)
-        code = tools.assembly(llvm_text(made, kernels.target_of(made)), kernels.target_of(made))
-        assert [each for each in wanted if each not in code] == []
-        assert "fma" not in code
-
-
 @pytest.mark.parametrize(
     "line",
     [

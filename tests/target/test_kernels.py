@@ -11,19 +11,14 @@ import pytest
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.errors import DivisionByZero
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.emission.host import NotNative, run_native
 from tessera_reference.target_ir.operations import vendors
 from tessera_reference.target_ir.operations.llvm import (
     Add,
-    FMul,
-    FPExt,
     FPToSISat,
     FPTrunc,
-    Maximum,
     Mul,
-    SDiv,
 )
 from tessera_reference.target_ir.operations.vendors import (
     MFMA,
@@ -103,14 +98,6 @@ def test_amd_lanes_hold_what_the_calculator_says(shape: tuple[str, int, int, int
             assert (spread.rows[lane, element], spread.columns[lane, element]) == (row, column)
 
 
-def test_single_entries_of_the_figures() -> None:
-    """Lane 5 of m16n8k16: a2 and a3 are row 9, columns 2 and 3; b2 is row 10 of column 1; c3 is row 9, column 3."""
-    a, b, c = (vendors.nvidia(role, 16, 8, 16, DTYPES["fp16"]) for role in ("a", "b", "c"))
-    assert [(int(a.rows[5, i]), int(a.columns[5, i])) for i in (2, 3)] == [(9, 2), (9, 3)]
-    assert (int(b.rows[5, 2]), int(b.columns[5, 2])) == (10, 1)
-    assert (int(c.rows[5, 3]), int(c.columns[5, 3])) == (9, 3)
-
-
 def test_ldmatrix_gives_each_lane_two_neighbours() -> None:
     """Lane 6 receives elements 4 and 5 of row 1 of each matrix; transposed, element 1 of rows 4 and 5."""
     lanes, places = vendors.ldmatrix(2, transpose=False)
@@ -156,63 +143,6 @@ def test_a_double_is_rounded_to_bf16_once(kernels: Any, tools: Any) -> None:
     assert set(run_native(made, (x, y))[1].values.tolist()) == {1 + 2.0**-7}
 
 
-def test_products_and_maxima_of_special_numbers(kernels: Any, tools: Any) -> None:
-    tools.needs_llvm()
-
-    def body(build: Any, x: Any, y: Any) -> None:
-        lane = build.thread()
-        a, b = build.load(x, lane, kernels.fp32), build.load(y, lane, kernels.fp32)
-        build.store(build(Maximum, build(FMul, a, b), a), y, lane)
-
-    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, block=(len(NUMBERS), 1, 1))
-    with np.errstate(all="ignore"):
-        x, y = (Array(DTYPES["fp32"], each.astype(np.float32)) for each in (NUMBERS, NUMBERS[::-1]))
-    assert run_native(made, (x, y))[1].to_bits() == kernels.run(made, x, y)[1].to_bits()
-
-
-def test_every_bf16_widens_to_itself(kernels: Any, tools: Any) -> None:
-    tools.needs_llvm()
-
-    def body(build: Any, x: Any, y: Any) -> None:
-        place = build(Add, build(Mul, build.block_id(), build.constant(256)), build.thread())
-        value = build.load(x, place, Scalar(DTYPES["bf16"]))
-        build.store(build(FPExt, value, to=DTYPES["fp64"]), y, place)
-
-    made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, (256, 1, 1), (256, 1, 1))
-    x = Array.from_bits(DTYPES["bf16"], (65536,), np.arange(65536, dtype="<u2").tobytes())
-    y = Array(DTYPES["fp64"], np.zeros(65536))
-    found = run_native(made, (x, y))[1].values
-    assert np.array_equal(found, x.values.astype(np.float64), equal_nan=True)
-
-
-def test_a_division_by_zero_is_the_interpreters(kernels: Any, tools: Any) -> None:
-    tools.needs_llvm()
-
-    def body(build: Any, x: Any) -> None:
-        lane = build.thread()
-        build.store(build(SDiv, build.constant(7), build.load(x, lane, kernels.int32)), x, lane)
-
-    made = kernels.kernel({"x": kernels.buffer}, body, block=(3, 1, 1))
-    assert run_native(made, (kernels.array("int32", [2, -2, 8]),))[0].values.tolist() == [3, -3, 0]
-    with pytest.raises(DivisionByZero):
-        run_native(made, (kernels.array("int32", [2, 0, 8]),))
-
-
-def test_scalars_and_the_grid_arrive(kernels: Any, tools: Any) -> None:
-    """Place 6 z + 3 y + x of the blocks gets 10 n; the grid is 3 by 2 by 2."""
-    tools.needs_llvm()
-
-    def body(build: Any, y: Any, n: Any) -> None:
-        row = build(Mul, build.block_id(1), build.constant(3))
-        plane = build(Mul, build.block_id(2), build.constant(6))
-        place = build(Add, build(Add, build.block_id(0), row), plane)
-        build.store(build(Add, build(Mul, n, build.constant(10)), place), y, place)
-
-    made = kernels.kernel({"y": kernels.buffer, "n": kernels.int32}, body, (1, 1, 1), (3, 2, 2))
-    found = run_native(made, (kernels.array("int32", [0] * 12), kernels.array("int32", 4)))
-    assert found[0].values.tolist() == [40 + place for place in range(12)]
-
-
 def test_threads_that_meet_do_not_run_natively(kernels: Any) -> None:
     made = kernels.kernel({"x": kernels.buffer}, lambda build, x: build.all(Barrier))
     with pytest.raises(NotNative, match="several threads"):
@@ -234,14 +164,6 @@ def test_an_access_outside_a_buffer_names_the_lane(kernels: Any) -> None:
     made = kernels.kernel({"x": kernels.buffer}, body, block=(4, 1, 1))
     message = failure(kernels, made, kernels.array("fp32", [1.0] * 4))
     assert "out of bounds" in message and "(3, 0, 0)" in message
-
-
-def test_two_threads_on_one_element_race(kernels: Any) -> None:
-    def body(build: Any, x: Any) -> None:
-        build.store(build.constant(1.0, "fp32"), x, build.constant(0))
-
-    made = kernels.kernel({"x": kernels.buffer}, body, block=(2, 1, 1))
-    assert "race" in failure(kernels, made, kernels.array("fp32", [0.0]))
 
 
 def small(rows: int, columns: int, salt: int) -> list[list[int]]:
@@ -310,13 +232,3 @@ def test_mfma_16x16x16_multiplies_what_the_lanes_hold(kernels: Any) -> None:
     )
     expected = [[fold(a, b, 4 * block + i, line) + c[4 * block + i][line] for i in range(4)] for line, block in lanes]
     assert multiplied(kernels, made, "bf16", [share_a, share_b, share_c]) == expected
-
-
-def test_integers_wrap(kernels: Any) -> None:
-    """The largest int32 and one more is the least."""
-    made = product_kernel(
-        kernels, "sm_80", "int8", (4, 4, 2), lambda build, *shares: build(MmaSync, *shares, m=8, n=8, k=16)
-    )
-    ones = [[1 if lane % 4 == 0 and i == 0 else 0 for i in range(4)] for lane in range(32)]
-    found = multiplied(kernels, made, "int8", [ones, ones, [[2**31 - 1] * 2] * 32])
-    assert found == [[-(2**31)] * 2] * 32

@@ -10,8 +10,6 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, UnsupportedConstruct
 from tessera_reference.ir.module import Instruction, Module
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.text import print_module
-from tessera_reference.ir.text_reader import read_module
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source
 from tessera_reference.schedule.lowering import to_schedule
@@ -41,63 +39,12 @@ def launches(module: Module, name: str) -> list[Instruction]:
     return [each for each in module.functions[name].body.walk() if isinstance(each.operation, Launch)]
 
 
-def test_an_argmax_has_an_index_for_every_element() -> None:
-    source = "module m {{ func f(a: tensor<{}xint8>) -> int32 {{ return op.argmax(a) @{{axis=0}}; }} }}"
-    assert compile_source(source.format(2**31), "t.tsr").module
-    with pytest.raises(Rejection) as caught:
-        compile_source(source.format(2**31 + 1), "t.tsr")
-    (diagnostic,) = caught.value.diagnostics
-    assert (diagnostic.category, diagnostic.clause) == ("types", "AMB-LANG-134")
-    assert diagnostic.requirement == "at most 2147483648, whose indices are int32"
-
-
-def test_each_nest_is_a_launch_of_its_own_kernel(programs: Any) -> None:
-    """Nests in regions too; names number the nests of a function."""
-    lowered = tile(PROGRAM)
-    verify(lowered)
-    names = {name: [launch.operation.attributes["kernel"] for launch in launches(lowered, name)] for name in ("f", "g")}
-    assert names["g"] == ["tss_kernel_g_0"]
-    assert names["f"] == [f"tss_kernel_f_{number}" for number in range(len(names["f"]))]
-    kernels = {name: each for name, each in lowered.functions.items() if each.device}
-    assert set(kernels) == {*names["f"], *names["g"]}
-    for kernel in kernels.values():
-        assert kernel.device == "tile"
-        assert kernel.attributes["target"] == "sm_90"
-        assert set(kernel.attributes) == {"grid", "block", "smem_bytes", "target"}
-
-
 def test_the_host_function_keeps_its_meaning(programs: Any) -> None:
     graph = compile_source(PROGRAM, "t.tsr").module
     shapes = {"x": (5, 7), "y": (7, 9), "c": ()}
     inputs = {name: programs.numbers("bf16", shape, place) for place, (name, shape) in enumerate(shapes.items())}
     expected, found = (execute(module, "f", inputs) for module in (graph, tile(PROGRAM)))
     assert [each.to_bits() for each in expected] == [each.to_bits() for each in found]
-
-
-def test_no_schedule_operation_is_left(programs: Any) -> None:
-    lowered = tile(PROGRAM)
-    names = {each.operation.name for function in lowered.functions.values() for each in function.body.walk()}
-    assert not any(name.startswith("tessera.schedule") for name in names)
-
-
-def test_graph_ir_without_a_schedule_is_lowered_too(programs: Any) -> None:
-    lowered = to_tile(compile_source(PROGRAM, "t.tsr").module, SM_90)
-    verify(lowered)
-    assert launches(lowered, "g")
-
-
-def test_what_is_tile_ir_already_stays(programs: Any) -> None:
-    once = tile(PROGRAM)
-    again = to_tile(once, SM_90)
-    assert all(again.functions[name] is each for name, each in once.functions.items() if each.device)
-    assert set(again.functions) == set(once.functions)
-
-
-def test_text_reads_back(programs: Any) -> None:
-    text = print_module(tile(PROGRAM))
-    again = read_module(text)
-    verify(again)
-    assert print_module(again) == text
 
 
 def test_symbols_that_are_taken_are_left_alone() -> None:
