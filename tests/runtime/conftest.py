@@ -62,10 +62,6 @@ class Used:
         config = LaunchConfig((1, 1, 1), flags=flags)
         self.ask("tessLaunch", kernel, self.mesh, config, arguments, len(arguments), on)
 
-    def configuration(self, flags: int = 0) -> LaunchConfig:
-        """Return the configuration of a launch with these flags alone."""
-        return LaunchConfig((1, 1, 1), flags=flags)
-
     def issue(self, rank: int, stream: int, pointer: int | None = None) -> None:
         """Issue an all-reduce of two int32 on one rank."""
         at = self.memory if pointer is None else pointer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.schedule.nests import Nest, Plan, nests_of
+from tessera_reference.schedule.nests import Nest, nests_of
 from tessera_reference.schedule.verifier import verify_schedule
 
 
@@ -106,8 +106,3 @@ def schedules() -> type[Schedules]:
 @pytest.fixture
 def target() -> Target:
     return target_of("sm_90")
-
-
-@pytest.fixture
-def plan_of() -> Callable[[Function], Plan]:
-    return lambda function: Plan(function, target_of("sm_90"))

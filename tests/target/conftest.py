@@ -15,17 +15,13 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, BlockBuilder, Function, Module
 from tessera_reference.ir.targets import Target, target_of
-from tessera_reference.ir.text import print_module
-from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import Pointer, Scalar, Type, Value
-from tessera_reference.levels.execution import lower
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.emission.machine_code import amdgcn, amdgcn_object, ptx
 from tessera_reference.target_ir.operations.llvm import Constant
 from tessera_reference.target_ir.operations.memory import GetElementPtr, Load, Store
 from tessera_reference.target_ir.operations.vendors import REGISTERS
-from tessera_reference.target_ir.verifier import verify_target_kernel
 from tessera_reference.tile.interpreter import run_kernel
 
 PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
@@ -46,10 +42,6 @@ class Build(BlockBuilder):
     def thread(self, axis: int = 0) -> Value:
         """The place of the thread in its block."""
         return self(REGISTERS[self.vendor, "thread", axis])
-
-    def block_id(self, axis: int = 0) -> Value:
-        """The place of the block in the grid."""
-        return self(REGISTERS[self.vendor, "block", axis])
 
     def load(self, pointer: Value, index: Value, type_: Type) -> Value:
         """Return the element that lies so many elements on."""
@@ -145,18 +137,6 @@ class Bits:
     @staticmethod
     def of(module: Module, inputs: dict[str, Array]) -> list[bytes]:
         return [result.to_bits() for result in execute(module, "f", inputs)]
-
-    @staticmethod
-    def require_kept(module: Module, inputs: dict[str, Array], target: str) -> None:
-        """Kernels verify, execute to the bits of Graph IR, and are what their own text reads back to."""
-        lowered = lower(module, "target", target_of(target))
-        kernels = [function for function in lowered.functions.values() if function.device]
-        assert [kernel.device for kernel in kernels] == ["target"] * len(kernels) != []
-        for kernel in kernels:
-            verify_target_kernel(kernel, target_of(target))
-        (again,) = read_modules(print_module(lowered))
-        assert print_module(again) == print_module(lowered)
-        assert Bits.of(module, inputs) == Bits.of(lowered, inputs) == Bits.of(again, inputs)
 
 
 @pytest.fixture

@@ -177,12 +177,6 @@ class Kernel:
         assert found.phase == "execute"
         return found
 
-    def refused(self) -> list[Diagnostic]:
-        """Return the diagnostics with which it does not verify."""
-        with pytest.raises(Rejection) as caught:
-            verify_kernel(self.function, self.target)
-        return list(caught.value.diagnostics)
-
 
 @pytest.fixture
 def kernel() -> type[Kernel]:
