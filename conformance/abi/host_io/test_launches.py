@@ -7,9 +7,10 @@ from decimal import Decimal
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.elements import binary, element, filled
+from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import EFFECTS, Part, built_in, of_one_sip, parts, run
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, host_of
-from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, scalar
+from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, deploy, scalar
 from tessera_conformance.marks import clause, feature
 
 NUMBERS = [
@@ -192,3 +193,55 @@ def test_the_place_of_a_built_in_kernel_is_not_looked_at(impl, check):
     host.fails(host.launch(kernel, []), "a launch of no kernel from no place")
     host.done(host.fill(place, host.base, 32))
     host.holds(place, host.base, bytes(expected), "memory that is written afterwards")
+
+
+OBSERVED = {
+    "i64": ("HIO-D7-39", "int64", (0, -1, 2**53 + 1, 2**63 - 1, -(2**63), 2**32)),
+    "fp16": ("HIO-D7-40", "fp16", (0, 1, Decimal("-0.0"), 65504, Decimal("-6e-8"), Decimal("0.1"))),
+    "bool": ("HIO-D7-42", "bool", (True, False)),
+}
+"""Values of the dtypes that no built-in kernel takes, with their clause and the name of the dtype in a program."""
+
+
+@clause("HIO-D7-46", "HIO-D7-48", "HIO-D7-27")
+@feature("device-memory-probe", "host-buffer-ref", "module-compiler")
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=clause(row[0])) for dtype, row in OBSERVED.items()], ids=list(OBSERVED)
+)
+def test_the_kernel_of_a_deployed_image_sees_the_value_of_a_scalar(impl, check, dtype):
+    """It writes the value to memory; presumes that an image is run at all, which a scalar of i32 shows (AMB-HIO-56)."""
+    host = host_of(impl, check)
+    _, name, values = OBSERVED[dtype]
+    write = writing_scalars(host, "int32")
+    check.given(write("i32", 77) == encoded("i32", 77), "an image that was written to memory is run (AMB-HIO-56)")
+    write = writing_scalars(host, name)
+    for value in values:
+        check.equal(write(dtype, value).hex(), encoded(dtype, value).hex(), f"the {dtype} {value} that the kernel sees")
+
+
+def encoded(dtype, value):
+    """The bytes of a scalar in memory."""
+    if dtype == "fp16":
+        return element("fill_fp16", value)
+    return int(value).to_bytes({"bool": 1, "i32": 4, "i64": 8}[dtype], "little", signed=dtype != "bool")
+
+
+def writing_scalars(host, name):
+    """Deploy a kernel that leaves a scalar of this dtype in memory; return a launch of it as a function."""
+    formula = "x != v" if name == "bool" else "x * v"
+    source = f"module m {{ kernel k(v: {name}, x: tensor<1x{name}>) {{ x = {formula}; }} }}"
+    image = bytes.fromhex(host.check.returns(host.impl.abi.compile(source=source), "the kernel is compiled")["image"])
+    place, target, pa = host.machine.places[0], host.base, host.base + 4096
+    message = host.copy_in(place, pa, len(image))
+    host.done(message, buffers={pair_of(message): image})
+    kernel = {"name": "k", "kind": "deployed", "deploy_pa": pa, **deploy(place), "nbytes_code": len(image)}
+
+    def write(dtype, value):
+        neutral = encoded(dtype, 0 if dtype == "bool" else 1)
+        size = len(neutral)
+        host.done(*(host.fill(place, target + at, 1, value=byte) for at, byte in enumerate(neutral)))
+        args = [scalar(dtype, value), parts(Part(place, target, size))]
+        answered = host.send(host.launch(kernel, args, target_device=host.machine.device(place)))
+        return host.bytes_of(place, target, size) if answered.completions[0]["ok"] else b""
+
+    return write

@@ -68,6 +68,21 @@ SCALARS = [
         "i32",
         lambda value: max(-(2**31), min(2**31 - 1, int(_rounded(value, "fp32")))),
     ),
+    with_scalars(
+        "HIO-D7-39",
+        "i64_through_fp64",
+        "an i64 passes through fp64",
+        "i64",
+        lambda value: signed(int(float(value)), 64),
+    ),
+    with_scalars(
+        "HIO-D7-40",
+        "fp16_of_whole_numbers",
+        "a scalar of fp16 loses its fraction",
+        "fp16",
+        lambda value: Decimal(value).to_integral_value(),
+    ),
+    with_scalars("HIO-D7-42", "always_true", "a bool is true", "bool", lambda value: True),
     with_scalars("HIO-D7-48", "scalar_zero", "scalars are zero", "i32", lambda value: 0),
     with_scalars(
         "HIO-D7-41",
