@@ -7,7 +7,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, evaluate, syntax_twins, value_of
 from tessera_conformance.dsl import func, module, program, tensor_of
-from tessera_conformance.marks import clause, pair
+from tessera_conformance.marks import clause, feature, pair
 
 ONE, TWO, THREE = (tensor_of("int32", value) for value in (1, 2, 3))
 
@@ -149,6 +149,18 @@ def test_an_attribute_value_is_a_number_a_string_an_identifier_or_a_list(impl, c
     """The five kinds of values, signed numbers and booleans among them (AMB-LANG-15, AMB-LANG-21, AMB-LANG-22)."""
     for form in ("func f() @{{a={}}} {{ }}", "func f() {{ g() @{{b=1, a={}}}; }}"):
         syntax_twins(impl, check, module(form.format(legal)), module(form.format(illegal)))
+
+
+FLOATS = {"0.25": 0.25, "2.5e-1": 0.25, "-1.5": -1.5, "12.": 12.0, "1e3": 1000.0, "0.0625": 0.0625, "1.5E+2": 150.0}
+
+
+@feature("tensor-ops")
+@clause("LANG-02.3-57")
+@pytest.mark.parametrize("literal", FLOATS)
+def test_a_float_in_an_attribute_block_has_its_value(impl, check, literal):
+    """The elements of a constant are the number, rounded once to fp32 (AMB-LANG-21)."""
+    source = program(f"return op.const_tensor() @{{shape=[2], dtype=fp32, value={literal}}};", parameters="")
+    check.bits(value_of(impl, check, source), tensor_of("fp32", [FLOATS[literal]] * 2))
 
 
 @clause("LANG-02.3-15")

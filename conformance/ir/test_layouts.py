@@ -11,7 +11,7 @@ from tessera_conformance.chapters.ir.kit.programs import (
     verified_twins,
 )
 from tessera_conformance.dsl import FIRST_STATEMENT, func, module, program, returning, tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.marks import clause, feature
 
 LAYOUTS = [
     pytest.param("row_major", marks=clause("LANG-02.3-40"), id="row-major"),
@@ -67,6 +67,32 @@ def test_a_layout_is_no_transposition(impl, check, layout):
     matrix = spelled(layout, "2x4", "int32")
     tensor = tensor_of("int32", [[1, 2, 3, 4], [5, 6, 7, 8]])
     check.bits(value_of(impl, check, returning("A", f"A: {matrix}", matrix), A=tensor), tensor)
+
+
+LEFT, RIGHT = [[1, 2, 3], [40, 50, 60]], [[1, -1, 7, 0, 2], [2, 5, 0, -3, 1], [-4, 0, 11, 1, 6]]
+MATRICES = {"A": tensor_of("int32", LEFT), "B": tensor_of("int32", RIGHT)}
+PRODUCT = tensor_of("int32", [[-7, 9, 40, -3, 22], [-100, 210, 940, -90, 490]])
+
+
+@clause("LANG-15-02", "LANG-03.3-01")
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+def test_a_product_reads_each_operand_in_its_own_layout(impl, check, left, right):
+    """Three different extents, and numbers of which no two products are equal (AMB-LANG-67)."""
+    parameters = f"A: {spelled(left, '2x3', 'int32')}, B: {spelled(right, '3x5', 'int32')}"
+    source = returning("op.matmul(A, B)", parameters, spelled(left, "2x5", "int32"))
+    check.bits(value_of(impl, check, source, **MATRICES), PRODUCT)
+
+
+@feature("layout-casts")
+@clause("LANG-03.3-02", "LANG-11-05")
+@pytest.mark.parametrize("casts", ["A", "B", "AB"], ids=["left", "right", "both"])
+def test_a_product_of_cast_operands_is_that_of_the_operands(impl, check, casts):
+    """Cast to col_major and read there, not cast back: every element stays in its row and column (AMB-LANG-157)."""
+    a, b = (f"op.layout_cast({name}) @{{to=col_major}}" if name in casts else name for name in "AB")
+    parameters = f"A: {spelled('row_major', '2x3', 'int32')}, B: {spelled('row_major', '3x5', 'int32')}"
+    result = spelled("col_major" if "A" in casts else "row_major", "2x5", "int32")
+    check.bits(value_of(impl, check, returning(f"op.matmul({a}, {b})", parameters, result), **MATRICES), PRODUCT)
 
 
 @clause("LANG-03.3-01", "LANG-03.3-02", "LANG-11-05")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tessera_conformance.chapters.ir.kit import graph_texts
@@ -48,6 +50,18 @@ def test_mesh_axes_are_kept_in_graph_ir(impl, check, operation, axes, form):
     check.equal(found[0]["attributes"].get("mesh_axes"), axes.split(", "), "the attribute mesh_axes")
     others = [each["name"] for each in function.operations if "mesh_axes" in each["attributes"] and each != found[0]]
     check.equal(others, [], "other operations with mesh_axes")
+
+
+@feature("graph-ir-text")
+@clause("LANG-05.3-04")
+@pytest.mark.parametrize("axes", AXES, ids=lambda axes: axes.replace(", ", "-"))
+def test_mesh_axes_stand_in_the_text_of_graph_ir(impl, check, axes):
+    """The text says what the list of operations says, once, and a reader of the text accepts it."""
+    answer = check.accepts(impl.language.lower(source=program_of("op.matmul(A, B)", axes, "block"), to="graph"))
+    written = re.findall(r"mesh_axes\s*=\s*\[([^\]]*)\]", answer["text"])
+    names = [[name.strip(' "') for name in text.split(",")] for text in written]
+    check.equal(names, [axes.split(", ")], "the attributes mesh_axes in the text")
+    check.accepts(impl.language.verify_ir(text=answer["text"]))
 
 
 @clause("LANG-05.3-04")

@@ -192,6 +192,10 @@ class Implementation:
         self.wsp = Area(session, "wsp")
         self.host_io = Area(session, "host_io")
 
+    def restart(self) -> None:
+        """Stop the implementation; the next call starts it anew, in a process of its own where it has one."""
+        self._session.close()
+
     @property
     def arithmetic(self) -> Arithmetic:
         """The arithmetic that the implementation declares once and for all."""

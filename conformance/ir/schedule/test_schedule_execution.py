@@ -204,6 +204,34 @@ def test_a_fusion_computes_what_its_parts_compute(impl, check, fused):
         check.bits(found[number], tensor_of("int32", [[value(p) for p in row] for row in whole]), f"result {number}")
 
 
+@text_form
+@clause("LANG-06.3-02")
+@pytest.mark.parametrize("to", ["col_major", "blocked(bm=2, bn=4)"], ids=["col-major", "blocked"])
+@pytest.mark.parametrize("cast", ["%A", "%p"], ids=["argument", "product"])
+def test_a_materialized_cast_leaves_every_element_in_its_place(impl, check, cast, to):
+    """An operand of a product, or the product: the copy is read in the other layout; three different extents."""
+    m, n, k = 3, 5, 4
+    cast_type = f"tensor<{m}x{k if cast == '%A' else n}xint32; layout={to}>"
+    plain = {"%A": kind(m, k, "int32"), "%p": kind(m, n, "int32")}
+    copied = line("%c", "tessera.schedule.layout_cast", {cast: plain[cast]}, cast_type, to=to, materialize=True)
+    left = {"%c": cast_type} if cast == "%A" else {"%A": plain["%A"]}
+    product_type = f"tensor<{m}x{n}xint32; layout={to}>" if cast == "%A" else plain["%p"]
+    multiply = line("%p", "tessera.graph.matmul", left | {"%B": kind(k, n, "int32")}, product_type)
+    result = f"tensor<{m}x{n}xint32; layout={to}>"
+    lines = [copied, multiply] if cast == "%A" else [multiply, copied]
+    text = scheduled(
+        *lines,
+        returning(**{("p" if cast == "%A" else "c"): result}),
+        takes=f"%A: {plain['%A']}, %B: {kind(k, n, 'int32')}",
+        gives=result,
+    )
+    a = [[10 * row + column for column in range(k)] for row in range(m)]
+    b = [[row * row - column for column in range(n)] for row in range(k)]
+    wanted = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in zip(*b, strict=True)] for row in a]
+    (found,) = outputs_of(impl, check, text, A=tensor_of("int32", a), B=tensor_of("int32", b))
+    check.bits(found, tensor_of("int32", wanted))
+
+
 # Programs
 
 

@@ -19,6 +19,7 @@ from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, scope, values
 from tessera_reference.language import expressions as calls
 from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 
 # Operators that compute something else
@@ -277,6 +278,19 @@ lost_blocks = replaced(
     "takes every layout with parameters for row_major",
     make,
     (values, "resolve_layout", lambda spec: ROW_MAJOR if spec.parameters else _resolve_layout(spec)),
+)
+
+
+def _right_as_stored(self: MatMul, a: Array, b: Array, env: Any) -> Array:
+    if self.b.layout.text.startswith("col_major"):
+        b = Array(b.dtype, b.values.T.reshape(b.shape))
+    return _multiply(self, a, b, env)
+
+
+_multiply = MatMul.execute
+
+right_as_stored = replaced(
+    "LANG-15-02", "reads a right operand in col_major by rows", make, (MatMul, "execute", _right_as_stored)
 )
 unknown_layouts = replaced(
     "LANG-15-02",

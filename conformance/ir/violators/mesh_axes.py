@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter
 
 from .verifiers_of_text import overlooks, turns_down
@@ -27,6 +28,22 @@ class Losing(ReferenceAdapter):
         for function in answer["functions"]:
             self.change([operation["attributes"] for operation in function["operations"]])
         return answer
+
+
+@violates(CLAUSE, "lists the axes of an operation by name in the text")
+class OtherText(ReferenceAdapter):
+    """The reference whose text of Graph IR lists mesh axes by name, and whose functions list them in order."""
+
+    def language_lower(self, **request: Any) -> dict[str, Any]:
+        """The text with the names sorted."""
+        answer = super().language_lower(**request)
+        text = re.sub(r"(mesh_axes = \[)([^]]*)", lambda found: found[1] + by_name(found[2]), answer["text"])
+        return answer | {"text": text}
+
+
+def by_name(axes: str) -> str:
+    """A list of names in the order of the alphabet."""
+    return ", ".join(sorted(axes.split(", ")))
 
 
 def losing(name: str, description: str, change: Callable[[list[Attributes]], None]) -> Violation:

@@ -159,7 +159,7 @@ def constants(
         found = usual(self, env)
         return Array(found.dtype, np.asarray(change(found.values), found.values.dtype).reshape(found.shape))
 
-    return changed("LANG-05.2-01", name, description, (ConstTensor, "execute", execute), only=["const_tensor"])
+    return changed(clause, name, description, (ConstTensor, "execute", execute), only=["const_tensor"])
 
 
 def stored_transposed(self: LayoutCast, x: Array, env: Any) -> Array:
@@ -177,6 +177,7 @@ OUT_OF_NOTHING = [
     constants("constants_of_zeros", "forgets the value of a constant", np.zeros_like),
     constants("constants_of_the_first", "fills a constant with its first number", lambda x: x.reshape(-1)[0] + 0 * x),
     constants("constants_positive", "loses the sign of a constant", np.abs),
+    constants("whole_constants", "loses the fraction of a constant", np.trunc, "LANG-02.3-57"),
     changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
             (LayoutCast, "execute", stored_transposed), only=["layout_cast"]),
 ]  # fmt: skip

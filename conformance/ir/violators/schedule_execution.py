@@ -162,6 +162,11 @@ def _in_another_order(self: constant.LayoutCast, x: Array, env: Any) -> Array:
     return Array(x.dtype, x.values.T.reshape(x.shape))
 
 
+def _back_to_front(self: constant.LayoutCast, x: Array, env: Any) -> Array:
+    """The columns of a blocked copy from the last to the first."""
+    return Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x
+
+
 VALUES = [
     replaced(
         "LANG-06.1-02",
@@ -176,5 +181,12 @@ VALUES = [
         make,
         (constant.LayoutCast, "execute", _in_another_order),
         name="reordered",
+    ),
+    replaced(
+        "LANG-06.3-02",
+        "copies the columns of a blocked layout back to front",
+        make,
+        (constant.LayoutCast, "execute", _back_to_front),
+        name="back_to_front",
     ),
 ]

@@ -55,6 +55,8 @@ def test_a_target_declares_its_matrix(impl, check, target):
     package = json.loads(compiled(impl, check, program(process("p")), target))
     stated = package["schedule"]["capabilities"]
     check.equal({name: each for name, each in stated.items() if each not in STATES}, {}, "other states of the package")
+    differing = {name: each for name, each in stated.items() if declared["directives"].get(name) != each}
+    check.equal(differing, {}, "the states of the package that the matrix does not have")
     named = {"dispatch.round_robin", "task_window.mode.stall", "task_window.unit.tasks"}
     check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
 

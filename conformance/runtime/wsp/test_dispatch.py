@@ -101,6 +101,20 @@ def test_equal_keys_have_equal_workers_in_every_run_and_program(impl, check, pol
     check.equal(again[3:], first[::-1], "the workers of the keys in another program")
 
 
+@feature("wsp-capabilities")
+@clause("WSP-03.1-03")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_equal_keys_have_equal_workers_in_another_process(impl, check, policy):
+    """One package runs before and after the implementation is started anew (AMB-WSP-28)."""
+    if policy not in offered(impl, check):
+        check.rejects(impl.wsp.compile(program=keyed(policy, 3), target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        return
+    package = compiled(impl, check, keyed(policy, 5))
+    first = statistics(impl, check, package)["assignments"]
+    impl.restart()
+    check.equal(statistics(impl, check, package)["assignments"], first, "the workers in another process")
+
+
 @feature("wsp-capabilities", "wsp-expressions")
 @clause("WSP-03.1-01")
 def test_a_policy_of_the_user_places_by_its_expression(impl, check):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import Violation
+from tessera_conformance.strength.violation import substituted
+from tessera_conformance.transports import Transport
+from tessera_conformance.transports.locate import DirectTransport
+from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import policies
 from tessera_reference.wsp.policies import affinity, hash, round_robin
 
@@ -57,6 +62,31 @@ def salted(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callab
     return lambda issue, key: usual(issue, key ^ salt)
 
 
+class SaltedOnce(ReferenceAdapter):
+    """The reference that draws a salt for keys when it starts, as languages do for the hashes of texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        SALT[:] = [next(STARTS)]
+
+
+STARTS = count(1)
+SALT = [0]
+
+
+def salted_once(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+    """Another digest in each process."""
+    usual = usual_placement(id, parameters, symbols)
+    return lambda issue, key: usual(issue, key ^ SALT[0] if id in (hash.ID, affinity.ID) else key)
+
+
+@contextmanager
+def started_anew() -> Iterator[Transport]:
+    """A transport that makes another adapter whenever it is started."""
+    with substituted(SaltedOnce, [(policies, "placement", salted_once)]):
+        yield DirectTransport(SaltedOnce, "salted_once")
+
+
 def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
     """What round_robin would have assigned."""
     return {"assignments": [each % len(found["workers"]) for each in range(len(found["assignments"]))]}
@@ -76,5 +106,6 @@ DISPATCH = [
     placing("WSP-03.1-03", "affinity_in_a_circle", "places by issue number under the name of affinity", affinity,
         lambda i, key, n: i % n),
     placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
+    Violation("salted_once", "WSP-03.1-03", "places keys otherwise in each process", started_anew),
     placed_by("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", hash, salted),
 ]  # fmt: skip

@@ -80,6 +80,13 @@ MATRICES = [
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
     answered("WSP-01.3-09", "partly", "a fifth state", stating(placement="partly"), "compile"),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", stating(prefetch="DIAGNOSED"), "compile"),
+    answered(
+        "WSP-01.3-09",
+        "other_matrix",
+        "a package tells a placement that is enforced",
+        stating(placement="enforced"),
+        "compile",
+    ),
     answered("WSP-05.2-01", "policies_only", "no resources in the matrix", policies_only, "capabilities"),
     declaring("WSP-05.2-02", "no_payload_entry", "payload channels left out", "csp", payload_channels=None),
     declaring("WSP-05.2-03", "no_conditions", "conditions left out", "predicates", cond=None),
