@@ -195,6 +195,13 @@ def test_the_report_says_what_was_chosen(run: Run, via: str) -> None:
     }
 
 
+@pytest.mark.parametrize("via", WAYS)
+def test_the_report_has_the_seed_of_what_was_drawn(run: Run, via: str) -> None:
+    done = run(via, "--seed=7", "--case=ir/deep/*")
+    assert done.report is not None, done.output
+    assert done.report.header["selection"]["seed"] == 7
+
+
 @pytest.mark.parametrize("option", ["--case=ir/deep/*", "ir/deep"])
 def test_a_part_claims_no_more_than_a_part(run: Run, option: str) -> None:
     done = run("run", option)

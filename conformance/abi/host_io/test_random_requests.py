@@ -97,6 +97,18 @@ class Requests:
 @feature("device-memory-probe", "delivery-order")
 def test_any_sequence_of_requests_leaves_the_memory_of_a_model(impl, check):
     """Sixty sequences of up to twenty steps: writes, sound and not, with reads; launches; any order of completion."""
+    judge_each(check, steps, judged_by_a_model(impl, check), examples=60, number=7)
+
+
+@clause("HIO-D5-01", "HIO-D7-01", "HIO-D5-13", "HIO-D5-14", "HIO-D5-15", "HIO-D5-16", "HIO-D7-37", "HIO-D7-46")
+@feature("device-memory-probe", "delivery-order")
+def test_a_sequence_that_the_seed_of_the_run_draws_leaves_the_memory_of_a_model(impl, check):
+    """Eight more, which are others under another seed."""
+    judge_each(check, steps, judged_by_a_model(impl, check), examples=8, number=10_000 + impl.seed)
+
+
+def judged_by_a_model(impl, check):
+    """A function that carries out a sequence of steps and compares all memory."""
     host = host_of(impl, check)
 
     def judge(sequence):
@@ -105,4 +117,4 @@ def test_any_sequence_of_requests_leaves_the_memory_of_a_model(impl, check):
             getattr(requests, step)(seed)
         requests.judge_memory()
 
-    judge_each(check, steps, judge, examples=60, number=7)
+    return judge

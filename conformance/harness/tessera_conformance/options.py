@@ -66,6 +66,7 @@ def add_options(add: Callable[..., Any]) -> None:
         type=Path,
         help="go on with a run that was cut off: what its report.jsonl has judged is kept",
     )
+    add("--seed", default=0, type=_seed, metavar="N", help="of the inputs that a run draws for some cases (default: 0)")
     add("--list", action="store_true", dest="list_cases", help="print the ids of the cases chosen, and run none")
     add("--keep-going", action="store_true", help="run on where the first ten cases have no answer at all")
     add_executor(add, UNIT_SECONDS)
@@ -90,6 +91,12 @@ def _day(text: str) -> datetime.date:
         return datetime.date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text}: expected a day such as 2027-01-31") from None
+
+
+def _seed(text: str) -> int:
+    if not (text.isdecimal() and len(text) <= 18):
+        raise argparse.ArgumentTypeError(f"{text[:40]}: expected a whole number of at most 18 digits")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

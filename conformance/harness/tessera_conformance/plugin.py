@@ -141,6 +141,7 @@ def pytest_configure(config: pytest.Config) -> None:
             profile=options.profile,
             level=options.level,
             via=via_of(options.impl, options.via),
+            seed=options.seed,
             deviations=Deviations.read(options.deviations) if options.deviations else None,
             shard=parse_shard(options.shard) if options.shard else None,
             deadlines=(options.start_deadline, options.deadline),
@@ -391,7 +392,7 @@ def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any
     """
     listed = item.callspec.params if hasattr(item, "callspec") else {}
     case.check.asked = run.session.exchanges
-    return {"impl": Implementation(run.session, run.level, run.via), "check": case.check, **listed}
+    return {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **listed}
 
 
 @pytest.fixture
@@ -446,7 +447,7 @@ def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | N
     if not run.session.label.startswith(ENDPOINT) or not isinstance(item, pytest.Function):
         return None
     hello = {} if isinstance(run.hello, Fault) else run.hello.message
-    return Search(function_of(item), hello, case.exchanges, run.level).expected()
+    return Search(function_of(item), hello, case.exchanges, run.level, run.seed).expected()
 
 
 def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:

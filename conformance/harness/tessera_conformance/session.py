@@ -175,11 +175,13 @@ class ClosedArea:
 class Implementation:
     """The implementation under test, as the tests see it.
 
-    `level` is the numerics level of the run; `via` says whether arithmetic is asked for in programs or by operations.
+    `level` is the numerics level of the run; `via` says whether arithmetic is asked for in programs or by operations;
+    from `seed` follow the inputs of the cases that a run draws.
     """
 
-    def __init__(self, session: Session, level: str = "strict", via: str = "programs") -> None:
+    def __init__(self, session: Session, level: str = "strict", via: str = "programs", seed: int = 0) -> None:
         self._session = session
+        self.seed = seed
         self.level = level
         self.via = via
         without_programs = "this run goes through --via=operations, which has no programs"

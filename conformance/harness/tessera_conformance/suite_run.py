@@ -84,6 +84,7 @@ class SuiteRun:
         deviations: Deviations | None = None,
         shard: tuple[int, int] | None = None,
         via: str = "programs",
+        seed: int = 0,
         deadlines: tuple[float, float] = (60.0, 30.0),
         evidence: str = "digests",
         today: datetime.date | None = None,
@@ -96,6 +97,7 @@ class SuiteRun:
         self.deviations = deviations or Deviations()
         self.shard = shard
         self.via = via
+        self.seed = seed
         self.evidence = evidence
         self.today = today or datetime.date.today()
         self._today_given = today is not None
@@ -231,6 +233,7 @@ class SuiteRun:
                 "profile": self.profile,
                 "level": self.level,
                 "via": self.via,
+                **({"seed": self.seed} if self.seed else {}),
                 "shard": f"{self.shard[0]}/{self.shard[1]}" if self.shard else None,
                 "complete": complete,
                 "evidence": self.evidence,

@@ -30,6 +30,17 @@ def results(check, generated, statistics, what):
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_smaller_bounds_change_no_result(impl, check, batch):
     """With room for all the results are those of a sequential model; with less they are too, or there is a report."""
+    smaller_bounds(impl, check, PROGRAMS, batch)
+
+
+@clause("WSP-03.4-01", "WSP-03.4.1-01", "WSP-03.4.1-02", "WSP-03.4.1-03", "WSP-03.3-01")
+def test_smaller_bounds_change_no_result_of_programs_that_the_seed_of_the_run_draws(impl, check):
+    """Ten more, which are others under another seed."""
+    smaller_bounds(impl, check, 10, 10_000 + impl.seed)
+
+
+def smaller_bounds(impl, check, programs, number):
+    """Judge so many random programs, with room for all and with less."""
     outcomes = []
 
     def judge(drawn):
@@ -49,7 +60,7 @@ def test_smaller_bounds_change_no_result(impl, check, batch):
                 check.true(len(found["deadlock"]["waiting"]) > 0, f"the report {what} says who waits")
                 check.true(len(found["deadlock"]["mitigations"]) > 0, f"the report {what} has suggestions")
 
-    judge_each(check, lambda choose: bounded(choose, 3), judge, examples=PROGRAMS, number=batch)
+    judge_each(check, lambda choose: bounded(choose, 3), judge, examples=programs, number=number)
     check.true("completed" in outcomes, "not every bounded run is a deadlock", len(outcomes))
 
 

@@ -164,6 +164,7 @@ def settings_of(config: pytest.Config) -> dict[str, Any]:
         "profile": option.profile,
         "level": option.level,
         "via": via_of(option.impl, option.via),
+        "seed": option.seed,
         "evidence": option.evidence,
         "deadline": option.deadline,
         "start-deadline": option.start_deadline,

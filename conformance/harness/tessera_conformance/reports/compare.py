@@ -95,6 +95,8 @@ def _selections_differ(before: Report, after: Report) -> list[str]:
         for key in ("profile", "level", "shard", "complete")
         if old[key] != new[key]
     ]
+    if old.get("seed", 0) != new.get("seed", 0):
+        differences.append(f"the runs differ in seed: {old.get('seed', 0)} before, {new.get('seed', 0)} after")
     if old["deviations"] != new["deviations"]:
         numbers = f"{len(old['deviations'])} before, {len(new['deviations'])} after"
         differences.append(f"the runs differ in their known deviations: {numbers}")

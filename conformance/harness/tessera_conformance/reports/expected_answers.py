@@ -98,8 +98,10 @@ class Trial:
 class Search:
     """Judges a case again from changed answers."""
 
-    def __init__(self, test: Test, hello: Mapping[str, Any], exchanges: Sequence[Exchange], level: str) -> None:
-        self._test, self._hello, self._exchanges, self._level = test, hello, exchanges, level
+    def __init__(
+        self, test: Test, hello: Mapping[str, Any], exchanges: Sequence[Exchange], level: str, seed: int = 0
+    ) -> None:
+        self._test, self._hello, self._exchanges, self._level, self._seed = test, hello, exchanges, level, seed
         self._trials = 0
         self._pairs = [_pairs(exchange) for exchange in exchanges]
 
@@ -141,7 +143,7 @@ class Search:
         check.asked = session.exchanges
         error: BaseException | None = None
         try:
-            self._test(Implementation(session, self._level), check)
+            self._test(Implementation(session, self._level, seed=self._seed), check)
         except Departed as departed:
             if departed.beyond:
                 return Trial(done=True)

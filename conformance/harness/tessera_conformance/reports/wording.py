@@ -45,11 +45,12 @@ def implementation_name(report: Report) -> str:
 
 
 def selection(report: Report) -> str:
-    """Profile and level, and the shard where only one was run."""
+    """Profile and level, the seed where one was named, and the shard where only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
     via = ", by operations" if _by_operations(report) else ""
-    return f"profile {chosen['profile']}, level {chosen['level']}{via}{shard}"
+    seed = f", seed {chosen['seed']}" if chosen.get("seed") else ""
+    return f"profile {chosen['profile']}, level {chosen['level']}{via}{seed}{shard}"
 
 
 def chosen_parts(report: Report) -> list[str]:
@@ -266,6 +267,8 @@ def reproduce_command(report: Report, case: str) -> str:
         words.append(f"--level={chosen['level']}")
     if _by_operations(report):
         words.append("--via=operations")
+    if chosen.get("seed"):
+        words.append(f"--seed={chosen['seed']}")
     deadlines = chosen.get("deadlines", {})
     if deadlines.get("call", DEADLINE) != DEADLINE:
         words.append(f"--deadline={deadlines['call']:g}")

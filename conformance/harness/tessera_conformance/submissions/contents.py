@@ -130,6 +130,7 @@ def _repeat(report: Report, implementation: str) -> str:
     compiler = report.header["implementation"].get("compiler")
     words += [f"--compiler={compiler}"] if compiler else []
     words += [f"--via={chosen['via']}"] if chosen.get("via", "programs") != "programs" else []
+    words += [f"--seed={chosen['seed']}"] if chosen.get("seed") else []
     words += ["--evidence=all"] if chosen.get("evidence") == "all" else []
     words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
     words += [f"--today={chosen['today']}"] if chosen["today"] else []

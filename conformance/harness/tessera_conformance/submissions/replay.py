@@ -169,7 +169,7 @@ class Replay:
         run.session = RecordedSession(run.hello, line, folder, known)
         case = replace(item.stash[CASE], check=Check())
         case.check.asked = run.session.exchanges
-        given = {"impl": Implementation(run.session, run.level, run.via), "check": case.check, **listed}
+        given = {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **listed}
         if "tmp_path" in item.fixturenames:
             given["tmp_path"] = case.folder = folder
         error: BaseException | None = None

@@ -171,6 +171,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         profile=selection["profile"],
         level=selection["level"],
         via=selection.get("via", "programs"),
+        seed=selection.get("seed", 0),
         deviations=deviations,
     )
     run.hello = _hello(header)  # nobody is asked again
