@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -291,15 +291,18 @@ class Step(NamedTuple):
     results: tuple[int, ...]
     instruction: Instruction
     regions: tuple[Code, ...]
+    is_total: bool = False
+    """True if it depends on nothing but its operands and cannot fail, not even in inactive lanes."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """A region's instructions, and the slots of its arguments and of the values that it yields."""
+    """A region's instructions, the slots of its arguments and of what it yields, and its cost in `Budget`."""
 
     steps: tuple[Step, ...]
     arguments: tuple[int, ...]
     results: tuple[int, ...]
+    cost: int
 
 
 @dataclass(frozen=True)
@@ -331,15 +334,15 @@ class Budget:
 
     def spend(self, code: Code, owner: Instruction | None) -> None:
         """Count a block of instructions, and one for entering it. Raises `Rejection` where they are too many."""
-        self.left -= len(code.steps) + 1
+        self.left -= code.cost
         if self.left < 0:
-            reached = max(len(code.steps) + self.left, 0)
+            reached = min(max(code.cost - 1 + self.left, 0), len(code.steps) - 1)
             instruction = code.steps[reached].instruction if code.steps else owner
             raise Rejection([too_many_steps(instruction, self.steps)])
 
     def require(self, turns: int, code: Code, owner: Instruction | None) -> None:
         """Raise `Rejection` unless this many iterations of a region are within the budget."""
-        if turns * (len(code.steps) + 1) > self.left:
+        if turns * code.cost > self.left:
             raise Rejection([too_many_steps(owner, self.steps)])
 
 
@@ -438,7 +441,7 @@ class BlockState(Lanes):
         for place, argument in zip(code.arguments, arguments, strict=True):
             frame[place] = argument
         self.budget.spend(code, self.instruction)
-        for call, operands, results, instruction, regions in code.steps:
+        for call, operands, results, instruction, regions, _ in code.steps:
             self.instruction, self.regions = instruction, regions
             try:
                 made = call(self, *[frame[place] for place in operands])
@@ -564,6 +567,9 @@ INDEX_TYPE = Scalar(dtype("int32"))
 
 class KernelOperation(Operation):
     """An operation of Tile or Target IR, which only kernels hold."""
+
+    is_total: ClassVar[bool] = False
+    """True if its result depends on its operands alone, in every lane, and it cannot fail."""
 
     @property
     def short_name(self) -> str:

@@ -229,14 +229,51 @@ class LockstepState(BlockState):
 
 
 def in_lockstep(code: Code) -> Code:
-    """The code for `LockstepState`: every call gets operands and a state that fit each other."""
-    return replace(code, steps=tuple(map(_in_lockstep, code.steps)))
+    """The code for `LockstepState`: every call gets operands and a state that fit each other.
+
+    What depends on its operands alone is computed once, where the last of them is known, as before a loop.
+    """
+    return _Placement().of(code)
 
 
-def _in_lockstep(step: Step) -> Step:
-    if step.regions:
-        return step._replace(call=_control(step.call), regions=tuple(map(in_lockstep, step.regions)))
-    return step if not step.operands or _accesses(step.instruction) else step._replace(call=_computation(step.call))
+class _Placement:
+    """Where computations go; `levels` has the depth of regions at which each slot is written."""
+
+    def __init__(self) -> None:
+        self.levels: dict[int, int] = {}
+        self.same: dict[int, int] = {}
+        self.open: list[tuple[list[Step], dict[Any, Step]]] = []
+
+    def of(self, code: Code) -> Code:
+        """The code of a region inside those that are open."""
+        depth = len(self.open)
+        steps: list[Step] = []
+        self.open.append((steps, {}))
+        self.levels.update(dict.fromkeys(code.arguments, depth))
+        for step in code.steps:
+            self.put(step._replace(operands=self.current(step.operands)), depth)
+        self.open.pop()
+        return replace(code, steps=tuple(steps), results=self.current(code.results))
+
+    def current(self, slots: tuple[int, ...]) -> tuple[int, ...]:
+        """Slots, or those with the same values that were written first."""
+        return tuple([self.same.get(slot, slot) for slot in slots])
+
+    def put(self, step: Step, depth: int) -> None:
+        """Put a step at a depth, or further out; nowhere if its results are there already."""
+        if step.is_total:
+            depth = max((self.levels.get(slot, 0) for slot in step.operands), default=0)
+        steps, known = self.open[depth]
+        first = known.setdefault((step.instruction.operation, step.operands), step) if step.is_total else step
+        if first is not step:
+            self.same.update(zip(step.results, first.results, strict=True))
+            return
+        self.levels.update(dict.fromkeys(step.results, depth))
+        if step.regions:
+            step = step._replace(call=_control(step.call), regions=tuple(map(self.of, step.regions)))
+        elif step.operands and not _accesses(step.instruction):
+            step = step._replace(call=_computation(step.call))
+        steps.append(step)
 
 
 def _accesses(instruction: Instruction) -> bool:

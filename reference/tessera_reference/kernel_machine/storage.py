@@ -340,7 +340,9 @@ class Storage:
         base = self.clock.base
         mine = who + base
         wrote = self.wrote[at]
-        if np.count_nonzero(((wrote >= base) & (wrote != mine)) | (wrote < 0) | self._foreign(wrote)):
+        if self._recent(wrote) and np.count_nonzero(
+            ((wrote >= base) & (wrote != mine)) | (wrote < 0) | self._foreign(wrote)
+        ):
             self._refuse_read(at, np.broadcast_to(mine, at.shape), wrote)
         self._mark_seen(at, mine)
 
@@ -363,6 +365,11 @@ class Storage:
         return Address(
             self.name, tuple(at // step % extent for step, extent in zip(self.strides, self.shape, strict=True))
         )
+
+    def _recent(self, stamps: Offsets) -> bool:
+        """True if some stamp may conflict: it is not of an earlier epoch of this block, nor the initial one."""
+        begin = self.clock.span if self.across_blocks else self.clock.base
+        return bool(np.count_nonzero(stamps.view(np.uint64) >= begin))  # unwritten is beyond all
 
     def _foreign(self, stamps: Offsets) -> Any:
         """Return the stamps of other blocks; none in shared memory."""

@@ -84,8 +84,9 @@ def _code(block: Block, places: dict[Value, int], lanes: int) -> Code:
         operands = _places(instruction.operands, places)
         regions = tuple([_code(region, places, lanes) for region in instruction.regions])
         call = _call(instruction.operation, lanes)
-        steps.append(Step(call, operands, _places(instruction.results, places), instruction, regions))
-    return Code(tuple(steps), arguments, _places(block.results, places))
+        results, is_total = _places(instruction.results, places), _is_total(instruction.operation)
+        steps.append(Step(call, operands, results, instruction, regions, is_total))
+    return Code(tuple(steps), arguments, _places(block.results, places), len(steps) + 1)
 
 
 def _places(values: tuple[Value, ...], places: dict[Value, int]) -> tuple[int, ...]:
@@ -100,11 +101,22 @@ def _call(operation: Operation, lanes: int) -> Call:
         one = operation.execute(env=None)  # type: ignore[arg-type]  # it asks nothing of its surroundings
         everywhere = Array(one.dtype, np.broadcast_to(one.values, lanes))
         return lambda block: everywhere
-    if type(operation) in ON_INDICES and operation.a.dtype.kind == "int":  # type: ignore[attr-defined]  # as binary
+    if _is_on_indices(operation):
         return _on_indices(operation)
     if operation.lanewise:
         return _lanewise(operation)
     raise TypeError(f"{operation.name} does not run in kernels")
+
+
+def _is_total(operation: Operation) -> bool:
+    """True if an operation depends on its operands alone and cannot fail, not even in inactive lanes."""
+    if isinstance(operation, KernelOperation):
+        return operation.is_total
+    return isinstance(operation, Constant) or _is_on_indices(operation)
+
+
+def _is_on_indices(operation: Operation) -> bool:
+    return type(operation) in ON_INDICES and operation.a.dtype.kind == "int"  # type: ignore[attr-defined]  # as binary
 
 
 def _on_indices(operation: Operation) -> Call:
@@ -272,7 +284,7 @@ def _require_room(arguments: Sequence[Array | Uninitialised]) -> None:
 
 def _require_steps(program: Program, grid: Place, steps: int) -> None:
     """Raise `Rejection` for a grid whose shortest execution already exceeds the limit on instructions."""
-    if prod(grid) * (len(program.code.steps) + 1) > steps:
+    if prod(grid) * program.code.cost > steps:
         last = program.code.steps[-1].instruction if program.code.steps else None
         raise Rejection([too_many_steps(last, steps)])
 

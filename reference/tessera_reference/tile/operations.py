@@ -34,6 +34,8 @@ class AlongAxis(KernelOperation):
 
     axis: Attribute[str]
 
+    is_total = True
+
     def infer(self) -> Scalar:
         """An int32."""
         require(self.axis in AXES, "types", f"there is no axis {self.axis!r}", "x, y or z", "LANG-11-01")

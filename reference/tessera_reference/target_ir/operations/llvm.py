@@ -50,6 +50,8 @@ class Constant(TargetOperation):
     value: Attribute[int | float | bool]
     dtype: Hidden[DType]
 
+    is_total = True
+
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The dtype is that of the result."""
@@ -102,6 +104,7 @@ class Lanes(Binary):
     """Base of instructions that cannot fail, so that they run in every lane, active or not."""
 
     compute: ClassVar[Callable[[Array, Array], Array]]
+    is_total = True
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
         """The result by the reference arithmetic."""

@@ -193,6 +193,8 @@ class GetElementPtr(TargetOperation):
     index: Operand[Scalar]
     elem_type: Attribute[DType]
 
+    is_total = True
+
     def infer(self) -> Pointer:
         """A pointer into the same memory."""
         require_dtype(self.index.dtype, ("int32", "int64"), "index")

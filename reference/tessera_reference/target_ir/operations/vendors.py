@@ -37,6 +37,7 @@ class Register(TargetOperation):
 
     quantity: ClassVar[str]
     axis: ClassVar[int]
+    is_total = True
 
     def infer(self) -> Scalar:
         """An int32."""
@@ -155,16 +156,27 @@ class Spread:
         """The same lanes and elements for the transposed matrix."""
         return Spread(self.shape[::-1], self.lanes, self.width, self.column, self.row)
 
+    @cached_property
+    def places(self) -> Indices:
+        """The place of each element in its matrix, the elements of lane 0 first."""
+        return np.asarray(self.rows * self.shape[1] + self.columns).reshape(-1)
+
+    @cached_property
+    def holders(self) -> Indices:
+        """The inverse of `places`."""
+        made = np.zeros(self.shape[0] * self.shape[1], np.int64)
+        made[self.places] = np.arange(self.places.size)
+        return made
+
     def gathered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The matrices [warps, rows, columns] of which the lanes hold `values`, [lanes of the block, elements]."""
-        by_warp = values.reshape(-1, self.lanes, self.held)
-        matrices = np.empty((by_warp.shape[0], *self.shape), values.dtype)
-        matrices[:, self.rows, self.columns] = by_warp
-        return matrices
+        by_warp = values.reshape(-1, self.lanes * self.held)
+        return by_warp.take(self.holders, axis=1).reshape(-1, *self.shape)
 
     def scattered(self, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the elements that each lane of the block holds of matrices [warps, rows, columns]."""
-        return np.asarray(matrices[:, self.rows, self.columns].reshape(-1, self.held))
+        by_warp = matrices.reshape(-1, self.shape[0] * self.shape[1])
+        return by_warp.take(self.places, axis=1).reshape(-1, self.held)
 
 
 @cache
