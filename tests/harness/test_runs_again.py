@@ -16,6 +16,7 @@ from tessera_conformance.selection import Earlier, earlier
 
 from .conftest import FAKES, Checkout, CompletedRun, copy_harness
 
+SOAK = Path(__file__).parents[1] / "soak.py"
 TWELVE = """
 import pytest
 from pathlib import Path
@@ -234,3 +235,13 @@ def test_the_report_of_another_run_is_not_resumed(run: Run) -> None:
     run("--report-dir=whole", "-k", "number", folder="whole")
     done = run("--resume=whole/report.jsonl", "--level=fast")
     assert "is of another run: its selection differ" in done.output
+
+
+@pytest.mark.slow
+def test_hardships_change_no_verdict() -> None:
+    """The first hardships of `tests/soak.py`, over one file; all ten minutes with TESSERA_EVERY=1."""
+    sample = ["--hardships=9", "--seed=5", "--files=1", "conformance/ir/test_precedence.py"]
+    amount = ["--minutes=10"] if os.environ.get("TESSERA_EVERY") == "1" else sample
+    done = subprocess.run([sys.executable, str(SOAK), *amount], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 0 faults, " in done.stdout
