@@ -31,7 +31,7 @@ from tessera_conformance.reports.lines import short, whole
 from tessera_conformance.submissions.contents import FILES as FILES_OF_A_SUBMISSION
 from tessera_conformance.submissions.contents import MANIFEST, contents, digest, write
 from tessera_conformance.submissions.recompute import Recomputation
-from tessera_conformance.submissions.signature import sign, signature_problems
+from tessera_conformance.submissions.signature import read_signature, sign, signature_problems
 from tessera_conformance.submissions.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -425,6 +425,14 @@ def test_junk_in_a_report_ends_in_problems_and_no_error(copy: Path, seed: int) -
     assert main(["bundle", "verify", str(copy)]) in (1, 2)
 
 
+@pytest.mark.parametrize("name", [*FILES_OF_A_SUBMISSION, "SIGNATURE.json"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(copy: Path, name: str) -> None:
+    (copy / name).unlink(missing_ok=True)
+    (copy / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(copy / name)
+    assert main(["bundle", "verify", str(copy)]) in (1, 2)
+
+
 def test_resealing_alone_changes_nothing(copy: Path, suite: Suite) -> None:
     """The sealing alone is accepted, so that the other cases find the forgery."""
     resealed(copy, lambda lines: None)
@@ -454,15 +462,21 @@ def test_a_signature_holds_for_one_manifest_and_one_key(
     told = sign(copy, private)
     assert main(["bundle", "verify", str(copy), f"--signed-by={public}"]) == 0
     assert f"signed by {told}" in capsys.readouterr().out
-    assert [*signature_problems(copy, other)] == [f"SIGNATURE.json: signed by {told}, not by {signer_of(other)}"]
+    assert problems_of_signature(copy, other) == [f"SIGNATURE.json: signed by {told}, not by {signer_of(other)}"]
     (copy / MANIFEST).write_bytes((copy / MANIFEST).read_bytes() + b" ")
-    assert [*signature_problems(copy, None)] == ["SIGNATURE.json: is none of MANIFEST.json"]
+    assert problems_of_signature(copy, None) == ["SIGNATURE.json: is none of MANIFEST.json"]
+    (copy / "SIGNATURE.json").write_text(f"{(copy / 'SIGNATURE.json').read_text():<10000}[")
+    assert problems_of_signature(copy, None) == ["SIGNATURE.json: no signature"]
     (copy / "SIGNATURE.json").write_text("[]")
-    assert [*signature_problems(copy, None)] == ["SIGNATURE.json: no signature"]
+    assert problems_of_signature(copy, None) == ["SIGNATURE.json: no signature"]
     (copy / "SIGNATURE.json").unlink()
-    assert [*signature_problems(copy, None)] == []
-    assert [*signature_problems(copy, public)] == ["SIGNATURE.json: no signature"]
+    assert problems_of_signature(copy, None) == []
+    assert problems_of_signature(copy, public) == ["SIGNATURE.json: no signature"]
     assert main(["bundle", "verify", str(copy), f"--signed-by={copy / MANIFEST}"]) == 2
+
+
+def problems_of_signature(directory: Path, trusted: Path | None) -> list[str]:
+    return [*signature_problems(directory, read_signature(directory), trusted)]
 
 
 def signer_of(path: Path) -> str:

@@ -12,7 +12,7 @@ from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.reports.journal import FILE_NAME, Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.session import Session
-from tessera_conformance.submissions.signature import NoKey, sign, signature_problems, signer
+from tessera_conformance.submissions.signature import NoKey, read_signature, sign, signature_problems
 from tessera_conformance.terminal import error_text, print_error, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -108,11 +108,14 @@ def _verify(directory: Path, trusted: Path | None) -> int:
     from tessera_conformance.registry.case_index import case_index
     from tessera_conformance.submissions.verify import cases_of, verify
 
+    if (directory / FILE_NAME).exists() and not (directory / FILE_NAME).is_file():
+        raise CannotBundle(f"{directory / FILE_NAME}: is no plain file")
     index, report, registry = case_index(), read(directory / FILE_NAME), load_registry(clauses_directory())
     files = {index[case].node.partition("::")[0]: None for case in sorted(cases_of(report, index, registry))}
     suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items} if files else {}
     found = verify(directory, report, index, suite, registry)
-    found.problems += signature_problems(directory, trusted)
+    signature = read_signature(directory)
+    found.problems += signature_problems(directory, signature, trusted)
     print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
     if len(found.problems) > SHOWN:
         print(f"and {len(found.problems) - SHOWN} more")
@@ -123,8 +126,7 @@ def _verify(directory: Path, trusted: Path | None) -> int:
     if found.problems:
         print_error(error_text(str(directory), f"{len(found.problems)} problems", do=counts))
         return 1
-    public = signer(directory)
-    signed = f", signed by {public}" if public else ""
+    signed = f", signed by {signature.public}" if signature else ""
     hint = (
         "; a run with --evidence=all keeps what they were judged by"
         if report.header["selection"].get("evidence") == "digests"

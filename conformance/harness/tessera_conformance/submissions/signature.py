@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from tessera_conformance.submissions.contents import MANIFEST
 
 SIGNATURE = "SIGNATURE.json"
 _CONTEXT = b"tessera-conformance submission, version 1\0"
-_LARGEST_KEY = 10_000
+_LARGEST = 10_000
 
 
 class NoKey(Exception):
@@ -30,31 +32,41 @@ def sign(directory: Path, key: Path) -> str:
     return str(public)
 
 
-def signer(directory: Path) -> str | None:
-    """Return the public key that a submission names as its signer; None of one without a signature."""
+@dataclass(frozen=True)
+class Signature:
+    """The public key and the signature in hexadecimal digits, as a submission states them."""
+
+    public: str
+    signature: str
+
+
+def read_signature(directory: Path) -> Signature | None:
+    """Return the signature that a submission states; None where there is no file of one, or no plain one."""
+    path = directory / SIGNATURE
     try:
-        with (directory / SIGNATURE).open("rb") as file:
-            told = read_json(file.read(_LARGEST_KEY))
-        return str(told["public_key"]) if isinstance(told, dict) else None
-    except (OSError, NoDocument, KeyError):
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        document = read_json(data if len(data) <= _LARGEST else b"")
+        return Signature(str(document["public_key"]), str(document["signature"]))
+    except (OSError, NoDocument, KeyError, TypeError):
         return None
 
 
-def signature_problems(directory: Path, trusted: Path | None) -> Iterator[str]:
-    """Yield the faults of a signature; with a trusted key, there must be one by it. Raises `NoKey`."""
+def signature_problems(directory: Path, stated: Signature | None, trusted: Path | None) -> Iterator[str]:
+    """Yield the faults of a stated signature; with a trusted key, there must be one by it. Raises `NoKey`."""
     wanted = _key(trusted, "load_pem_public_key").public_bytes_raw().hex() if trusted else None
-    public = signer(directory)
-    if public is None:
-        if wanted or (directory / SIGNATURE).exists():
+    if stated is None:
+        if wanted or os.path.lexists(directory / SIGNATURE):
             yield f"{SIGNATURE}: no signature"
         return
-    if wanted not in (None, public):
-        yield f"{SIGNATURE}: signed by {public:.64}, not by {wanted}"
-    signature = read_json((directory / SIGNATURE).read_bytes()).get("signature")
+    if wanted not in (None, stated.public):
+        yield f"{SIGNATURE}: signed by {stated.public:.64}, not by {wanted}"
     ed25519, exceptions = _module("hazmat.primitives.asymmetric.ed25519"), _module("exceptions")
     try:
-        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        key.verify(bytes.fromhex(str(signature)), _CONTEXT + (directory / MANIFEST).read_bytes())
+        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(stated.public))
+        key.verify(bytes.fromhex(stated.signature), _CONTEXT + (directory / MANIFEST).read_bytes())
     except (ValueError, OSError, exceptions.InvalidSignature):
         yield f"{SIGNATURE}: is none of {MANIFEST}"
 

@@ -122,6 +122,8 @@ def _files(directory: Path) -> Iterator[str]:
     if large:
         yield from (f"{path}: larger than any file of a submission" for path in large)
         return
+    if MANIFEST not in there:
+        return
     try:
         told = read_json((directory / MANIFEST).read_bytes())
         if not isinstance(told, dict):
