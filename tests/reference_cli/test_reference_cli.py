@@ -446,3 +446,38 @@ def test_a_large_tensor_crosses_as_a_file():
         assert answer == Returned({"outputs": [Tensor.from_words("bf16", (65536,), [0x4000] * 65536)]})
     finally:
         served.close()
+
+
+HOSTILE = {
+    "values": "[" + "[]," * 12_000_000 + "0]",
+    "objects": "[" + '{"a":0},' * 3_000_000 + "0]",
+    "a wide text": '{"a": "\U0001f600' + "x" * 80_000_000 + '"}',
+    "a long text": "x" * 80_000_000,
+    "lines": "\n" * 80_000_000,
+    "nested": "[" * 100_000,
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak memory of a program")
+@pytest.mark.slow
+@pytest.mark.parametrize("content", HOSTILE)
+def test_a_hostile_file_is_an_error_within_bounds(tmp_path: Path, content: str) -> None:
+    """Each command that reads a file of another refuses it in a sentence, within 512 MiB and seconds."""
+    path = tmp_path / "hostile.json"
+    path.write_text(HOSTILE[content], encoding="utf-8")
+    for words in ("wsp inspect", "wsp explain", "explain", "verify"):
+        done = subprocess.run(
+            [sys.executable, "-c", BOUNDED, *words.split(), str(path)], capture_output=True, text=True
+        )
+        code, error = done.returncode, done.stderr
+        assert (code, error.count("Traceback"), error.startswith("error")) == (2, 0, True), (words, error[-500:])
+
+
+BOUNDED = """
+import re, sys, time
+from pathlib import Path
+from tessera_reference.cli import main
+code = main(sys.argv[1:])
+peak = int(re.search("VmHWM:[^0-9]*([0-9]+)", Path("/proc/self/status").read_text())[1])
+sys.exit(code if peak < 512 << 10 and time.process_time() < 10 else f"{peak} kB, {time.process_time()} s")
+"""

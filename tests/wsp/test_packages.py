@@ -154,6 +154,9 @@ def test_what_the_schema_refuses_is_refused(path: str, value: Any) -> None:
         (b"\xff}\n", "MALFORMED"),
         (b'{"a":' + b"[" * 100000 + b"]" * 100000 + b"}\n", "MALFORMED"),
         (b'{"wsp_runtime_abi":"v10.0","a":"\\ud800"}\n', "MISSING_PAYLOAD"),
+        (b'{"a":' + b"[" * 500 + b"]" * 500 + b"}\n", "MALFORMED"),
+        (b'{"a":[' + b"[]," * 3_000_000 + b"0]}\n", "MALFORMED"),
+        (b'{"a":"' + b"x" * 40_000_000 + b'"}\n', "MALFORMED"),
         (b'{"a":' + b"9" * 5000 + b"}\n", "MALFORMED"),
     ],
 )

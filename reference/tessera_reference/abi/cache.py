@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from ..ir.documents import read_json
 from ..numerics.formats import shown
 from .policy import NumericsPolicy
 from .status import Failure, Status, invalid
@@ -156,7 +157,7 @@ def entry_of_bytes(content: bytes) -> CacheEntry:
 
 def _entry(header: bytes, payload: bytes) -> CacheEntry:
     try:
-        document = json.loads(header)
+        document = read_json(header)
         key = CacheKey(**{name: _tuples(part) for name, part in document["key"].items()})
         tags = CacheTags(**{**document["tags"], "policy": NumericsPolicy(**document["tags"]["policy"])})
         entry = CacheEntry(document["kind"], key, tags, payload)

@@ -15,6 +15,8 @@ from tessera_conformance.interface.published import ABSENT, CFunction, Input, Ou
 from tessera_conformance.protocol import Rejected, Returned, Unsupported, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
+from ..ir.documents import read_json
+
 __all__ = ["CFunction", "Failed", "Input", "Output", "answer", "extensions"]
 
 NULL = 0
@@ -75,8 +77,8 @@ def _read(function: str, declared: Input, value: Any) -> Any:
             return bool(value)
         case "json" if value is not None:
             try:
-                return json.loads(value)
-            except (ValueError, RecursionError) as error:
+                return read_json(value)
+            except ValueError as error:
                 text = f"{function}: {declared.name} is {value!r:.100}, no JSON ({error}); expected a JSON text"
                 raise Refusal("TESS_ERR_INVALID_VALUE", "call", text) from None
     return value

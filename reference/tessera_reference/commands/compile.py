@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
 def _key(path: str) -> bytes:
     """The private key in a file. Raises `BadInput`, which never quotes the file."""
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            data = file.read(4 * KEY_BYTES)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     if len(data) != KEY_BYTES:

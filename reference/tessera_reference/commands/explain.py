@@ -14,8 +14,7 @@ from ..compilation.extents import named_dimensions
 from ..compilation.images import explanation_json, explanation_text, kernel_lines
 from ..ir.module import Function, Module
 from ..ir.operation import Operation
-from ..language import decode
-from .program import BadInput, compile_text, file_command, read_bytes
+from .program import BadInput, compile_text, file_command, read_bytes, text_of
 
 PLACE_IN_HELP = 4
 
@@ -42,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if data.startswith(MAGIC):
         print(explain_image(data, options), end="")
         return 0
-    for module in compile_text(decode(data, options.file), options).modules:
+    for module in compile_text(text_of(data, options), options).modules:
         print(*explain(module), sep="\n")
     return 0
 

@@ -7,6 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from ..levels.execution import LEVELS, Level, Options, for_shapes
 from ..levels.texts import level_of, read_at, require_names
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure
+
+MOST_BYTES, MOST_TEXT = 256 << 20, 8 << 20
+"""Bytes of a file, and of a text, of which a parser takes some hundred times as much memory."""
 
 # Arrays in .npy files: values that numpy has a dtype for, or storage codes as unsigned integers.
 
@@ -136,20 +140,30 @@ def file_command(
 
 
 def read_bytes(options: argparse.Namespace) -> bytes:
-    """Read the file; its text is kept for showing diagnostics."""
+    """Read the file. Raise `BadInput` where it cannot be read or is too large."""
     try:
         if options.file == "-" and sys.stdin is None:
             raise BadInput("standard input is closed")
-        data = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
+        with nullcontext(sys.stdin.buffer) if options.file == "-" else Path(options.file).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{options.file}: {error.strerror}") from error
-    options.source_text = data.decode("utf-8", errors="replace")
+    if len(data) > MOST_BYTES:
+        raise BadInput(f"{options.file}: has more than {MOST_BYTES} bytes")
     return data
 
 
 def read_text(options: argparse.Namespace) -> str:
     """Read the program."""
-    return decode(read_bytes(options), options.file)
+    return text_of(read_bytes(options), options)
+
+
+def text_of(data: bytes, options: argparse.Namespace) -> str:
+    """Return the text of the file, which is kept for showing diagnostics. Raise `BadInput` where it is too long."""
+    if len(data) > MOST_TEXT:
+        raise BadInput(f"{options.file}: is a text of more than {MOST_TEXT} bytes")
+    options.source_text = data.decode("utf-8", errors="replace")
+    return decode(data, options.file)
 
 
 def compile_file(options: argparse.Namespace) -> CompiledModule:

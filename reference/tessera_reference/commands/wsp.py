@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..ir.documents import read_json
 from ..wsp.artifact.build import NoCompiler, build, c_program, compiler
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
@@ -72,8 +73,8 @@ def compile_file(options: argparse.Namespace) -> int:
     if found is None:
         raise BadInput(f"--target {options.target}: expected one of {', '.join(NAMES)}")
     try:
-        program = json.loads(read_bytes(options))
-    except (ValueError, RecursionError) as error:
+        program = read_json(read_bytes(options))
+    except ValueError as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
     try:
         package, diagnostics = compile_program(program, found)
@@ -127,8 +128,8 @@ def explain(options: argparse.Namespace) -> int:
     """Print for people what a run came to, and draw a deadlock."""
     data = read_bytes(options)
     try:
-        stated = json.loads(data)
-    except (ValueError, RecursionError):
+        stated = read_json(data)
+    except ValueError:
         stated = None
     known = isinstance(stated, dict) and "outcome" in stated
     result = stated if known else _result(_loaded(data, options), options)

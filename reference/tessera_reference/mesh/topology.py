@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 
 from ..abi.status import Failure, Status
 from ..ir.diagnostics import did_you_mean
+from ..ir.documents import read_json
 from ..ir.targets import Target, target_of
 from ..numerics.formats import shown
 
@@ -44,8 +46,8 @@ def parse(text: str, file: str) -> Any:
     def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            counts = Counter(name for name, _ in pairs)
+            twice = next(name for name in counts if counts[name] > 1)
             raise InvalidDocument(file, "$", f"holds an object with two members {shown(twice)}", "one of each name")
         return members
 
@@ -53,8 +55,8 @@ def parse(text: str, file: str) -> Any:
         raise InvalidDocument(file, "$", f"holds {name}", "numbers that JSON has")
 
     try:
-        return json.loads(text, object_pairs_hook=members_once, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
+        return read_json(text, object_pairs_hook=members_once, parse_constant=no_constant)
+    except ValueError as error:
         raise InvalidDocument(file, "$", f"is not JSON ({error})", "a JSON document") from None
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
+from ..ir.documents import read_json
 from . import policies
 from .errors import STATES, PackageRefused, ProgramRefused, UnsupportedDirective
 from .json_form import BodyReader, member, members, name, objects, whole
@@ -60,7 +60,7 @@ def load(data: bytes) -> Package:
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data.decode(), object_pairs_hook=_distinct, parse_constant=_no_number)
+        found = read_json(data, object_pairs_hook=_distinct, parse_constant=_no_number)
     except ValueError as error:
         raise _unreadable(data, error) from None
     if not isinstance(found, dict):

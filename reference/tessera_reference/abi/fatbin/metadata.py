@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
+from ...ir.documents import read_json
 from ...numerics.formats import DTYPES, shown
 from ..parameters import Parameter, ParameterLayout, is_c_identifier, layout_of
 from ..policy import NumericsPolicy
@@ -319,8 +320,8 @@ def metadata_to_bytes(metadata: Metadata) -> bytes:
 def metadata_of_bytes(data: bytes) -> Metadata:
     """Read metadata. Raises `Failure` with TESS_ERR_INVALID_VALUE for anything but its canonical JSON."""
     try:
-        document = json.loads(data.decode())
-    except (ValueError, RecursionError) as error:
+        document = read_json(data)
+    except ValueError as error:
         raise malformed(f"metadata that is no JSON: {error}", "canonical JSON in UTF-8") from None
     metadata = _metadata(document)
     require(metadata_to_bytes(metadata) == data, "the metadata", data, "its canonical JSON, and true layouts")
