@@ -334,6 +334,19 @@ def test_an_answer_in_another_form_is_refused(answer: object) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+def test_a_worker_is_given_no_unit_before_it_has_shown_that_it_is_alike(engine: Engine) -> None:
+    """One of two workers counts as a newcomer: it is given no unit until its greeting has come."""
+    newcomer, accepted = sorted(engine._accepted)
+    del engine._accepted[newcomer]
+    engine._greetings[newcomer] = engine._client.submit(str, "late", workers=["tcp://127.0.0.1:1"])
+    units = [Unit((f"gives {number}",), 1) for number in range(6)]
+    assert {answer.worker for _, answer in engine._answers(units)} == {accepted}
+    engine._greetings.pop(newcomer).cancel()
+    engine._look_around()
+    wait_for(lambda: engine._look_around() == [] and newcomer in engine._accepted)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
     with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has no such device$"):
         list(engine.results([Unit(("cannot",), 1)]))

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 import uuid
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -44,6 +45,16 @@ class Unit:
 
     tasks: tuple[str, ...]
     seconds: float
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A unit that the cluster was asked for."""
+
+    unit: Unit
+    future: Any
+    workers: frozenset[str]
+    """Those that may do it, each of which had shown that it is like this machine."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,8 @@ STOPPING_DEADLINE = 5.0
 GRACE = 1.0
 """Seconds for a deadline of the client's own to end its call."""
 POLL = 2.0
+MOST_DEATHS = 3
+"""Deaths of all the workers of a unit, one after another, before it is given up; the scheduler counts its own."""
 DESERIALIZERS = ("msgpack",)
 """The deserializers for results of workers: JSON alone, since dask's others unpickle the bytes of a worker."""
 
@@ -108,8 +121,12 @@ class Engine:
         self._module, self._settings, self._greeting = module, settings, greeting
         self._identity = own_identity()
         self._run = uuid.uuid4().hex
-        self._pending: dict[str, Any] = {}
-        """The futures that have not been answered, by key."""
+        self._pending: dict[str, Asked] = {}
+        """What has not been answered, by key."""
+        self._greetings: dict[str, Any] = {}
+        """By worker that has not shown that it is like this machine, the future of its answer."""
+        self._accepted: dict[str, int] = {}
+        """By worker that has shown it, and is there, its threads: no other is given a unit."""
         self._client, self.address = _connected(executor)
         self._seen = time.monotonic()
         """When a worker was last known to be there."""
@@ -117,7 +134,10 @@ class Engine:
             self._require_one_worker()
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
             self.slots = sum(threads.values())
-            self._greet(sorted(threads))
+            limit = time.monotonic() + GREETING_DEADLINE
+            self._meet(threads)
+            for worker in list(self._greetings):
+                self._accept(worker, threads[worker], max(limit - time.monotonic(), POLL))
         except BaseException:
             self.close()
             raise
@@ -155,7 +175,8 @@ class Engine:
 
     def stop(self) -> None:
         """Cancel what has not been answered, and end the processes that work on it."""
-        pending, self._pending = list(self._pending.values()), {}
+        pending = [*(asked.future for asked in self._pending.values()), *self._greetings.values()]
+        self._pending, self._greetings = {}, {}
         if pending:
             _quietly(lambda: self._client.cancel(pending))
             _quietly(lambda: self._client.run(stop, self._run, on_error="ignore"))
@@ -169,36 +190,50 @@ class Engine:
         return json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
 
     def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
-        """Each unit with what came of it, as they end."""
-        keys = [f"tessera-{uuid.uuid4().hex}" for _ in units]
-        orders = [self._order(unit.tasks) for unit in units]
-        futures = self._client.map(perform, orders, key=keys, pure=False, module=self._module, run=self._run)
-        self._pending = dict(zip(keys, futures, strict=True))
-        by_key = dict(zip(keys, units, strict=True))
+        """Each unit with what came of it, as they end; as many are asked for at a time as accepted workers can do."""
+        waiting, deaths, looked = deque(units), Counter[Unit](), time.monotonic()
         ended: SimpleQueue[Any] = SimpleQueue()
-        for future in futures:
-            future.add_done_callback(ended.put)
-        del futures, future  # what has been answered need not be kept by the cluster
-        for _ in units:
-            future, answer = self._next(ended)
-            del self._pending[future.key]
-            self._seen = time.monotonic()
-            self._require_likeness(answer)
-            yield by_key[future.key], answer
+        while waiting or self._pending:
+            while waiting and len(self._pending) < sum(self._accepted.values()):
+                unit = waiting.popleft()
+                future = self._ask(unit.tasks, sorted(self._accepted))
+                self._pending[future.key] = Asked(unit, future, frozenset(self._accepted))
+                future.add_done_callback(ended.put)
+                del future  # what has been answered need not be kept by the cluster
+            answer = self._next(ended)
+            if answer is None or time.monotonic() - looked > POLL:
+                stranded, looked = self._look_around(), time.monotonic()
+                deaths.update(stranded)
+                for unit in stranded:
+                    if deaths[unit] <= MOST_DEATHS:
+                        waiting.appendleft(unit)
+                    else:
+                        yield unit, Answer(failed=f"{deaths[unit]} workers died one after another while they had it")
+            if answer is not None:
+                self._seen = time.monotonic()
+                self._require_likeness(answer[1])
+                yield answer
 
-    def _next(self, ended: SimpleQueue[Any]) -> tuple[Any, Answer]:
-        """The next future that has ended, with its answer; the answer may have to be made again by another worker."""
-        while True:
-            try:
-                future = ended.get(timeout=POLL)
-            except Empty:
-                self._require_cluster()
-                continue
-            try:
-                return future, self._answer_of(future)
-            except TimeoutError:
-                ended.put(future)
-                self._require_cluster()
+    def _ask(self, tasks: Sequence[str], workers: Sequence[str]) -> Any:
+        """The future of a unit that one of these workers does."""
+        key, order = f"tessera-{uuid.uuid4().hex}", self._order(tasks)
+        return self._client.submit(
+            perform, order, module=self._module, run=self._run, key=key, workers=workers, pure=False
+        )
+
+    def _next(self, ended: SimpleQueue[Any]) -> tuple[Unit, Answer] | None:
+        """The next unit that has ended, with its answer; None after a while, and for a unit that was withdrawn."""
+        try:
+            future = ended.get(timeout=POLL)
+            if future.key not in self._pending:
+                return None
+            answer = self._answer_of(future)  # which may have to be made again by another worker
+        except Empty:
+            return None
+        except TimeoutError:
+            ended.put(future)
+            return None
+        return self._pending.pop(future.key).unit, answer
 
     def _answer_of(self, future: Any) -> Answer:
         from distributed import KilledWorker
@@ -214,34 +249,28 @@ class Engine:
         except Exception as error:
             raise ExecutorUnavailable(_cannot_do("a worker", error)) from None
 
-    def _greet(self, workers: Sequence[str]) -> None:
-        """Let every worker show that it can do units as this machine would."""
-        asked = {
-            worker: self._client.submit(
-                perform,
-                self._order(()),
-                module=self._module,
-                run=self._run,
-                key=f"tessera-{uuid.uuid4().hex}",
-                workers=[worker],
-                pure=False,
-            )
-            for worker in workers
-        }
-        self._pending = {future.key: future for future in asked.values()}
-        limit = time.monotonic() + GREETING_DEADLINE
-        for worker, future in asked.items():
-            try:
-                answer = read_answer(future.result(timeout=max(limit - time.monotonic(), POLL)))
-            except TimeoutError:
-                late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
-                raise ExecutorUnavailable(f"worker {worker} {late}") from None
-            except Exception as error:
-                raise ExecutorUnavailable(_cannot_do(f"worker {worker}", error)) from None
-            self._require_likeness(answer)
-            if not answer.whole:
-                raise ExecutorUnavailable(f"worker {worker}: the implementation ended the process that asked for it")
-        self._pending = {}
+    def _meet(self, threads: Mapping[str, int]) -> None:
+        """Ask every worker that came to show that it can do units as this machine would; forget those that went."""
+        for worker in self._accepted.keys() - threads.keys():
+            del self._accepted[worker]
+        self._client.cancel([self._greetings.pop(worker) for worker in self._greetings.keys() - threads.keys()])
+        for worker in sorted(threads.keys() - self._accepted.keys() - self._greetings.keys()):
+            self._greetings[worker] = self._ask((), [worker])
+
+    def _accept(self, worker: str, threads: int, seconds: float) -> None:
+        """Let a worker be given units once it has shown that it can do them. Raises `ExecutorUnavailable`."""
+        try:
+            answer = read_answer(self._greetings[worker].result(timeout=seconds))
+        except TimeoutError:
+            late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
+            raise ExecutorUnavailable(f"worker {worker} {late}") from None
+        except Exception as error:
+            raise ExecutorUnavailable(_cannot_do(f"worker {worker}", error)) from None
+        self._require_likeness(answer)
+        if not answer.whole:
+            raise ExecutorUnavailable(f"worker {worker}: the implementation ended the process that asked for it")
+        del self._greetings[worker]
+        self._accepted[worker] = threads
 
     def _require_likeness(self, answer: Answer) -> None:
         """Raise `ExecutorUnavailable` where a worker cannot do what it was asked, or has another implementation."""
@@ -259,16 +288,26 @@ class Engine:
         except TimeoutError:
             raise ExecutorUnavailable(self._no_worker()) from None
 
-    def _require_cluster(self) -> None:
-        """Raise `ExecutorLost` where the scheduler is gone, or there has been no worker for long."""
+    def _look_around(self) -> list[Unit]:
+        """Meet the workers that came, and withdraw and return the units whose workers are all gone.
+
+        Raises `ExecutorLost` where the scheduler is gone, or there has been no worker for long.
+        """
         try:
-            workers = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
+            threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
         except Exception:
             raise ExecutorLost(f"the scheduler at {self.address} went away") from None
         now = time.monotonic()
-        self._seen = now if workers else self._seen
+        self._seen = now if threads else self._seen
         if now - self._seen > WORKERS_DEADLINE:
             raise ExecutorLost(self._no_worker())
+        self._meet(threads)
+        for worker in [worker for worker, future in self._greetings.items() if future.done()]:
+            self._accept(worker, threads[worker], POLL)
+        gone = [key for key, asked in self._pending.items() if not asked.workers & threads.keys()]
+        stranded = [self._pending.pop(key) for key in gone]
+        self._client.cancel([asked.future for asked in stranded])
+        return [asked.unit for asked in stranded]
 
     def _no_worker(self) -> str:
         waited = f"has had no worker for {WORKERS_DEADLINE:g} s"
