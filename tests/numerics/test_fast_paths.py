@@ -6,15 +6,15 @@ import ctypes
 import importlib.util
 import platform
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import arithmetic, matmul_kernel, rounding
+from tessera_reference.numerics import arithmetic, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.elementary import FUNCTIONS, exp
-from tessera_reference.numerics.elementary.exponential import _EXP, exp_single
+from tessera_reference.numerics.elementary import FUNCTIONS, exp, exponential, logarithm, trigonometric
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype
@@ -22,7 +22,7 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.matmul_kernel import left_fold_product
 from tessera_reference.numerics.rounding import round_operand, round_to
 from tessera_reference.numerics.trees import fold, pairwise
-from tessera_reference.numerics.ziv import correctly_rounded
+from tessera_reference.numerics.ziv import Approximation, Definition, correctly_rounded
 
 FP32 = dtype("fp32")
 
@@ -35,55 +35,81 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> None:
     assert not differ.any(), (found[differ][:3], expected[differ][:3])
 
 
-def exp_by_definition(values: np.ndarray) -> np.ndarray:
-    return correctly_rounded(_EXP, FP32, "saturate", values)
-
-
-def neighbours(center: float, count: int) -> np.ndarray:
-    """The fp32 numbers around one."""
-    return (np.float32(center).view(np.int32) + np.arange(-count, count, dtype=np.int32)).view(np.float32)
-
-
-EXP_OPERANDS = {
-    "any code": lambda rng: rng.integers(0, 1 << 32, 1 << 17, np.uint32).view(np.float32),
-    "around one": lambda rng: rng.standard_normal(1 << 17, np.float32),
-    "whole range": lambda rng: rng.uniform(-110, 95, 1 << 17).astype(np.float32),
-    "tiny": lambda rng: np.ldexp(rng.standard_normal(1 << 15), -rng.integers(10, 40, 1 << 15)).astype(np.float32),
-    "overflow": lambda rng: neighbours(88.72284, 3000),
-    "underflow to subnormal": lambda rng: neighbours(-87.33655, 3000),
-    "underflow to zero": lambda rng: neighbours(-103.97208, 3000),
-    "the limit": lambda rng: np.concatenate([neighbours(105, 3000), neighbours(-105, 3000)]),
-    # Of all fp32 numbers, those whose estimate lies on the wrong side of a midpoint, about 2**-52 away.
-    "hardest": lambda rng: np.array([float.fromhex("0x1.112856p+6"), float.fromhex("-0x1.d2259ap+3")], np.float32),
-    "special": lambda rng: np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, -3.4e38], np.float32),
+DEFINITIONS = {
+    name.lower()[1:]: value
+    for module in (exponential, logarithm, trigonometric)
+    for name, value in vars(module).items()
+    if isinstance(value, Definition) and value.estimate
 }
 
 
-@pytest.mark.parametrize("operands", EXP_OPERANDS)
-def test_exp_in_fp32_is_as_its_definition(operands, rng):
-    x = EXP_OPERANDS[operands](rng)
-    same_bits(exp_single(x, exp_by_definition), exp_by_definition(x))
-    same_bits(exp(x, FP32), exp_by_definition(x))
+def by_definition(name: str, values: np.ndarray) -> np.ndarray:
+    return correctly_rounded(replace(DEFINITIONS[name], estimate=None), FP32, "saturate", values)
 
 
-def test_exp_leaves_few_elements_to_the_definition_and_never_nan(rng):
+def neighbours(center: float, count: int) -> np.ndarray:
+    """The fp32 numbers around one and around its negative."""
+    around = (np.float32(center).view(np.int32) + np.arange(-count, count, dtype=np.int32)).view(np.float32)
+    return np.concatenate([around, -around])
+
+
+def scaled(rng: np.random.Generator, most: int) -> np.ndarray:
+    return np.ldexp(rng.standard_normal(1 << 14), -rng.integers(0, most, 1 << 14)).astype(np.float32)
+
+
+def beside_steps(rng: np.random.Generator) -> np.ndarray:
+    """Numbers near multiples of the steps of a reduction, where little is left."""
+    counts = rng.integers(-40000, 40000, 1 << 14)
+    return np.concatenate([counts * step for step in (np.pi / 2, np.pi / 512, np.log(2) / 1024)]).astype(np.float32)
+
+
+ENDS = [105, 152, 50000, 4, 12, 88.72284, 103.97208, 89.41599, 9.01, 3.92, 150, 128, 0.69140625, 1, 1.3828125, 2**-9]
+ENDS += [2**-10, 2**-149 * 601, 3.4e38]
+HARDEST = [float.fromhex(text) for text in ("0x1.112856p+6", "-0x1.d2259ap+3")]
+"""Operands of exp whose estimate lies on the wrong side of a midpoint, about 2**-52 away."""
+
+SINGLE_OPERANDS = {
+    "any code": lambda rng: rng.integers(0, 1 << 32, 1 << 15, np.uint32).view(np.float32),
+    "around zero": lambda rng: rng.standard_normal(1 << 16, np.float32) * 3,
+    "around one": lambda rng: 1 + scaled(rng, 24),
+    "whole range": lambda rng: rng.uniform(-120, 120, 1 << 15).astype(np.float32),
+    "small": lambda rng: scaled(rng, 16),
+    "tiny": lambda rng: scaled(rng, 150),
+    "beside steps": beside_steps,
+    "ends of domains and intervals": lambda rng: np.concatenate([neighbours(end, 600) for end in ENDS]),
+    "special": lambda rng: np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, -3.4e38, *HARDEST], np.float32),
+}
+
+
+@pytest.mark.parametrize("operands", SINGLE_OPERANDS)
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_function_in_fp32_is_as_its_definition(name, operands, rng):
+    with np.errstate(all="ignore"):
+        x = SINGLE_OPERANDS[operands](rng)
+    same_bits(FUNCTIONS[name](x, FP32), by_definition(name, x))
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_an_estimate_leaves_few_elements_to_the_definition_and_never_nan(name, monkeypatch, rng):
     asked: list[int] = []
 
-    def counting(values: np.ndarray) -> np.ndarray:
+    def counting(values: np.ndarray) -> Approximation:
         assert not np.isnan(values).any()
         asked.append(values.size)
-        return exp_by_definition(values)
+        return DEFINITIONS[name].approximate(values)
 
-    x = rng.standard_normal(1 << 20, np.float32) * 20
+    x = np.abs(rng.standard_normal(1 << 20, np.float32) * 20)
     x[::5] = np.nan
-    exp_single(x, counting)
+    correctly_rounded(replace(DEFINITIONS[name], approximate=counting), FP32, "saturate", x)
     assert sum(asked) < 40
+    monkeypatch.setattr(ziv, "QUICK", False)
+    correctly_rounded(replace(DEFINITIONS[name], estimate=pytest.fail), FP32, "saturate", x[1:5])
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (2, 3, 4)])
-def test_exp_keeps_the_shape(shape, rng):
-    x = rng.standard_normal(shape).astype(np.float32)
-    same_bits(exp_single(np.asarray(x), exp_by_definition), exp_by_definition(np.asarray(x)))
+def test_a_function_keeps_the_shape(shape, rng):
+    x = np.asarray(rng.standard_normal(shape).astype(np.float32))
+    same_bits(exp(x, FP32), by_definition("exp", x))
 
 
 @pytest.mark.parametrize("carrier", ["float32", "float64"])

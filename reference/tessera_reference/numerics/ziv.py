@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import libmp as mp
 from .formats import DType
-from .rounding import Overflow, round_exact, round_to
+from .rounding import BY_BITS, Overflow, round_exact, round_to
 
 # Double-double numbers: unevaluated sums of two float64, high + low, of about 106 significant bits.
 #
@@ -140,6 +140,12 @@ _CHUNK = 1 << 13
 _SINGLE_MARGIN = 2.0**-50
 """For results of at most 24 bits: room for an approximation's own margin and for three roundings of float64."""
 
+_QUICK_MARGIN = 2.0**-44
+"""For results in fp32: twice the bound of an estimate."""
+
+QUICK = BY_BITS
+"""Estimate functions of fp32 first; False goes by their definitions alone, to the same bits."""
+
 _FIRST_PRECISION, _DOUBLINGS = 100, 9
 
 
@@ -162,11 +168,13 @@ class Definition:
     `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
     `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
     twice the value itself where that is known exactly. It is not called where the approximation is 0 or not finite.
+    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN.
     """
 
     approximate: Callable[..., Approximation]
     margin: float
     enclose: Callable[..., Interval]
+    estimate: Callable[[Float64s], Float64s] | None = None
 
 
 def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, *operands: Values) -> Values:
@@ -174,15 +182,22 @@ def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, 
     flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
     result = np.empty(flat[0].shape, dtype.carrier)
     decide = _decide_double if dtype.name == "fp64" else _decide_single
+    estimate = definition.estimate if QUICK and dtype.storage.name == "fp32" else None
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _CHUNK):
             chunk = slice(start, start + _CHUNK)
             exact = [operand[chunk].astype(np.float64) for operand in flat]
-            found, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
+            found, remaining = result[chunk], np.arange(0)
+            if estimate is not None:
+                found[:], remaining = _decide_quickly(estimate(*exact), *exact)
+                if not remaining.size:
+                    continue
+                exact = [operand[remaining] for operand in exact]
+            decided, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
             for i in doubtful:
                 x = [float(operand[i]) for operand in exact]
-                found[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
-            result[chunk] = found
+                decided[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
+            found[remaining if estimate is not None else slice(None)] = decided
     return result.reshape(np.shape(operands[0]))
 
 
@@ -210,6 +225,14 @@ def rational(number: Any) -> Fraction:
     """Return the exact value of a finite number of `mpmath.libmp`."""
     sign, mantissa, exponent, _ = number
     return Fraction(-int(mantissa) if sign else int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def _decide_quickly(near: Float64s, x: Float64s) -> tuple[Values, npt.NDArray[np.intp]]:
+    """Round an estimate to fp32; return the results and the indices of those still open."""
+    lower = (near * (1.0 - _QUICK_MARGIN)).astype(np.float32)
+    upper = (near * (1.0 + _QUICK_MARGIN)).astype(np.float32)
+    differ = lower != upper
+    return lower, np.flatnonzero(differ & ~np.isnan(x)) if differ.any() else np.arange(0)
 
 
 def _decide_single(

@@ -34,6 +34,7 @@ from ..ziv import (
     two_product,
     two_sum,
 )
+from . import estimates
 from .exponential import exp_parts
 from .tables import BITS, LN2, check_operand, elementary_function
 
@@ -164,9 +165,9 @@ def _enclosed_log1p(x: Any, precision: int) -> Any:
 
 
 # By Hermite and Lindemann, log and log1p have no rational value but log(1): no exact cases.
-_LOG = Definition(_approximate_log, 2.0**-72, enclosure(_enclosed_log))
-_LOG2 = Definition(_approximate_log2, 2.0**-72, enclosure(_enclosed_log2, _exact_log2))
-_LOG1P = Definition(_approximate_log1p, 2.0**-72, enclosure(_enclosed_log1p))
+_LOG = Definition(_approximate_log, 2.0**-72, enclosure(_enclosed_log), estimates.log)
+_LOG2 = Definition(_approximate_log2, 2.0**-72, enclosure(_enclosed_log2, _exact_log2), estimates.log2)
+_LOG1P = Definition(_approximate_log1p, 2.0**-72, enclosure(_enclosed_log1p), estimates.log1p)
 
 # pow(x, y) = exp(y log|x|), in pairs, with the sign and the special cases of IEEE 754-2019, 9.2.1.
 #

@@ -35,6 +35,7 @@ from ..ziv import (
     two_sum,
     where,
 )
+from . import estimates
 from .tables import BITS, PI, elementary_function
 
 _LIMBS, _LIMB_MASK = 6, np.uint64(0xFFFFFFFF)
@@ -174,6 +175,12 @@ def _sines_and_cosines() -> tuple[Pair, Pair]:
 
 
 # By Hermite and Lindemann, sin, cos and tan of a rational number other than 0 are irrational: no exact cases.
-_SIN = Definition(_approximate_sin, 2.0**-68, enclosure(lambda x, precision: mp.mpf_sin(x, precision, "n")))
-_COS = Definition(_approximate_cos, 2.0**-68, enclosure(lambda x, precision: mp.mpf_cos(x, precision, "n")))
-_TAN = Definition(_approximate_tan, 2.0**-67, enclosure(lambda x, precision: mp.mpf_tan(x, precision, "n")))
+_SIN = Definition(
+    _approximate_sin, 2.0**-68, enclosure(lambda x, precision: mp.mpf_sin(x, precision, "n")), estimates.sin
+)
+_COS = Definition(
+    _approximate_cos, 2.0**-68, enclosure(lambda x, precision: mp.mpf_cos(x, precision, "n")), estimates.cos
+)
+_TAN = Definition(
+    _approximate_tan, 2.0**-67, enclosure(lambda x, precision: mp.mpf_tan(x, precision, "n")), estimates.tan
+)
