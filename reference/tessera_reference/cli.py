@@ -22,8 +22,8 @@ from .commands.program import BadInput, show
 from .graph.execution import UnknownFunction
 from .graph.interpreter import InputMismatch
 from .ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct, did_you_mean
+from .ir.targets import OtherVendor
 from .numerics.formats import NumericsFailure
-from .target_ir.emission.machine_code import OtherVendor
 
 BAD_INPUT, UNSUPPORTED = 2, 3
 _CHOICE = re.compile(r"argument (?P<where>[^:]+): invalid choice: '?(?P<value>.*?)'? \(choose from (?P<known>.*)\)")

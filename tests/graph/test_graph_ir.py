@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import UnknownFunction, execute
-from tessera_reference.graph.interpreter import InputMismatch, Interpreter
+from tessera_reference.graph.interpreter import InputMismatch, Interpreter, last_uses
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Block, Instruction, Module
 from tessera_reference.ir.operation import OPERATIONS, Operation, Role
@@ -304,3 +304,25 @@ def test_an_endless_loop_on_scalars_ends_within_five_seconds() -> None:
     with pytest.raises(Rejection, match="has run its most steps"):
         next(Interpreter(module).run(module.functions["f"], (Array.checked(dtype("bool"), True),)))
     assert time.process_time() - began < 5
+
+
+def test_values_die_after_their_last_use() -> None:
+    """A value read in a region lives until the instruction of that region has run; a result is never freed."""
+    source = """module m { func f(x: fp32, y: fp32) -> fp32 {
+      let a: fp32 = x + y; let b: fp32 = a * a; let unused: fp32 = b - x;
+      let c: fp32 = y;
+      for (i in 0:3) { c = c + a; }
+      return c - b;
+    } }"""
+    block = compile_source(source).module.functions["f"].body
+    dead = last_uses(block)
+    freed = [value for values in dead for value in values]
+    made = [value for instruction in block.instructions for value in instruction.results]
+    assert len(freed) == len(set(freed))
+    assert set(made) - set(freed) == set(block.results) & set(made)
+    for instruction, values in zip(block.instructions, dead, strict=True):
+        regions = [inner for region in instruction.regions for inner in region.walk()]
+        read = {operand for each in (instruction, *regions) for operand in each.operands}
+        assert set(values) <= read | set(instruction.results) | {r for g in instruction.regions for r in g.results}
+    one = Array(dtype("fp32"), np.asarray(1, np.float32))
+    assert execute(compile_source(source).module, "f", {"x": one, "y": one})[0].values == 3

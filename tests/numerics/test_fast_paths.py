@@ -14,7 +14,7 @@ import pytest
 from tessera_reference.numerics import arithmetic, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.elementary import FUNCTIONS, exp, exponential, logarithm, trigonometric
+from tessera_reference.numerics.elementary import FUNCTIONS, estimates, exp, exponential, logarithm, trigonometric
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype
@@ -89,9 +89,22 @@ def test_a_function_in_fp32_is_as_its_definition(name, operands, rng):
     same_bits(FUNCTIONS[name](x, FP32), by_definition(name, x))
 
 
+@pytest.mark.parametrize("operands", SINGLE_OPERANDS)
+def test_the_compiled_exp_is_as_its_definition(operands, rng, monkeypatch):
+    pytest.importorskip("llvmlite")
+    with np.errstate(all="ignore"):
+        x = SINGLE_OPERANDS[operands](rng)
+    monkeypatch.setattr(estimates, "_WORTHWHILE", 0)
+    assert estimates.compiled_exp(1) is not None
+    same_bits(exp(x, FP32), by_definition("exp", x))
+    monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
+    assert estimates.compiled_exp(1) is None
+
+
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_an_estimate_leaves_few_elements_to_the_definition_and_never_nan(name, monkeypatch, rng):
     asked: list[int] = []
+    monkeypatch.setattr(estimates, "_elements", 0)
 
     def counting(values: np.ndarray) -> Approximation:
         assert not np.isnan(values).any()

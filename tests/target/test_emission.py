@@ -12,7 +12,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.targets import target_of
+from tessera_reference.ir.targets import OtherVendor, target_of
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit
@@ -21,7 +21,6 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.target_ir.emission.machine_code import (
     NotAccepted,
-    OtherVendor,
     checked,
     llvm_text,
     permissions,

@@ -138,8 +138,8 @@ class LanguageMethods(SessionState):
 
 
 def _emitted(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
+    from ..ir.targets import OtherVendor
     from ..levels.emission import emit_all
-    from ..target_ir.emission.machine_code import OtherVendor
 
     try:
         return emit_all(modules, to, target, options)

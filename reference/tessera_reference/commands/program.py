@@ -20,7 +20,6 @@ from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
 from ..ir.types import Numeric, Scalar, Tensor
 from ..language import CompiledModule, compile_source, decode
 from ..levels.execution import LEVELS, Level, Options, for_shapes
-from ..levels.texts import level_of, read_at, require_names
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure
 
@@ -174,7 +173,11 @@ def compile_file(options: argparse.Namespace) -> CompiledModule:
 def level_given(options: argparse.Namespace, text: str) -> Level | None:
     """The level of IR that a file is of: the one of `--ir`, for a `.mlir` file that of its text; None for a program."""
     level: Level | None = options.ir
-    return level_of(text) if level is None and options.file.endswith(".mlir") else level
+    if level is None and options.file.endswith(".mlir"):
+        from ..levels.texts import level_of  # imports all levels
+
+        return level_of(text)
+    return level
 
 
 def modules_of(options: argparse.Namespace) -> tuple[Sequence[Module], Level]:
@@ -183,6 +186,8 @@ def modules_of(options: argparse.Namespace) -> tuple[Sequence[Module], Level]:
     level = level_given(options, text)
     if level is None:
         return compile_text(text, options).modules, "graph"
+    from ..levels.texts import read_at, require_names
+
     modules = read_at(level, text, target_named(getattr(options, "target", DEFAULT)), options.file)
     require_names(modules)
     return modules, level

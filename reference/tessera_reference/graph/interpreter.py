@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -140,6 +140,7 @@ class Interpreter:
         self.seed = source.seed
         self.stream = source.stream
         self.tape: Tape | None = None
+        self.last_uses: dict[Block, list[tuple[Value, ...]]] = {}
         self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
     def run(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
@@ -160,7 +161,10 @@ class Interpreter:
         if self.tape is not None:
             arguments = self._renewed(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
-        for instruction in block.instructions:
+        unread = self.last_uses.get(block)
+        if unread is None:
+            unread = self.last_uses[block] = last_uses(block)
+        for instruction, dead in zip(block.instructions, unread, strict=True):
             self.count(instruction)
             operation = instruction.operation
             operands = tuple([frame[operand] for operand in instruction.operands])
@@ -180,6 +184,8 @@ class Interpreter:
                 self.observer(instruction, results)
             for value, array in zip(instruction.results, results, strict=True):
                 frame[value] = array
+            for value in dead:
+                del frame[value]
         results = tuple([frame[result] for result in block.results])
         if block.exit == "return":
             raise _Returned(results)
@@ -289,6 +295,26 @@ class Within:
             return interpreter.block(block, arguments, {})
 
         return gradients(interpreter.tape, run, y, wrt, self.location)
+
+
+def last_uses(block: Block) -> list[tuple[Value, ...]]:
+    """Return for each instruction the values of its block that nothing reads after it: their memory is freed."""
+    alive = {value for instruction in block.instructions for value in instruction.results} - set(block.results)
+    dead = []
+    for instruction in reversed(block.instructions):
+        last = alive.intersection([*instruction.results, *_read_by(instruction)])
+        alive -= last
+        dead.append(tuple(last))
+    return dead[::-1]
+
+
+def _read_by(instruction: Instruction) -> Iterator[Value]:
+    """Yield what an instruction and its regions read."""
+    yield from instruction.operands
+    for region in instruction.regions:
+        for inner in region.instructions:
+            yield from _read_by(inner)
+        yield from region.results
 
 
 def reachable(module: Module, function: Function) -> list[Instruction]:

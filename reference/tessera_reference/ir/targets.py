@@ -52,6 +52,13 @@ class Target:
         return MmaShape(held, m, n, k) in self.mma
 
 
+class OtherVendor(Exception):
+    """A kind of assembly is not one of the target's vendor."""
+
+    def __init__(self, kind: str, target: Target) -> None:
+        super().__init__(f"{target.name} takes no {kind}: it is {target.vendor}'s")
+
+
 class UnknownTarget(Exception):
     """No target has that name."""
 

@@ -58,7 +58,7 @@ def relu(x: Array) -> Array:
     """Return the larger of x and +0: relu(-0) = +0, NaN stays; same shape and dtype. Floats and integers."""
     if x.dtype.kind not in ("float", "int"):
         raise UnsupportedDType("relu", x.dtype)
-    return Array(x.dtype, larger(x.values, np.zeros_like(x.values)))
+    return Array(x.dtype, larger(x.values, np.zeros((), x.dtype.carrier)))
 
 
 def _accumulated(operation: str, x: Array) -> Values:

@@ -9,16 +9,15 @@ every sum is an instruction of its own without fast-math flags, so that each is 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from .kernels import compile_loops, loop, wanted
 
 Values: TypeAlias = npt.NDArray[Any]
 Fold: TypeAlias = Callable[[Values, Values, Values], None]
@@ -44,7 +43,7 @@ def left_fold_product(a: Values, b: Values, start: Values) -> Values | None:
     this process too few.
     """
     global _products
-    if a.dtype not in _CARRIERS or not _wanted():
+    if a.dtype not in _CARRIERS or not wanted():
         return None
     _products += start.size * a.shape[-1]
     if _products < _WORTHWHILE:
@@ -60,31 +59,13 @@ def left_fold_product(a: Values, b: Values, start: Values) -> Values | None:
     return total.reshape(start.shape)
 
 
-def _wanted() -> bool:
-    return os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
-
-
 @cache
 def _compiled(carrier: np.dtype[Any]) -> Fold | None:
     """Compile the fold; None without llvmlite, or where products turn out not to be rounded."""
-    try:
-        llvm, ir = (importlib.import_module(f"llvmlite.{name}") for name in ("binding", "ir"))
-    except ImportError:
+    compiled = compile_loops("fold", lambda ir: _instructions(ir, carrier))
+    if compiled is None:
         return None
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-    module = llvm.parse_assembly(str(_instructions(ir, carrier)))
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = True
-    llvm.create_pass_builder(machine, options).getModulePassManager().run(
-        module, llvm.create_pass_builder(machine, options)
-    )
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    address = engine.get_function_address("fold")
+    address, engine = compiled
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 4)(address)
 
     def fold(left: Values, right: Values, total: Values, _code: Any = engine) -> None:
@@ -114,44 +95,30 @@ def _instructions(ir: Any, carrier: np.dtype[Any]) -> Any:
     def smaller(a: Any, b: Any) -> Any:
         return build.select(build.icmp_signed("<", a, b), a, b)
 
-    @contextmanager
-    def loop(first: Any, end: Any, step: int) -> Iterator[Any]:
-        before, head, body, after = build.block, *(function.append_basic_block() for _ in range(3))
-        build.branch(head)
-        build.position_at_end(head)
-        index = build.phi(whole)
-        index.add_incoming(first, before)
-        build.cbranch(build.icmp_signed("<", index, end), body, after)
-        build.position_at_end(body)
-        yield index
-        index.add_incoming(build.add(index, whole(step)), build.block)
-        build.branch(head)
-        build.position_at_end(after)
-
     zero = whole(0)
     whole_panels = build.and_(terms, whole(-_DEPTH))
-    with loop(zero, matrices, 1) as matrix:
+    with loop(build, zero, matrices, 1) as matrix:
         sizes = ((rows, columns), (rows, terms), (terms, columns))
         total, left, right = (
             build.gep(base, [build.mul(matrix, build.mul(*size))]) for base, size in zip(bases, sizes, strict=False)
         )
         panels = [build.gep(bases[3], [whole(i * _WIDTH)]) for i in range(_DEPTH)]
-        with loop(zero, columns, _WIDTH) as column:
+        with loop(build, zero, columns, _WIDTH) as column:
             width = smaller(whole(_WIDTH), build.sub(columns, column))
-            with loop(zero, rows, _HEIGHT) as top:
+            with loop(build, zero, rows, _HEIGHT) as top:
                 bottom = smaller(rows, build.add(top, whole(_HEIGHT)))
                 for first, end, depth in ((zero, whole_panels, _DEPTH), (whole_panels, terms, 1)):
-                    with loop(first, end, depth) as k:
-                        with loop(zero, whole(depth), 1) as i:
+                    with loop(build, first, end, depth) as k:
+                        with loop(build, zero, whole(depth), 1) as i:
                             source = build.gep(right, [build.add(build.mul(build.add(k, i), columns), column)])
                             panel = build.gep(bases[3], [build.mul(i, whole(_WIDTH))])
-                            with loop(zero, width, 1) as j:
+                            with loop(build, zero, width, 1) as j:
                                 build.store(build.load(build.gep(source, [j])), build.gep(panel, [j]))
-                        with loop(top, bottom, 1) as row:
+                        with loop(build, top, bottom, 1) as row:
                             factor = build.gep(left, [build.add(build.mul(row, terms), k)])
                             factors = [build.load(build.gep(factor, [whole(i)])) for i in range(depth)]
                             target = build.gep(total, [build.add(build.mul(row, columns), column)])
-                            with loop(zero, width, 1) as j:
+                            with loop(build, zero, width, 1) as j:
                                 place = build.gep(target, [j])
                                 accumulator = build.load(place)
                                 for panel, a_k in zip(panels, factors, strict=False):

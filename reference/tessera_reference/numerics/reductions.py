@@ -4,6 +4,7 @@ Sum, prod, mean, max, min, argmax, logsumexp, softmax; Kahan's sum where it is s
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from .elementary import exp, log
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, require_room
 from .formats import DTYPES, DType, UnsupportedDType
 from .node_arithmetic import NodeArithmetic
-from .rounding import cast, round_to
+from .rounding import BLOCK, cast, round_to
 from .trees import FOLD, PAIRWISE, Combine, Tree, fold, pairwise
 
 # Kahan's compensated sum, used only where it is selected (reference arithmetic, "sums").
@@ -256,8 +257,15 @@ def softmax(x: Array, axis: int = -1, *, tree: Tree | None = None) -> Array:
     if x.dtype.kind != "float":
         raise UnsupportedDType("softmax", x.dtype)
     axis = checked_axis("softmax", x, axis, empty=False)
+    inner = x.dtype.accumulator
+    rows = np.moveaxis(x.values, axis, -1).reshape(-1, x.shape[axis])
+    result = np.empty(rows.shape, x.dtype.carrier)
+    height = builtins.max(1, 16 * BLOCK // x.shape[axis])
     with np.errstate(all="ignore"):
-        maximum = np.expand_dims(largest(x.values, axis), axis)
-        exponentials = exp(x.values - maximum, x.dtype.accumulator)
-        total = np.expand_dims(add_up(exponentials, axis, tree, x.dtype.accumulator), axis)
-        return Array(x.dtype, round_to(exponentials / total, x.dtype))
+        for start in range(0, len(rows), height):
+            block = rows[start : start + height]
+            exponentials = exp(block - largest(block, 1)[:, None], inner)
+            total = add_up(exponentials, 1, tree, inner)[:, None]
+            result[start : start + height] = round_to(exponentials / total, x.dtype)
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis])
+    return Array(x.dtype, np.moveaxis(result.reshape(shape), -1, axis))

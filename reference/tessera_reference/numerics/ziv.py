@@ -140,7 +140,7 @@ _CHUNK = 1 << 13
 _SINGLE_MARGIN = 2.0**-50
 """For results of at most 24 bits: room for an approximation's own margin and for three roundings of float64."""
 
-_QUICK_MARGIN = 2.0**-44
+QUICK_MARGIN = 2.0**-44
 """For results in fp32: twice the bound of an estimate."""
 
 QUICK = BY_BITS
@@ -168,37 +168,63 @@ class Definition:
     `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
     `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
     twice the value itself where that is known exactly. It is not called where the approximation is 0 or not finite.
-    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN.
+    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN. `compiled` may have a loop for
+    a number of elements, which rounds estimates, leaves NaN where they leave doubt, and returns the number of those.
     """
 
     approximate: Callable[..., Approximation]
     margin: float
     enclose: Callable[..., Interval]
     estimate: Callable[[Float64s], Float64s] | None = None
+    compiled: Callable[[int], Callable[[Values, Values], int] | None] | None = None
 
 
 def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, *operands: Values) -> Values:
     """Evaluate a function of operands of one shape, taken as exact, correctly rounded to a float `dtype`."""
     flat = [np.ascontiguousarray(operand).reshape(-1) for operand in operands]
-    result = np.empty(flat[0].shape, dtype.carrier)
-    decide = _decide_double if dtype.name == "fp64" else _decide_single
-    estimate = definition.estimate if QUICK and dtype.storage.name == "fp32" else None
     with np.errstate(all="ignore"):
-        for start in range(0, result.size, _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            exact = [operand[chunk].astype(np.float64) for operand in flat]
-            found, remaining = result[chunk], np.arange(0)
-            if estimate is not None:
-                found[:], remaining = _decide_quickly(estimate(*exact), *exact)
-                if not remaining.size:
-                    continue
-                exact = [operand[remaining] for operand in exact]
-            decided, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
-            for i in doubtful:
-                x = [float(operand[i]) for operand in exact]
-                decided[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
-            found[remaining if estimate is not None else slice(None)] = decided
+        if definition.estimate is None or not QUICK or dtype.storage.name != "fp32":
+            return _decided(definition, dtype, overflow, flat).reshape(np.shape(operands[0]))
+        result, remaining = _estimated(definition, flat[0])
+        if remaining.size:
+            result[remaining] = _decided(definition, dtype, overflow, [flat[0][remaining]])
     return result.reshape(np.shape(operands[0]))
+
+
+def _estimated(definition: Definition, x: Values) -> tuple[Values, npt.NDArray[np.intp]]:
+    """Round estimates to fp32; return the results and the indices of those still open."""
+    assert definition.estimate is not None
+    result = np.empty(x.shape, np.float32)
+    loops = definition.compiled(x.size) if definition.compiled is not None else None
+    if loops is not None:
+        doubtful = loops(x, result)
+        return result, np.flatnonzero(np.isnan(result) & ~np.isnan(x)) if doubtful else np.arange(0)
+    remaining = [np.arange(0)]
+    for start in range(0, x.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        near = definition.estimate(x[chunk].astype(np.float64))
+        lower = (near * (1.0 - QUICK_MARGIN)).astype(np.float32)
+        upper = (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
+        result[chunk] = lower
+        differ = lower != upper
+        if differ.any():
+            remaining.append(start + np.flatnonzero(differ & ~np.isnan(x[chunk])))
+    return result, np.concatenate(remaining)
+
+
+def _decided(definition: Definition, dtype: DType, overflow: Overflow, operands: list[Values]) -> Values:
+    """Evaluate by pairs and, where these leave doubt, by enclosures."""
+    result = np.empty(operands[0].shape, dtype.carrier)
+    decide = _decide_double if dtype.name == "fp64" else _decide_single
+    for start in range(0, result.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        exact = [operand[chunk].astype(np.float64) for operand in operands]
+        found, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
+        for i in doubtful:
+            x = [float(operand[i]) for operand in exact]
+            found[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
+        result[chunk] = found
+    return result
 
 
 def enclosure(
@@ -225,14 +251,6 @@ def rational(number: Any) -> Fraction:
     """Return the exact value of a finite number of `mpmath.libmp`."""
     sign, mantissa, exponent, _ = number
     return Fraction(-int(mantissa) if sign else int(mantissa)) * Fraction(2) ** int(exponent)
-
-
-def _decide_quickly(near: Float64s, x: Float64s) -> tuple[Values, npt.NDArray[np.intp]]:
-    """Round an estimate to fp32; return the results and the indices of those still open."""
-    lower = (near * (1.0 - _QUICK_MARGIN)).astype(np.float32)
-    upper = (near * (1.0 + _QUICK_MARGIN)).astype(np.float32)
-    differ = lower != upper
-    return lower, np.flatnonzero(differ & ~np.isnan(x)) if differ.any() else np.arange(0)
 
 
 def _decide_single(

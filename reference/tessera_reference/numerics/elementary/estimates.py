@@ -7,16 +7,19 @@ does not know the function, as out of its domain, it gives NaN. "e" below is an 
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import libmp as mp
-from ..ziv import Float64s, Int64s, leading_bits, nearest, pairs_of, rational
+from ..kernels import compile_loops, loop, wanted
+from ..ziv import QUICK_MARGIN, Float64s, Int64s, Values, leading_bits, nearest, pairs_of, rational
 from .tables import BITS, LN2, PI
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -113,6 +116,72 @@ def _powers() -> tuple[Int64s, Float64s]:
     exponents = (mp.mpf_mul(ln2, mp.from_rational(j, 1024, BITS)) for j in range(1024))
     high, low = pairs_of(rational(mp.mpf_exp(exponent, BITS, "n")) for exponent in exponents)
     return high.view(np.int64), low
+
+
+# The same steps of exp, compiled, with Ziv's test.
+
+_WORTHWHILE = 1 << 22
+"""Elements from which on a process compiles the loop, which takes as long as so many in numpy."""
+
+_elements = 0
+"""Elements asked for so far in this process."""
+
+
+def compiled_exp(elements: int) -> Callable[[Values, Values], int] | None:
+    """Return the compiled loop; None without llvmlite, or while the elements of this process are too few."""
+    global _elements
+    _elements += elements
+    return _compiled_exp() if _elements >= _WORTHWHILE and wanted() else None
+
+
+@cache
+def _compiled_exp() -> Callable[[Values, Values], int] | None:
+    compiled = compile_loops("exp", _exp_instructions)
+    if compiled is None:
+        return None
+    address, engine = compiled
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64)(address)
+
+    def exp(x: Values, result: Values, _code: Any = engine) -> int:
+        return int(call(x.ctypes.data, result.ctypes.data, _powers()[0].ctypes.data, x.size))
+
+    return exp
+
+
+def _exp_instructions(ir: Any) -> Any:
+    """Return the module with exp(x, result, powers, n), which returns the number of results in doubt, made NaN."""
+    single, double, whole = ir.FloatType(), ir.DoubleType(), ir.IntType(64)
+    module = ir.Module()
+    pointers = [single.as_pointer(), single.as_pointer(), whole.as_pointer()]
+    function = ir.Function(module, ir.FunctionType(whole, [*pointers, whole]), "exp")
+    for pointer in function.args[:3]:
+        pointer.add_attribute("noalias")
+    x, result, powers, size = function.args
+    build = ir.IRBuilder(function.append_basic_block())
+    count = build.alloca(whole)
+    build.store(whole(0), count)
+    with loop(build, whole(0), size, 1) as i:
+        wide = build.fpext(build.load(build.gep(x, [i])), double)
+        for sign, limit in ((">", _LIMIT), ("<", -_LIMIT)):
+            wide = build.select(build.fcmp_ordered(sign, wide, double(limit)), double(limit), wide)
+        shifted = build.fadd(build.fmul(wide, double(_INVERSE)), double(_TO_WHOLE))
+        r = build.fsub(wide, build.fmul(build.fsub(shifted, double(_TO_WHOLE)), double(_STEP)))
+        k = build.bitcast(shifted, whole)
+        code = build.load(build.gep(powers, [build.and_(k, whole(1023))]))
+        power = build.bitcast(build.add(code, build.shl(build.ashr(k, whole(10)), whole(52))), double)
+        series = double(1 / 6)
+        for term in (1 / 2, 1.0):
+            series = build.fadd(double(term), build.fmul(r, series))
+        near = build.fadd(power, build.fmul(power, build.fmul(r, series)))
+        lower, upper = (
+            build.fptrunc(build.fmul(near, double(1.0 + margin)), single) for margin in (-QUICK_MARGIN, QUICK_MARGIN)
+        )
+        rounded = build.select(build.fcmp_ordered("==", lower, upper), lower, single(float("nan")))
+        build.store(rounded, build.gep(result, [i]))
+        doubt = build.zext(build.fcmp_ordered("!=", lower, upper), whole)
+        build.store(build.add(build.load(count), doubt), count)
+    build.ret(build.load(count))
+    return module
 
 
 # log, log2, log1p.

@@ -168,7 +168,7 @@ def _enclosed_exp(x: Any, precision: int) -> Any:
 
 
 # By Hermite and Lindemann, exp and expm1 of a rational number other than 0 are irrational: no exact cases.
-_EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp), estimates.exp)
+_EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp), estimates.exp, estimates.compiled_exp)
 _EXP2 = Definition(_approximate_exp2, 2.0**-72, enclosure(_enclosed_exp2, _exact_exp2), estimates.exp2)
 _EXPM1 = Definition(_approximate_expm1, 2.0**-65, enclosure(_enclosed_expm1), estimates.expm1)
 

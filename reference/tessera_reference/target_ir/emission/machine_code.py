@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ir.diagnostics import MissingTool
 from ...ir.module import Function, Module
-from ...ir.targets import Target
+from ...ir.targets import OtherVendor, Target
 from ...ir.types import Value
 from ...tile.operations import AXES
 from ..operation import Entry, Writer, llvm_type
@@ -164,13 +164,6 @@ def checked(text: str) -> Any:
     except RuntimeError as error:
         raise NotAccepted(str(error)) from None
     return module
-
-
-class OtherVendor(Exception):
-    """A kind of assembly is not one of the target's vendor."""
-
-    def __init__(self, kind: str, target: Target) -> None:
-        super().__init__(f"{target.name} takes no {kind}: it is {target.vendor}'s")
 
 
 VENDORS = {"ptx": "nvidia", "amdgcn": "amd"}
