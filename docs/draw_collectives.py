@@ -49,7 +49,7 @@ def algorithms() -> str:
     for name in ALGORITHMS:
         per_node = 4 if name == "hierarchical" else None
         sent = messages("all_reduce", name, 8, 8, per_node=per_node)
-        loads = [sum(each.count for each in sent if each.source == rank) for rank in range(8)]
+        loads = [sum(message.elements for message in sent if message.source == rank) for rank in range(8)]
         tree = orders(name, 4, 2 if name == "hierarchical" else None)[0]
         steps = len({each.step for each in sent})
         rows.append(f"| `{name}` | {steps} | {len(sent)} | {max(loads)} | `{tree}` |")

@@ -138,7 +138,7 @@ def test_where_the_program_leaves_it_open_the_table_by_size_decides(impl, check,
     attributes = f'axis="dp"{algo}' if collective in ("all_gather", "broadcast") else f'{SUM}axis="dp"{algo}'
     parts = 8 if collective == "all_gather" else 1
     for elements in (8, 512, 520, 4096, 4104, 32768, 262144, 262152, 4194304):
-        (found,) = text_plans(impl, check, (collective, attributes), type=f"tensor<{elements}xfp32>")
+        (found,) = text_plans(impl, check, (collective, attributes), type_=f"tensor<{elements}xfp32>")
         size = 4 * elements * parts
         selected = check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=8))["algorithm"]
         check.equal(found["algorithm"], selected, f"the algorithm for {size} bytes")

@@ -17,9 +17,9 @@ LATENCY, BANDWIDTH = 1_000_000, 50_000_000_000
 """A microsecond, 50 GB a second: 50,000 bytes fill the link."""
 
 
-def measured(latency=LATENCY, bandwidth=BANDWIDTH, bytes=1 << 20):
+def measured(latency=LATENCY, bandwidth=BANDWIDTH, size=1 << 20):
     """A chunk that a link of this latency and bandwidth carried."""
-    return {"bytes": bytes, "latency": latency, "picoseconds": latency + bytes * 10**12 // bandwidth}
+    return {"bytes": size, "latency": latency, "picoseconds": latency + size * 10**12 // bandwidth}
 
 
 def tuned(check, impl, measurements, chunks=CHUNKS, inflight=INFLIGHT, **knobs):

@@ -75,7 +75,7 @@ def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
     rank = len(other.shape)
     held = f"tensor<{'x'.join('?' * rank)}xfp32>"
     text = program(
-        issue("%f", "%x", SUM, type=held), awaits("%y", "%f"), returns("%y", held), takes=f"%x: {held}", gives=held
+        issue("%f", "%x", SUM, type_=held), awaits("%y", "%f"), returns("%y", held), takes=f"%x: {held}", gives=held
     ).replace("[4]", "[2]")
     first = tensor_of("fp32", [2] * 8) if rank == 1 else tensor_of("fp32", [[2] * 2] * 4)
     check.returns(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": first}]))

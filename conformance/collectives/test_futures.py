@@ -58,7 +58,7 @@ def test_a_collective_yields_a_future_of_what_each_rank_will_have(impl, check, c
 def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
     """Of a tensor in any layout, or of a scalar; the types may be left out or stated."""
     for signature in ("", f" : (!tessera.future<{type_text}>) -> {type_text}", f" : {type_text}"):
-        lines = [issue("%f", "%x", SUM, type=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
+        lines = [issue("%f", "%x", SUM, type_=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
         answer = told(impl, check, program(*lines, takes=f"%x: {type_text}", gives=type_text))
         (found,) = operations(answer, "tessera.await")
         check.equal([plain(each) for each in found["operand_types"]], [f"future<{plain(type_text)}>"], "what it takes")

@@ -38,14 +38,18 @@ def handed_on(way, held):
     call = '%r = "tessera.graph.call"({}) {{callee = "helper"}} : ({}) -> {}'
     end = returns("%s", held)
     if way == "out-of-a-branch":
-        sides = ([issue(name, "%x", SUM, type=held)] for name in ("%y", "%z"))
+        sides = ([issue(name, "%x", SUM, type_=held)] for name in ("%y", "%z"))
         return program(branch(*sides, future), awaits("%s", "%r"), end, takes=takes, gives=held)
     if way == "out-of-a-call":
         text = program(call.format("%x", held, future), awaits("%s", "%r"), end, takes=takes, gives=held)
-        operations = [issue("%w", "%v", SUM, type=held), returns("%w", future)]
+        operations = [issue("%w", "%v", SUM, type_=held), returns("%w", future)]
         return with_helper(text, *operations, takes=f"%v: {held}", gives=future)
     text = program(
-        issue("%f", "%x", SUM, type=held), call.format("%f", future, held), returns("%r", held), takes=takes, gives=held
+        issue("%f", "%x", SUM, type_=held),
+        call.format("%f", future, held),
+        returns("%r", held),
+        takes=takes,
+        gives=held,
     )
     return with_helper(text, awaits("%w", "%v"), returns("%w", held), takes=f"%v: {future}", gives=held)
 

@@ -131,7 +131,7 @@ def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
     """Of data whose sum depends on the order of the ranks, as the program that runs whole has (AMB-COLL-04)."""
     held = f"tensor<101x{dtype}>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=64", type=held),
+        issue("%f", "%x", f"{SUM}, chunk=64", type_=held),
         awaits("%y", "%f"),
         returns("%y", held),
         takes=f"%x: {held}",
@@ -162,8 +162,8 @@ def test_a_buffer_holds_one_chunk_at_a_time(impl, check, depth):
     """Eleven chunks of each of two collectives: none has elements of a later one (AMB-COLL-58, AMB-COLL-89)."""
     held = vector(83)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=32", type=held),
-        issue("%g", "%x", 'op="max", chunk=32', type=held),
+        issue("%f", "%x", f"{SUM}, chunk=32", type_=held),
+        issue("%g", "%x", 'op="max", chunk=32', type_=held),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
         returns("%a, %b", f"{held}, {held}"),
@@ -205,9 +205,9 @@ def test_a_value_is_whole_where_it_is_used(impl, check, early):
     """Wherever the program awaits it; a future that nobody awaits is of no consequence (AMB-COLL-03, AMB-COLL-58)."""
     held = vector(50)
     wait = [awaits("%s", "%f")]
-    lines = [issue("%f", "%x", f"{SUM}, chunk=36", type=held), *(wait if early else [])]
-    lines += [binary("%a", "add", "%x", "%x", held), issue("%g", "%a", 'op="max", chunk=20', type=held)]
-    lines += [issue("%h", "%x", 'op="min", chunk=20', type=held)]
+    lines = [issue("%f", "%x", f"{SUM}, chunk=36", type_=held), *(wait if early else [])]
+    lines += [binary("%a", "add", "%x", "%x", held), issue("%g", "%a", 'op="max", chunk=20', type_=held)]
+    lines += [issue("%h", "%x", 'op="min", chunk=20', type_=held)]
     lines += [binary("%b", "subtract", "%a", "%x", held), *([] if early else wait)]
     lines += [binary("%c", "subtract", "%b", "%s", held), awaits("%t", "%g"), binary("%d", "add", "%c", "%t", held)]
     text = program(*lines, returns("%d", held), takes=f"%x: {held}", gives=held)
@@ -247,7 +247,7 @@ def test_draws_are_those_of_the_program(impl, check):
     """Their streams are numbered as the program draws, whichever unit could run first."""
     held = vector(6)
     text = program(
-        issue("%f", "%x", SUM, type=held),
+        issue("%f", "%x", SUM, type_=held),
         awaits("%s", "%f"),
         f'%u = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {held}',
         binary("%a", "add", "%u", "%s", held),
@@ -301,7 +301,7 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
 def test_a_wire_that_loses_bits_is_refused_as_it_is_for_the_program(impl, check):
     """Under strict; under fast it is allowed, and its twin of bf16 loses nothing (AMB-COLL-05, AMB-COLL-53)."""
     held = vector(8)
-    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"', type=held), awaits("%y", "%f"), returns("%y", held))
+    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=held), awaits("%y", "%f"), returns("%y", held))
     inputs = [{"x": fp32(numbers(rank, 8))} for rank in range(4)]
     refused = impl.collectives.execute_plan(text=lossy, function="f", ranks=inputs)
     check.status(refused, "TESS_ERR_DETERMINISM_VIOLATION")
@@ -316,7 +316,7 @@ def test_under_fast_the_data_of_a_plan_are_rounded_to_the_wire_that_the_program_
     """1 + 2^-8 is 1 as bf16, so that two of them are 2; without a dtype their sum is exact (AMB-COLL-53)."""
     held = vector(8)
     text = program(
-        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type=held),
+        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type_=held),
         awaits("%y", "%f"),
         returns("%y", held),
         mesh="dp=2",

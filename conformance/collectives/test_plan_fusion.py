@@ -57,7 +57,7 @@ def folding(before, after, extent=25):
     if before is not None:
         lines.append('%m = "tessera.graph.multiply"(%x, %s)' if before == "scale" else cast("%m", "%x", before))
         source, dtype = "%m", dtype if before == "scale" else before
-    lines += [issue("%f", source, f"{SUM}, chunk=32", type=f"tensor<{extent}x{dtype}>"), awaits("%v", "%f")]
+    lines += [issue("%f", source, f"{SUM}, chunk=32", type_=f"tensor<{extent}x{dtype}>"), awaits("%v", "%f")]
     value = "%v"
     if after is not None:
         lines.append('%y = "tessera.graph.multiply"(%v, %s)' if after == "scale" else cast("%y", "%v", after))

@@ -76,11 +76,11 @@ def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check)
     """Its consumer cannot wait for the others, the last of which depends on it."""
     held = "tensor<3xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
-        issue("%g", "%x", f"{SUM}, chunk=1KiB", type=held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
+        issue("%g", "%x", f"{SUM}, chunk=1KiB", type_=held),
         awaits("%a", "%f"),
         binary("%b", "add", "%a", "%a", held),
-        issue("%h", "%b", f"{SUM}, chunk=1KiB", type=held),
+        issue("%h", "%b", f"{SUM}, chunk=1KiB", type_=held),
         awaits("%c", "%g"),
         awaits("%d", "%h"),
         returns("%c, %d", f"{held}, {held}"),
@@ -151,7 +151,7 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
         scaled = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
         lines.append(scaled if before_it == "scale" else cast("%m", "%x", before_it))
         source = "%m"
-    lines += [issue("%f", source, SUM, type=held), awaits("%v", "%f")]
+    lines += [issue("%f", source, SUM, type_=held), awaits("%v", "%f")]
     gives, value = held, "%v"
     if behind_it is not None:
         lines.append('%y = "tessera.graph.multiply"(%s, %v)' if behind_it == "scale" else cast("%y", "%v", behind_it))
@@ -171,7 +171,7 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
 @clause("COLL-02.4-03", "COLL-02.4-05")
 def test_a_folded_cast_travels_narrow_and_adds_wide(impl, check, wire):
     """The narrow dtype is on the wire, the sum is in fp32 (AMB-COLL-06, AMB-COLL-57)."""
-    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM, type=f"tensor<8x{wire}>"), awaits("%v", "%f")]
+    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM, type_=f"tensor<8x{wire}>"), awaits("%v", "%f")]
     text = program(*lines, cast("%y", "%v", "fp32"), returns("%y"), gives=T)
     (unit,) = chunks(planned(impl, check, text))
     check.equal((unit["wire"], unit["reduces_in"]), (wire, "fp32"), "what travels, and in what is added")
@@ -195,7 +195,7 @@ def test_what_something_else_uses_is_not_folded(impl, check):
     wide = "tensor<8xfp64>"
     widened = program(
         cast("%m", "%x", "fp64"),
-        issue("%f", "%m", SUM, type=wide),
+        issue("%f", "%m", SUM, type_=wide),
         awaits("%v", "%f"),
         returns("%v", wide),
         takes=takes,

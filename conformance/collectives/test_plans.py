@@ -80,7 +80,7 @@ def test_without_a_chunk_a_collective_is_one(impl, check):
     """Of all elements; of none, too, since the ranks meet all the same."""
     for extent in (1000, 0):
         held = f"tensor<{extent}xfp32>"
-        lines = [issue("%f", "%x", SUM, type=held), awaits("%y", "%f"), returns("%y", held)]
+        lines = [issue("%f", "%x", SUM, type_=held), awaits("%y", "%f"), returns("%y", held)]
         units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=held), tile=64)
         check.equal(stretches(units, "%f"), [(0, extent)], "the elements of the only chunk")
 
@@ -188,7 +188,7 @@ def test_only_what_uses_a_value_waits_for_its_chunks(impl, check):
     """Compute beside a collective in chunks starts before any of them has ended; the use waits for them all."""
     held = "tensor<1000xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
         binary("%a", "add", "%x", "%x", held),
         awaits("%s", "%f"),
         binary("%b", "add", "%a", "%s", held),
@@ -232,8 +232,8 @@ def test_no_more_chunks_are_under_way_than_allowed(impl, check, most, depth, exp
     """max_inflight counts the chunks of all collectives, depth those of one."""
     held = "tensor<1000xfp32>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type=held),
-        issue("%g", "%x", 'op="max", chunk=1KiB', type=held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
+        issue("%g", "%x", 'op="max", chunk=1KiB', type_=held),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
         returns("%a, %b", f"{held}, {held}"),

@@ -220,7 +220,7 @@ def test_special_values_in_programs(impl, check, op, dtype):
     """As in `collectives.run`."""
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
     held = f"tensor<{inputs[0].size}x{dtype}>"
-    lines = [issue("%f", "%x", f'op="{op}"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    lines = [issue("%f", "%x", f'op="{op}"', type_=held), awaits("%y", "%f"), returns("%y", held)]
     text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
     answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
     for (found,), wanted in zip(answers, all_reduce(*inputs, op=op), strict=True):

@@ -142,7 +142,7 @@ def test_tensors_that_travel_together_keep_their_own_orders(impl, check, algorit
     counts, ranks = {"a": 13, "b": 31, "c": 17}, 5
     rows = {name: spread(ranks, count=count, seed=2700 + count) for name, count in counts.items()}
     attributes = f'{SUM}, chunk=400, algo="{algorithm}"'
-    lines = [issue(f"%f{name}", f"%{name}", attributes, type=vector(count)) for name, count in counts.items()]
+    lines = [issue(f"%f{name}", f"%{name}", attributes, type_=vector(count)) for name, count in counts.items()]
     lines += [awaits(f"%r{name}", f"%f{name}") for name in counts]
     gives = ", ".join(map(vector, counts.values()))
     takes = ", ".join(f"%{name}: {vector(count)}" for name, count in counts.items())

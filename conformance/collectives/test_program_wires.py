@@ -29,7 +29,7 @@ WAYS = [
 def judge_text(impl, check, attributes, dtype, legal):
     """Verify a program of one collective with these attributes, which is legal or refused."""
     held = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", attributes, type=held), awaits("%y", "%f"), returns("%y", held)]
+    lines = [issue("%f", "%x", attributes, type_=held), awaits("%y", "%f"), returns("%y", held)]
     answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
     if legal:
         check.accepts(answer)
@@ -62,7 +62,7 @@ def judge_text(impl, check, attributes, dtype, legal):
 def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
     """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
     held = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type_=held), awaits("%y", "%f"), returns("%y", held)]
     text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
     rows = [counted(dtype, (8,), seed=960 + rank, exponents=(-1, 1)) for rank in range(3)]
     for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
@@ -89,7 +89,7 @@ def test_a_wire_is_for_floats(impl, check, dtype):
 def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, check):
     """1 + 2^-8 is 1 as bf16, so that two of them are 2 (AMB-COLL-53, AMB-COLL-61)."""
     held = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type=held), awaits("%y", "%f"), returns("%y", held)]
+    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=held), awaits("%y", "%f"), returns("%y", held)]
     text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=2")
     rows = [tensor_of("fp32", [1.00390625] * 4)] * 2
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows), level="fast"))
@@ -171,7 +171,7 @@ def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
 def test_a_nan_has_no_scale_in_a_program_either(impl, check, plan):
     """Under fast, where it would travel in a block (AMB-COLL-63)."""
     held = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type=held), awaits("%y", "%f")]
+    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type_=held), awaits("%y", "%f")]
     text = program(*lines, returns("%y", held), takes=f"%x: {held}", gives=held, mesh="dp=2")
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     rows = [tensor_of("fp32", [1.0, float("nan"), 2.0, 3.0]), tensor_of("fp32", [1.0] * 4)]

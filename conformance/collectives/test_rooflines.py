@@ -48,7 +48,7 @@ def test_traces_of_collectives_give_rates_below_the_roof(impl, check, algorithm)
             sent[next(args)].append((next(args), start, start + round(each["dur"] * 10**6)))
         check.true(bool(sent), "the trace has records of what is sent", sorted(sent))
         for rank, each in sorted(sent.items()):
-            volume = sum(bytes for bytes, _, _ in each)
+            volume = sum(size for size, _, _ in each)
             lasts = max(stop for _, _, stop in each) - min(start for _, start, _ in each)
             check.true(volume * SECOND <= bandwidth * lasts, f"rank {rank} sends below the roof", (volume, lasts))
         whole = [one for each in sent.values() for one in each]

@@ -18,9 +18,9 @@ MIDDLE = {"tree", "halving_doubling"}
 LARGE = 1 << 40
 
 
-def chosen(check, impl, bytes, collective="all_reduce", ranks=4, **given):
+def chosen(check, impl, size, collective="all_reduce", ranks=4, **given):
     """What is chosen for a size."""
-    return check.returns(impl.collectives.select(collective=collective, bytes=bytes, ranks=ranks, **given))
+    return check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=ranks, **given))
 
 
 def judge_table(check, table):
@@ -52,11 +52,11 @@ def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective,
 
 
 @clause("COLL-03.1-04")
-@pytest.mark.parametrize("bytes", [0, 1])
-def test_tiny_messages_are_sent_directly(impl, check, bytes):
+@pytest.mark.parametrize("size", [0, 1])
+def test_tiny_messages_are_sent_directly(impl, check, size):
     """The smallest there are."""
     for collective in [*SIZED, "all_to_all"]:
-        check.equal(chosen(check, impl, bytes, collective)["algorithm"], "direct", f"the choice for {collective}")
+        check.equal(chosen(check, impl, size, collective)["algorithm"], "direct", f"the choice for {collective}")
 
 
 @clause("COLL-03.1-01")
@@ -124,20 +124,20 @@ def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, ch
 
 @clause("COLL-03.2-04")
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("bytes", [0, 1 << 17, LARGE])
-def test_a_hint_is_followed_at_every_size(impl, check, name, bytes):
+@pytest.mark.parametrize("size", [0, 1 << 17, LARGE])
+def test_a_hint_is_followed_at_every_size(impl, check, name, size):
     """Over environment and autotuner too."""
     given = {"topology": text(), "algorithm": name}
     for more in ({}, {"tuned": "tree"}, {"tuned": "ring"}):
-        found = chosen(check, impl, bytes, **given, **more)
+        found = chosen(check, impl, size, **given, **more)
         check.equal((found["algorithm"], found["source"]), (name, "hint"), "the choice")
 
 
 @clause("COLL-03.2-04", "COLL-01-03")
-@pytest.mark.parametrize("bytes", [0, 1 << 17, LARGE])
-def test_auto_is_no_hint(impl, check, bytes):
+@pytest.mark.parametrize("size", [0, 1 << 17, LARGE])
+def test_auto_is_no_hint(impl, check, size):
     """The same as where the attribute is left out."""
-    check.equal(chosen(check, impl, bytes, algorithm="auto"), chosen(check, impl, bytes), "the choice")
+    check.equal(chosen(check, impl, size, algorithm="auto"), chosen(check, impl, size), "the choice")
 
 
 @clause("COLL-03.2-04")
@@ -190,8 +190,8 @@ def test_more_ranks_than_devices_are_refused(impl, check):
 @pytest.mark.parametrize("name", ["ring", "tree", "halving_doubling", "direct"])
 def test_the_autotuner_goes_before_the_table(impl, check, name):
     """At sizes for which the table has another one."""
-    for bytes in (0, LARGE):
-        found = chosen(check, impl, bytes, tuned=name)
+    for size in (0, LARGE):
+        found = chosen(check, impl, size, tuned=name)
         check.equal((found["algorithm"], found["source"]), (name, "autotuner"), "the choice")
 
 
@@ -211,9 +211,9 @@ def test_a_tuned_algorithm_that_the_ranks_cannot_follow_is_passed_over(impl, che
 @pytest.mark.parametrize("name", ["ring", "tree", "halving_doubling", "direct"])
 def test_the_environment_overrides_auto(impl, check, name):
     """At every size, and over the autotuner (AMB-COLL-13)."""
-    for bytes in (0, 1 << 17, LARGE):
+    for size in (0, 1 << 17, LARGE):
         for given in ({}, {"algorithm": "auto"}, {"tuned": "tree"}, {"tuned": "ring"}):
-            found = chosen(check, impl, bytes, environment={ALGO: name}, **given)
+            found = chosen(check, impl, size, environment={ALGO: name}, **given)
             check.equal((found["algorithm"], found["source"]), (name, "environment"), "the choice")
 
 
@@ -233,9 +233,9 @@ def test_a_hint_wins_over_the_environment(impl, check, hint):
 def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environment):
     """Neither table nor autotuner."""
     for given in ({}, {"tuned": "tree"}):
-        for bytes in (0, LARGE):
-            usual = chosen(check, impl, bytes, **given)
-            check.equal(chosen(check, impl, bytes, environment=environment, **given), usual, "the choice")
+        for size in (0, LARGE):
+            usual = chosen(check, impl, size, **given)
+            check.equal(chosen(check, impl, size, environment=environment, **given), usual, "the choice")
 
 
 @feature("topology", "auto-algorithm")
@@ -287,9 +287,9 @@ def test_the_environment_gives_another_table(impl, check, table, rows):
     for given in ({}, {"tuned": "tree"}, {"topology": text()}):
         for at, (up_to, algorithm) in enumerate(rows):
             first = 0 if at == 0 else rows[at - 1][0] + 1
-            for bytes in (first, LARGE if up_to is None else up_to):
-                found = chosen(check, impl, bytes, environment={TABLE: table}, **given)
-                check.equal((found["algorithm"], found["source"]), (algorithm, "environment"), f"at {bytes} bytes")
+            for size in (first, LARGE if up_to is None else up_to):
+                found = chosen(check, impl, size, environment={TABLE: table}, **given)
+                check.equal((found["algorithm"], found["source"]), (algorithm, "environment"), f"at {size} bytes")
                 check.equal([(row["up_to"], row["algorithm"]) for row in found["table"]], rows, "the table")
 
 
@@ -335,9 +335,9 @@ def test_auto_runs_by_what_is_selected(impl, check, operation, ranks):
         inputs = [counted("int64", (count,), seed=970 + rank) for rank in range(ranks)]
         given = {"operation": operation, "inputs": inputs, **({"op": "max"} if operation == "all_reduce" else {})}
         found = check.returns(impl.collectives.run(**given, algorithm="auto", messages=True))
-        bytes = 8 * count * (ranks if operation == "all_gather" else 1)
-        said = check.returns(impl.collectives.select(collective=operation, bytes=bytes, ranks=ranks))
-        check.equal(found.get("algorithm"), said["algorithm"], f"the algorithm for {bytes} bytes")
+        size = 8 * count * (ranks if operation == "all_gather" else 1)
+        said = check.returns(impl.collectives.select(collective=operation, bytes=size, ranks=ranks))
+        check.equal(found.get("algorithm"), said["algorithm"], f"the algorithm for {size} bytes")
         named = check.returns(impl.collectives.run(**given, algorithm=said["algorithm"], messages=True))
         check.equal(found["messages"], named["messages"], f"the messages of {said['algorithm']}")
         for rank, output in enumerate(found["outputs"]):

@@ -52,9 +52,9 @@ def test_the_default_goes_by_bytes(impl, check, dtype):
     """The same number of bytes is planned alike, whatever it holds; a byte is direct, a terabyte is not."""
     session = opened(impl, check, 8)
     size = {"int8": 1, "fp32": 4, "complex128": 16}[dtype]
-    for bytes in (16, 1 << 13, 1 << 17, 1 << 40):
-        found = planned(session, count=bytes // size, dtype=dtype)
-        check.equal(found, planned(session, count=bytes // 4), f"the plan of {bytes} bytes of {dtype}")
+    for nbytes in (16, 1 << 13, 1 << 17, 1 << 40):
+        found = planned(session, count=nbytes // size, dtype=dtype)
+        check.equal(found, planned(session, count=nbytes // 4), f"the plan of {nbytes} bytes of {dtype}")
     check.equal(planned(session, count=0, dtype=dtype)[0], "direct", "the plan of nothing")
     check.true(planned(session, count=(1 << 40) // size, dtype=dtype)[0] in ("ring", "hierarchical"), "of a terabyte")
 

@@ -136,7 +136,7 @@ def regular(topology: Topology, operation: str, name: str, count: int, chunk: in
 
 def row(each: Transfer) -> Row:
     sent = each.sent
-    return sent.step, sent.source, sent.target, sent.first, sent.count, each.start, each.end
+    return sent.step, sent.source, sent.target, sent.first, sent.elements, each.start, each.end
 
 
 @pytest.mark.parametrize("name", ALGORITHM_NAMES)

@@ -148,7 +148,7 @@ def test_ranks_that_bring_different_shapes_are_refused(level: Level) -> None:
 
 def test_the_observer_is_the_levels_own() -> None:
     told: list[Any] = []
-    execute_at("schedule", program(), "f", INPUTS, SM_90, observer=told.append)
+    execute_at("schedule", program(), "f", INPUTS, SM_90, events=told.append)
     assert {type(each) for each in told} == {Event}
     names: list[str] = []
     execute_at("tile", program(), "f", INPUTS, SM_90, observer=lambda each, _: names.append(each.operation.name))

@@ -41,11 +41,11 @@ def program(
 
 
 def issue(
-    result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type: str = "tensor<8xfp32>"
+    result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type_: str = "tensor<8xfp32>"
 ) -> str:
     """A collective in the form of section 2.1: the type of the operand, then the attributes."""
     braces = f" {{{attributes}}}" if attributes else ""
-    return f"{result} = tessera.collective.{collective} {operand} : {type}{braces}"
+    return f"{result} = tessera.collective.{collective} {operand} : {type_}{braces}"
 
 
 def awaits(result: str, future: str) -> str:
@@ -58,23 +58,23 @@ def returns(values: str, types: str = "tensor<8xfp32>") -> str:
     return f'"tessera.graph.return"({values}) : ({types}) -> ()'
 
 
-def binary(result: str, name: str, a: str, b: str, type: str = "tensor<8xfp32>") -> str:
+def binary(result: str, name: str, a: str, b: str, type_: str = "tensor<8xfp32>") -> str:
     """An elementwise operation of two operands of one type."""
-    return f'{result} = "tessera.graph.{name}"({a}, {b}) : ({type}, {type}) -> {type}'
+    return f'{result} = "tessera.graph.{name}"({a}, {b}) : ({type_}, {type_}) -> {type_}'
 
 
-def branch(then: Sequence[str], otherwise: Sequence[str], type: str = "tensor<8xfp32>") -> str:
+def branch(then: Sequence[str], otherwise: Sequence[str], type_: str = "tensor<8xfp32>") -> str:
     """%r by the bool %c: what the first operations call %y, or the second %z."""
     sides = [[f"  {line}" for line in side] for side in (then, otherwise)]
     return "\n    ".join(
         [
             '%r = "tessera.graph.if"(%c) ({',
             *sides[0],
-            f'  "tessera.graph.yield"(%y) : ({type}) -> ()',
+            f'  "tessera.graph.yield"(%y) : ({type_}) -> ()',
             "}, {",
             *sides[1],
-            f'  "tessera.graph.yield"(%z) : ({type}) -> ()',
-            f"}}) : (bool) -> {type}",
+            f'  "tessera.graph.yield"(%z) : ({type_}) -> ()',
+            f"}}) : (bool) -> {type_}",
         ]
     )
 

@@ -11,14 +11,14 @@ from tessera_conformance.vectors.building import counted
 from .programs import BRANCHED, T, awaits, branch, issue, program, returns
 
 
-def send(result: str, value: str, attributes: str, type: str = T) -> str:
+def send(result: str, value: str, attributes: str, type_: str = T) -> str:
     """A send in the form of section 2.1."""
-    return issue(result, value, attributes, "send", type)
+    return issue(result, value, attributes, "send", type_)
 
 
-def recv(result: str, buffer: str, attributes: str, type: str = T) -> str:
+def recv(result: str, buffer: str, attributes: str, type_: str = T) -> str:
     """A receive into something of the type of a buffer."""
-    return issue(result, buffer, attributes, "recv", type)
+    return issue(result, buffer, attributes, "recv", type_)
 
 
 def rows_of(ranks: int, dtype: str = "fp32", count: int = 8) -> list[Tensor]:

@@ -17,7 +17,7 @@ def compute(name: str, picoseconds: int, after: Sequence[str] = (), **more: Any)
 
 def comm(
     name: str,
-    bytes: int,
+    size: int,
     chunk_bytes: int,
     after: Sequence[str] = (),
     operation: str = "all_reduce",
@@ -26,7 +26,7 @@ def comm(
     **more: Any,
 ) -> dict[str, Any]:
     """A collective."""
-    collective = {"operation": operation, "algorithm": algorithm, "bytes": bytes, "chunk_bytes": chunk_bytes}
+    collective = {"operation": operation, "algorithm": algorithm, "bytes": size, "chunk_bytes": chunk_bytes}
     if operation == "broadcast":
         collective["root"] = root
     return {"id": name, "queue": "comm", "collective": collective, "after": list(after), **more}

@@ -64,12 +64,12 @@ def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Tr
     return most
 
 
-def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfer], bytes: int) -> dict[str, Levels]:
+def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfer], size: int) -> dict[str, Levels]:
     """What the counters of a trace have to say of each link each way, from the transfers: credits and bytes."""
     changes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for each in transfers:
         for link, end in ways(topology, devices, each):
-            for name, amount in (("credits", 1), ("bytes", each["count"] * bytes)):
+            for name, amount in (("credits", 1), ("bytes", each["count"] * size)):
                 changes[f"{name} of {link} from {end}"][each["start"]] += amount
                 changes[f"{name} of {link} from {end}"][each["end"]] -= amount
     levels: dict[str, Levels] = {}

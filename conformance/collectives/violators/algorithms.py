@@ -115,8 +115,8 @@ def merged(messages: list[Sent]) -> list[Sent]:
     found: list[Sent] = []
     for each in messages:
         before = found[-1] if found else None
-        if before is not None and before._replace(first=each.first, count=each.count) == each:
-            found[-1] = before._replace(count=before.count + each.count)
+        if before is not None and before._replace(first=each.first, elements=each.elements) == each:
+            found[-1] = before._replace(elements=before.elements + each.elements)
         else:
             found.append(each)
     return found
@@ -124,7 +124,7 @@ def merged(messages: list[Sent]) -> list[Sent]:
 
 def off_by_one(messages: list[Sent]) -> list[Sent]:
     """Chunks lose their last element where they have more than one."""
-    return [each._replace(count=each.count - 1) if each.count > 1 else each for each in messages]
+    return [each._replace(elements=each.elements - 1) if each.elements > 1 else each for each in messages]
 
 
 def any_ring(

@@ -20,9 +20,9 @@ SECOND = 10**12
 def costing(name: str, description: str, cost: Callable[[int, int, int, int], int]) -> Violation:
     """Another cost, of what is refused none."""
 
-    def instead(alpha: int, hops: int, bytes: int, bandwidth: int) -> int:
-        estimate(alpha, hops, bytes, bandwidth)
-        return cost(alpha, hops, bytes, bandwidth)
+    def instead(alpha: int, hops: int, size: int, bandwidth: int) -> int:
+        estimate(alpha, hops, size, bandwidth)
+        return cost(alpha, hops, size, bandwidth)
 
     return changed("COLL-05.2-01", name, description, (adapter, "estimate", instead))
 

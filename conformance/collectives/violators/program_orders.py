@@ -32,8 +32,8 @@ def by(name: str) -> Callable[..., str]:
 
 def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:
     """What auto stands for follows from the bytes of a chunk."""
-    bytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
-    return ALGORITHM(operation, min(size, bytes // operation.x.dtype.storage_bytes), ranks)
+    nbytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
+    return ALGORITHM(operation, min(size, nbytes // operation.x.dtype.storage_bytes), ranks)
 
 
 def auto_is_ring(operation: Any, size: int, ranks: int) -> str:

@@ -37,9 +37,9 @@ def on_nodes(clause: str, name: str, description: str, spans: Callable[[list[int
     return changed(clause, name, description, (selection, "spans_nodes", spanning))
 
 
-def beyond(table: Sequence[Row], bytes: int) -> Row:
+def beyond(table: Sequence[Row], size: int) -> Row:
     """A row whose size belongs to the next row."""
-    return next(row for row in table if row.up_to is None or bytes < row.up_to)
+    return next(row for row in table if row.up_to is None or size < row.up_to)
 
 
 def sized(factor: dict[str, int]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from .mesh_session import MeshSession
 MESH = "dp=8 tp=1"
 
 
-def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "tensor<64xfp32>") -> str:
+def module_text(*collectives: tuple[str, str], mesh: str = MESH, type_: str = "tensor<64xfp32>") -> str:
     """Graph IR of a module with a kernel and, beside it, collectives of a tensor of a type: their names and attributes.
 
     The future of collective n is `%fn`; nothing awaits it.
@@ -15,7 +15,7 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "te
     axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
     names = ", ".join(f'"{axis}"' for axis in axes)
     issues = [
-        f"%f{n} = tessera.collective.{name} %x : {type} {{{attributes}}}"
+        f"%f{n} = tessera.collective.{name} %x : {type_} {{{attributes}}}"
         for n, (name, attributes) in enumerate(collectives)
     ]
     return "\n".join(
@@ -23,10 +23,10 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type: str = "te
             '"builtin.module"() ({',
             f'  "tessera.graph.mesh"() {{sym_name = "g", axes = [{names}], shape = [{", ".join(extents)}]}} : () -> ()',
             '  "tessera.graph.func"() ({',
-            f"  ^bb0(%x: {type}):",
+            f"  ^bb0(%x: {type_}):",
             *(f"    {line}" for line in issues),
-            f'    "tessera.graph.return"(%x) : ({type}) -> ()',
-            f'  }}) {{sym_name = "f", function_type = ({type}) -> ({type})}} : () -> ()',
+            f'    "tessera.graph.return"(%x) : ({type_}) -> ()',
+            f'  }}) {{sym_name = "f", function_type = ({type_}) -> ({type_})}} : () -> ()',
             '  "tessera.graph.kernel"() ({',
             "  ^bb0():",
             '    "tessera.graph.return"() : () -> ()',

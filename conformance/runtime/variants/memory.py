@@ -62,9 +62,9 @@ class NothingIsNull(ReferenceAdapter):
         return {} if hostPtr == 0 else super().runtime_tessHostFree(hostPtr=hostPtr)
 
 
-def alone(capacity: Capacity, numbers: Any, bytes: int) -> None:
+def alone(capacity: Capacity, numbers: Any, size: int) -> None:
     """Compare each allocation with the whole device."""
-    if any(bytes > capacity.devices[each].total for each in numbers):
+    if any(size > capacity.devices[each].total for each in numbers):
         raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMalloc: no memory")
 
 

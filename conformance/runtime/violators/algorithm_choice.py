@@ -58,19 +58,19 @@ def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Sele
     return lambda *given: CHOOSE(*change(*given))
 
 
-def over_hints(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
+def over_hints(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
     """The environment wins over hints."""
-    return name, bytes, machine, groups, None if overrides != Overrides() else hint, overrides, tuned
+    return name, size, machine, groups, None if overrides != Overrides() else hint, overrides, tuned
 
 
-def tuned_first(name: str, bytes: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
+def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
     """The autotuner wins over the environment."""
-    return name, bytes, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
+    return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
-def one_rank(name: str, bytes: int, machine: Any, groups: Any, *given: Any) -> Any:
+def one_rank(name: str, size: int, machine: Any, groups: Any, *given: Any) -> Any:
     """The table goes by the bytes of one rank's share."""
-    return name, bytes // len(groups[0]), machine, groups, *given
+    return name, size // len(groups[0]), machine, groups, *given
 
 
 def ring_by_default(*given: Any) -> Selection:
@@ -112,9 +112,9 @@ def default_traced(record: Record, row: Any) -> Any:
     return SLICE(replace(record, algorithm=record.algorithm and "ring"), row)
 
 
-def size_excluded(table: tuple[Row, ...], bytes: int) -> Row:
+def size_excluded(table: tuple[Row, ...], size: int) -> Row:
     """A row whose size belongs to the next row."""
-    return next(row for row in table if row.up_to is None or bytes < row.up_to)
+    return next(row for row in table if row.up_to is None or size < row.up_to)
 
 
 @violates("RT-13-08", "answers the plan of the table where it runs by another")

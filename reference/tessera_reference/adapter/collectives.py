@@ -23,6 +23,7 @@ from ..collectives.compression import (
     sparsify,
     unpack,
 )
+from ..collectives.delivery import Sent
 from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, edges, graph_nodes, route, topology_of
 from ..collectives.operations import OPERATIONS, messages, send_recv
 from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
@@ -118,7 +119,7 @@ class CollectivesMethods(SessionState):
                 seed=seed,
                 partials=partials,
             )
-        told = {"messages": [message._asdict() for message in result.sent]} if messages else {}
+        told = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **told}
 
     @checked
@@ -133,7 +134,7 @@ class CollectivesMethods(SessionState):
         """Return every rank's data after all pairs have met."""
         with statuses():
             result = send_recv([array(operand) for operand in inputs], pairs, chunk)
-        told = {"messages": [message._asdict() for message in result.sent]} if messages else {}
+        told = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **told}
 
 
@@ -141,8 +142,8 @@ def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[
     """The algorithm for the full buffer of the first group; `run` says what is wrong with groups. Raises `Failure`."""
     group = [rank for rank in (groups[0] if groups else range(len(inputs))) if rank < len(inputs)]
     sizes = [len(inputs[rank].data) for rank in group]
-    bytes = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
-    return select(operation, bytes, max(len(group), 1)).algorithm
+    size = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
+    return select(operation, size, max(len(group), 1)).algorithm
 
 
 # The methods on topology, transports, selection, costs and the autotuner of the collectives.
@@ -311,11 +312,17 @@ class CollectiveTravelMethods(SessionState):
         return self._limiters[number - 1]
 
 
+def _message(sent: Sent) -> dict[str, Any]:
+    """Return a message as the protocol writes it."""
+    fields = sent._asdict()
+    return {("count" if name == "elements" else name): value for name, value in fields.items()}
+
+
 def _delivered_message(each: Transfer) -> dict[str, Any]:
-    sent = each.sent
-    place = {"step": sent.step, "source": sent.source, "target": sent.target, "first": sent.first, "count": sent.count}
+    message = _message(each.sent)
+    del message["combines"]
     lost = {"lost": True} if each.lost else {}
-    return {**place, "links": list(each.links), "start": each.start, "end": each.end, **lost}
+    return {**message, "links": list(each.links), "start": each.start, "end": each.end, **lost}
 
 
 # The methods on the two queues of a device and the pipelines made of them.

@@ -165,13 +165,13 @@ def _typed(given: Any) -> tuple[str, Value]:
     raise invalid("pack_args", f"an argument of type {type(given).__name__}", allowed)
 
 
-def _checked(type: str, value: ParameterValue) -> tuple[str, Value]:
+def _checked(kind: str, value: ParameterValue) -> tuple[str, Value]:
     try:
-        Parameter("value", type).kind.store(value)
+        Parameter("value", kind).kind.store(value)
     except ValueError as error:
-        remedy = ", or np.int64(value) for a parameter of type int64" if type == "int32" else ""
-        raise invalid("pack_args", f"{shown(value)} as {type}", f"{error}{remedy}") from None
-    return type, value
+        remedy = ", or np.int64(value) for a parameter of type int64" if kind == "int32" else ""
+        raise invalid("pack_args", f"{shown(value)} as {kind}", f"{error}{remedy}") from None
+    return kind, value
 
 
 _PYTHON: dict[str, Any] = {"bool": bool, "int": int, "float": float, "complex": complex}

@@ -34,34 +34,34 @@ class Process:
     def __init__(self, ffi: Any, lib: Any) -> None:
         self._ffi = ffi
         self._lib = lib
-        bytes = ffi.new("uint64_t*")
-        first = lib.process_reserve(bytes)
-        self.reserved = range(first, first + bytes[0])
+        size = ffi.new("uint64_t*")
+        first = lib.process_reserve(size)
+        self.reserved = range(first, first + size[0])
         self._opened: dict[int, int] = {}
 
-    def open(self, address: int, bytes: int) -> None:
+    def open(self, address: int, size: int) -> None:
         """Let there be zeros at reserved addresses. Raises `MemoryError`."""
-        if not self._lib.process_open(address, bytes):
-            raise MemoryError(f"{bytes} bytes of the host")
-        self._opened[address] = bytes
+        if not self._lib.process_open(address, size):
+            raise MemoryError(f"{size} bytes of the host")
+        self._opened[address] = size
 
-    def close(self, address: int, bytes: int) -> None:
+    def close(self, address: int, size: int) -> None:
         """Let there be nothing any more."""
         del self._opened[address]
-        self._lib.process_close(address, bytes)
+        self._lib.process_close(address, size)
 
     def close_all(self) -> None:
         """Let there be nothing at all reserved addresses."""
-        for address, bytes in tuple(self._opened.items()):
-            self.close(address, bytes)
+        for address, size in tuple(self._opened.items()):
+            self.close(address, size)
 
-    def holds(self, address: int, bytes: int) -> bool:
+    def holds(self, address: int, size: int) -> bool:
         """True if something is mapped at all of these addresses, which are those of a process."""
-        return bool(self._lib.process_holds(address, bytes))
+        return bool(self._lib.process_holds(address, size))
 
-    def view(self, address: int, bytes: int) -> memoryview:
+    def view(self, address: int, size: int) -> memoryview:
         """The bytes there, in place."""
-        return memoryview(self._ffi.buffer(self._ffi.cast("char*", address), bytes)).cast("B")
+        return memoryview(self._ffi.buffer(self._ffi.cast("char*", address), size)).cast("B")
 
 
 def variables(ffi: Any, lib: Any) -> dict[str, str]:

@@ -32,13 +32,13 @@ Result: TypeAlias = Callable[[Values], Array]
 
 
 class Sent(NamedTuple):
-    """`count` elements from `first` on of a buffer, sent in a step from one rank to another."""
+    """A number of elements from `first` on of a buffer, sent in a step from one rank to another."""
 
     step: int
     source: int
     target: int
     first: int
-    count: int  # type: ignore[assignment]  # a field instead of the method of tuples
+    elements: int
     combines: bool
 
 
@@ -165,7 +165,7 @@ def delivered(
     if flat is None:
         return _gathered(brought, sent, seed)
     count = flat.shape[1]
-    moves = [Move(m.step, m.source, m.target, m.first, m.first, m.count, m.combines) for m in sent]
+    moves = [Move(m.step, m.source, m.target, m.first, m.first, m.elements, m.combines) for m in sent]
     if operation == "all_to_all":
         return _exchanged(first, flat, moves, seed)
     held: Values
@@ -247,7 +247,7 @@ def _gathered(brought: Sequence[Array], sent: Sequence[Sent], seed: int) -> list
     held = np.zeros((len(brought), sum(sizes)), brought[0].values.dtype)
     for rank, each in enumerate(brought):
         held[rank, share_of(sum(sizes), rank, len(brought))] = each.values.reshape(-1)
-    deliver([Move(m.step, m.source, m.target, m.first, m.first, m.count, False) for m in sent], held, _kept, seed)
+    deliver([Move(m.step, m.source, m.target, m.first, m.first, m.elements, False) for m in sent], held, _kept, seed)
     return [Array(dtype, values) for values in held]
 
 

@@ -56,7 +56,7 @@ def all_reduce(
     require_operator(op, dtype, _NAME)
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
-        tree.over(len(buffers))  # refuses a tree over another number of ranks
+        tree.require_leaves(len(buffers))
     return reduced(op, buffers, None if tree is None else [(tree, slice(None))])
 
 

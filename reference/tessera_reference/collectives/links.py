@@ -188,9 +188,9 @@ class Way:
         """The names of its links."""
         return tuple(name for name, _ in self.directions)
 
-    def time(self, bytes: int) -> int:
+    def time(self, size: int) -> int:
         """Return the picoseconds for which so many bytes occupy the links, rounded up."""
-        return -(-bytes * _SECOND // self.bandwidth)
+        return -(-size * _SECOND // self.bandwidth)
 
 
 def way_between(topology: Topology, source: int, target: int, down: frozenset[str], path: str = "auto") -> Way:

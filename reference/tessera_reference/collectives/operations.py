@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,7 +241,7 @@ class Result:
     @cached_property
     def sent(self) -> list[Sent]:
         """The messages in order of their steps; those of a ring are twice the square of its ranks."""
-        return sorted(self.travelled(), key=attrgetter("step"))
+        return sorted(self.travelled(), key=lambda message: message.step)
 
 
 def run(
@@ -391,10 +390,10 @@ def _sent(
 
 def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
     """A message, cut where chunks of the buffer end."""
-    first, last = whole.first, whole.first + whole.count
+    first, last = whole.first, whole.first + whole.elements
     while first < last:
         end = min(last, (first // chunk + 1) * chunk)
-        yield whole._replace(first=first, count=end - first)
+        yield whole._replace(first=first, elements=end - first)
         first = end
 
 

@@ -216,15 +216,15 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
         raise Failure(Status.TESS_ERR_UNSUPPORTED, "simulate", given, f"one of {', '.join(possible)}")
 
     @cache
-    def sent(bytes: int) -> list[Sent]:
+    def sent(size: int) -> list[Sent]:
         per_node = len(nodes[0]) if unit.algorithm == "hierarchical" else None
-        return messages(unit.operation, unit.algorithm, len(used), bytes, root=unit.root, per_node=per_node)
+        return messages(unit.operation, unit.algorithm, len(used), size, root=unit.root, per_node=per_node)
 
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
         given = f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, "simulate", given, f"at most {most} chunks")
-    return [sent(bytes) for bytes in unit.chunks]
+    return [sent(size) for size in unit.chunks]
 
 
 @dataclass(eq=False)
@@ -406,36 +406,36 @@ COMPUTED, SENT = DTYPES["fp32"], DTYPES["bf16"]
 """The dtype in which experts compute, and the one that travels to them."""
 
 
-def data_parallel(layers: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+def data_parallel(layers: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
     """A training step: each layer's weights are gathered while the layer before runs; on the way back its gradients
     are scattered while the layers before it compute theirs (COLL-07.1-01, -03).
 
     `bytes` are those of a layer's weights, `picoseconds` a layer takes forward, and twice that backward. The backward
     pass takes the weights of the forward pass.
     """
-    units = prefetch(layers, bytes, picoseconds, ranks)
+    units = prefetch(layers, size, picoseconds, ranks)
     before = f"layer{layers - 1}"
     for layer in reversed(range(layers)):
         name = f"backward{layer}"
         units.append(Compute(name, 2 * picoseconds, tuple(ranks), (before,)))
-        units.append(_ring("reduce_scatter", f"scatter{layer}", bytes, ranks, (name,)))
+        units.append(_ring("reduce_scatter", f"scatter{layer}", size, ranks, (name,)))
         before = name
     return units
 
 
-def prefetch(layers: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+def prefetch(layers: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
     """A forward pass: the gather of layer k + 1 awaits what layer k awaits, so that both begin together, and layer
     k + 1 awaits it (COLL-07.3-01, -02)."""
-    units: list[Unit] = [_ring("all_gather", "gather0", bytes, ranks, ())]
+    units: list[Unit] = [_ring("all_gather", "gather0", size, ranks, ())]
     for layer in range(layers):
         awaited = (f"gather{layer}", *((f"layer{layer - 1}",) if layer else ()))
         units.append(Compute(f"layer{layer}", picoseconds, tuple(ranks), awaited))
         if layer + 1 < layers:
-            units.append(_ring("all_gather", f"gather{layer + 1}", bytes, ranks, awaited))
+            units.append(_ring("all_gather", f"gather{layer + 1}", size, ranks, awaited))
     return units
 
 
-def moe(buckets: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
+def moe(buckets: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
     """Experts of every rank, bucket by bucket: while one bucket is computed, others travel (COLL-07.2-01, -02).
 
     `bytes` are those of a bucket's tokens in fp32 on a rank, `picoseconds` an expert takes. Senders pack tokens and
@@ -443,7 +443,7 @@ def moe(buckets: int, bytes: int, picoseconds: int, ranks: Sequence[int]) -> lis
     (COLL-07.2-03, -04).
     """
     units: list[Unit] = [Compute("route", picoseconds, tuple(ranks))]
-    wire = bytes // COMPUTED.storage_bytes * SENT.storage_bytes
+    wire = size // COMPUTED.storage_bytes * SENT.storage_bytes
     for bucket in range(buckets):
         names = (f"dispatch{bucket}", f"expert{bucket}", f"combine{bucket}")
         units.append(_exchange(names[0], wire, ranks, ("route",), ("pack", "cast")))
@@ -460,16 +460,16 @@ PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = 
 """By kind; the functions take layers, or buckets, bytes, picoseconds and ranks."""
 
 
-def chunk_bytes(bytes: int) -> int:
+def chunk_bytes(size: int) -> int:
     """The chunks of a layer's gradients: as many as may be in flight, within 512 KiB to 2 MiB (COLL-07.1-04)."""
-    wanted = -(-bytes // INFLIGHT // KIB) * KIB
+    wanted = -(-size // INFLIGHT // KIB) * KIB
     return min(max(wanted, LEAST_CHUNK), MOST_CHUNK)
 
 
-def require_sizes(layers: int, bytes: int, picoseconds: int) -> None:
+def require_sizes(layers: int, size: int, picoseconds: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE for numbers of which no pipeline is made."""
     require_within("pipeline", "layers", layers, 1, MOST_LAYERS)
-    require_within("pipeline", "bytes", bytes, 0, 1 << 40)
+    require_within("pipeline", "bytes", size, 0, 1 << 40)
     require_within("pipeline", "picoseconds", picoseconds, 0, 10**15)
 
 
@@ -479,15 +479,13 @@ def in_sequence(units: Sequence[Unit]) -> list[Unit]:
     return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
 
 
-def _ring(operation: str, name: str, bytes: int, ranks: Sequence[int], after: tuple[str, ...]) -> Collective:
-    return Collective(name, operation, "ring", bytes, chunk_bytes(bytes), tuple(ranks), after=after)
+def _ring(operation: str, name: str, size: int, ranks: Sequence[int], after: tuple[str, ...]) -> Collective:
+    return Collective(name, operation, "ring", size, chunk_bytes(size), tuple(ranks), after=after)
 
 
-def _exchange(
-    name: str, bytes: int, ranks: Sequence[int], after: tuple[str, ...], fused: tuple[str, ...]
-) -> Collective:
-    chunk = chunk_bytes(bytes)
-    return Collective(name, "all_to_all", "direct", bytes, chunk, tuple(ranks), after=after, fused=fused)
+def _exchange(name: str, size: int, ranks: Sequence[int], after: tuple[str, ...], fused: tuple[str, ...]) -> Collective:
+    chunk = chunk_bytes(size)
+    return Collective(name, "all_to_all", "direct", size, chunk, tuple(ranks), after=after, fused=fused)
 
 
 # Tokens to their experts: one bucket of experts at a time, by an all-to-all of its own (COLL-07.2-01 to -04).

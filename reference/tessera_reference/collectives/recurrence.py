@@ -143,9 +143,9 @@ class _Ways:
         """Return the time beside that of a message's bytes."""
         return np.array([self.ways[way].latency + FIXED for way in ways.tolist()], np.int64)
 
-    def time(self, ways: Whole, bytes: Whole) -> Whole:
+    def time(self, ways: Whole, nbytes: Whole) -> Whole:
         """Return the times for which messages occupy their links. Raises `Irregular`."""
-        sizes = zip(ways.tolist(), bytes.tolist(), strict=True)
+        sizes = zip(ways.tolist(), nbytes.tolist(), strict=True)
         times = [self.ways[way].time(size) for way, size in sizes]
         if max(times, default=0) >= _LONGEST:
             raise Irregular(f"a message takes {max(times)} ps, more than {_LONGEST}")
@@ -287,11 +287,11 @@ class _Lanes:
 
 
 def alike_duration(
-    topology: Topology, devices: tuple[int, ...], collective: str, bytes: int, algorithm: str, down: frozenset[str]
+    topology: Topology, devices: tuple[int, ...], collective: str, size: int, algorithm: str, down: frozenset[str]
 ) -> int | None:
     """Return the duration of a collective whose ranks are all alike, or None where they are not."""
     ranks = len(devices)
-    links = like_links(topology, devices, down) if VECTORS and bytes % ranks == 0 else None
+    links = like_links(topology, devices, down) if VECTORS and size % ranks == 0 else None
     if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
         return None
     if algorithm == "halving_doubling" and ranks & (ranks - 1):
@@ -306,7 +306,7 @@ def alike_duration(
     arrived = free = 0
     in_flight = deque([0] * links.credits, maxlen=links.credits)
     for messages_sent, shares in rounds:
-        ready, lasts = arrived, way.time(bytes // ranks * shares)
+        ready, lasts = arrived, way.time(size // ranks * shares)
         for _ in range(messages_sent):
             free = max(ready, free, in_flight[0]) + lasts
             arrived = free + way.latency + FIXED

@@ -58,9 +58,9 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
     return rows
 
 
-def row_of(table: Sequence[Row], bytes: int) -> Row:
+def row_of(table: Sequence[Row], size: int) -> Row:
     """The row of a message."""
-    return next(row for row in table if row.up_to is None or bytes <= row.up_to)
+    return next(row for row in table if row.up_to is None or size <= row.up_to)
 
 
 @cache
@@ -134,7 +134,7 @@ def read_overrides(function: str, environment: Mapping[str, str]) -> Overrides:
 
 def select(
     collective: str,
-    bytes: int,
+    size: int,
     ranks: int,
     topology: Topology | None = None,
     algorithm: str = "auto",
@@ -160,12 +160,12 @@ def select(
     if hint is not None:
         group = f"{ranks} ranks" + (f" of {topology.name}" if topology else "")
         require_followed("select", hint, possible, f"{collective} of {group}")
-    return choose(collective, bytes, topology, groups, hint, overrides, lambda _: tuned)
+    return choose(collective, size, topology, groups, hint, overrides, lambda _: tuned)
 
 
 def choose(
     collective: str,
-    bytes: int,
+    size: int,
     topology: Topology | None,
     groups: Sequence[Sequence[int]],
     hint: str | None,
@@ -183,13 +183,13 @@ def choose(
     table = overrides.table or usual
     if hint in possible:
         return Selection(hint, "hint", table)
-    for wish in (overrides.algorithm, row_of(overrides.table, bytes).algorithm if overrides.table else None):
+    for wish in (overrides.algorithm, row_of(overrides.table, size).algorithm if overrides.table else None):
         if wish in possible:
             return Selection(wish, "environment", table)
     found = tuned(possible)
     if found in possible:
         return Selection(found, "autotuner", table)
-    return Selection(row_of(usual, bytes).algorithm, "default", table)
+    return Selection(row_of(usual, size).algorithm, "default", table)
 
 
 def followed(collective: str, topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
@@ -368,7 +368,7 @@ def _step(value: int, target: int, limits: tuple[int, int]) -> int:
 # COLL-05.2-01, -02 and -03; AMB-COLL-28, -47, -48. Times are whole picoseconds, bandwidths bytes a second.
 
 
-def estimate(alpha: int, hops: int, bytes: int, bandwidth: int) -> int:
+def estimate(alpha: int, hops: int, size: int, bandwidth: int) -> int:
     """`alpha * hops` and the time of the bytes at the effective bandwidth, rounded up to a picosecond.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for a negative number, and for no bandwidth.
@@ -376,13 +376,13 @@ def estimate(alpha: int, hops: int, bytes: int, bandwidth: int) -> int:
     for name, given, least in (
         ("alpha", alpha, 0),
         ("hops", hops, 0),
-        ("bytes", bytes, 0),
+        ("bytes", size, 0),
         ("bandwidth", bandwidth, 1),
     ):
         if given < least:
             expected = f"{least} or more"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, "estimate", f"{name} {shown(given)}", expected)
-    return alpha * hops + carrying(bytes, bandwidth)
+    return alpha * hops + carrying(size, bandwidth)
 
 
 def overlap_score(compute: Iterable[Sequence[int]], communication: Iterable[Sequence[int]]) -> Fraction:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Se
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -40,7 +39,6 @@ from .schedules import ALGORITHMS, Maker, maker, require_known
 
 
 _MOST_MESSAGES = 1 << 40
-_number, _end = attrgetter("number"), attrgetter("end")
 
 Part = Hashable
 """Messages that wait for one another: a chunk of a collective."""
@@ -195,7 +193,7 @@ def travel(
         progress.add(part, devices, together, element_bytes)
     progress.start()
     engine.run()
-    return sorted((*done, *progress.lost), key=_end) if progress.lost else done
+    return sorted((*done, *progress.lost), key=lambda transfer: transfer.end) if progress.lost else done
 
 
 class Progress:
@@ -247,7 +245,7 @@ class Progress:
             way, lanes = self._way(devices[message.source], devices[message.target])
             sender = needs.get(message.source) or needs.setdefault(message.source, _Needs())
             receiver = needs.get(message.target) or needs.setdefault(message.target, _Needs())
-            lasts = way.time(message.count * element_bytes)
+            lasts = way.time(message.elements * element_bytes)
             number = self._count - priority * _MOST_MESSAGES
             receiver.expect(message.step)
             sender.to_send.append(_Unit(number, message, part, way, lanes, lasts, receiver))
@@ -262,7 +260,7 @@ class Progress:
         """Let go of what was added all that waits for nothing."""
         ready = [unit for part in self._added.values() for needs in part.values() for unit in needs.ready()]
         self._added.clear()
-        self._let_go(sorted(ready, key=_number), self._engine.now)
+        self._let_go(sorted(ready, key=lambda unit: unit.number), self._engine.now)
 
     def _happen(self) -> None:
         """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
@@ -274,7 +272,7 @@ class Progress:
             for lane in unit.lanes:
                 lane.free = True
                 changed[id(lane)] = lane
-        due.arrived.sort(key=_number)
+        due.arrived.sort(key=lambda unit: unit.number)
         for unit in due.arrived:
             for lane in unit.lanes:
                 lane.credits += 1
@@ -284,7 +282,7 @@ class Progress:
             self._arrived(unit.part, Transfer(unit.sent, unit.way.links, start, now))
         if self._cuts and self._cuts[0].at == now:
             ready.update(self._cut(now, tuple(ready.values())))
-        self._let_go(_in_turn(sorted(ready.values(), key=_number), changed.values()), now)
+        self._let_go(_in_turn(sorted(ready.values(), key=lambda unit: unit.number), changed.values()), now)
         if self._checked:
             self.check()
 
@@ -337,7 +335,7 @@ class Progress:
         for lane in unit.lanes:
             lane.waiting.pop(unit.number, None)
         unit.way, unit.lanes = self._way(devices[unit.sent.source], devices[unit.sent.target])
-        unit.lasts = unit.way.time(unit.sent.count * element_bytes)
+        unit.lasts = unit.way.time(unit.sent.elements * element_bytes)
 
     def _let_go(self, units: Iterable[_Unit], now: int) -> None:
         """Start each message whose links are free and have credits; the others wait at their links."""
@@ -473,7 +471,7 @@ def collective_duration(
     topology: Topology,
     devices: Sequence[int],
     collective: str,
-    bytes: int,
+    size: int,
     algorithm: str,
     root: int = 0,
     down: frozenset[str] = frozenset(),
@@ -491,7 +489,7 @@ def collective_duration(
     require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))
     if not 0 <= root < len(devices):
         raise Failure(Status.TESS_ERR_INVALID_VALUE, collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
-    if len(devices) == 1 or bytes == 0:
+    if len(devices) == 1 or size == 0:
         return 0
     possible = algorithms(topology, devices, down)
     if not possible:
@@ -501,7 +499,7 @@ def collective_duration(
         given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
         raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
-    return _duration(topology, around, collective, bytes, algorithm, maker(algorithm), down, path, cuts)
+    return _duration(topology, around, collective, size, algorithm, maker(algorithm), down, path, cuts)
 
 
 @lru_cache(maxsize=4096)
@@ -509,7 +507,7 @@ def _duration(
     topology: Topology,
     devices: tuple[int, ...],
     collective: str,
-    bytes: int,
+    size: int,
     algorithm: str,
     make: Maker,
     down: frozenset[str],
@@ -520,12 +518,12 @@ def _duration(
     nodes = topology.by_node(devices)
     together = tuple(device for node in nodes for device in node)
     if len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and links that fail
-        alike = alike_duration(topology, together, collective, bytes, algorithm, down)
+        alike = alike_duration(topology, together, collective, size, algorithm, down)
         if alike is not None:
             return alike
         per_node = len(nodes[0])
-        return message_times(topology, together, collective, algorithm, bytes, 1, per_node=per_node, down=down).last
-    sent = messages(collective, algorithm, len(devices), bytes, per_node=len(nodes[0]))
+        return message_times(topology, together, collective, algorithm, size, 1, per_node=per_node, down=down).last
+    sent = messages(collective, algorithm, len(devices), size, per_node=len(nodes[0]))
     return max(
         (transfer.end for transfer in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0
     )

@@ -78,13 +78,13 @@ def run(options: argparse.Namespace) -> int:
     _check_inputs(given)
     arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in given}
     how = lowering.target, lowering.options
-    observer: Any = (event_tracer if options.at == "schedule" else tracer)(print) if options.trace else None
+    observer, events = (tracer(print), event_tracer(print)) if options.trace else (None, None)
     if any(argument.rank is not None for argument in (*given, *wanted)):
         inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
         results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
     else:
         shared = {each.name: array for each, array in arrays.items()}
-        results = (execute_at(options.at, module, function.name, shared, *how, observer),)
+        results = (execute_at(options.at, module, function.name, shared, *how, observer, events),)
     for argument in wanted:
         if (argument.rank or 0) >= len(results):
             raise BadInput(f"output {argument.subject}: there are ranks 0 to {len(results) - 1}")

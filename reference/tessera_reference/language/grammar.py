@@ -390,7 +390,7 @@ def as_accepted(word: Token, accepted: Collection[str]) -> Token:
     if word.type in accepted:
         return word
     others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
-    return next((replace(word, type=type) for type in others if type in accepted), word)
+    return next((replace(word, type=kind) for kind in others if kind in accepted), word)
 
 
 class Lexer:
@@ -481,8 +481,8 @@ def _pieces(word: str, line: int, column: int) -> Iterator[Token]:
     types = _types()
     for match in _PIECES.finditer(word):
         text, start = match[0], column + match.start()
-        type = "INT" if text.isdigit() else types.get(text, "SHAPE_NAME")
-        yield Token(type, text, line, start, line, start + len(text))
+        kind = "INT" if text.isdigit() else types.get(text, "SHAPE_NAME")
+        yield Token(kind, text, line, start, line, start + len(text))
 
 
 def span_of(text: str, start: int, length: int) -> Span:

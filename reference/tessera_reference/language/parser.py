@@ -64,7 +64,7 @@ NAMES = {
 
 def unexpected(token: Token, previous: Token, following: Token, types: AbstractSet[str]) -> Diagnostic:
     """A finding at a token that cannot follow the previous one; `types` are those of the tokens that can."""
-    expected = {spellings().get(type, type) for type in types}
+    expected = {spellings().get(kind, kind) for kind in types}
     text = token.value if len(token.value) <= LONGEST else f"{token.value[:LONGEST]}..."
     found = f"the reserved word {text!r}" if text in RESERVED else repr(text)
     span = token.span
@@ -211,9 +211,9 @@ def _headings(depth: int, wanted: int) -> str:
     return " ".join(kinds[min(level, 2)] for level in range(depth, wanted))
 
 
-def made(type: str) -> Token:
+def made(kind: str) -> Token:
     """A token that is not in the text."""
-    return Token(type, spellings().get(type, ""), 0, 0, 1, 1)
+    return Token(kind, spellings().get(kind, ""), 0, 0, 1, 1)
 
 
 # Parsing: text to `Program` (spec sections 2.1, 2.3, 14).
@@ -248,10 +248,10 @@ def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop
     nesting = Nesting()
     modules: tuple[ModuleDecl, ...] = ()
     for index, token in enumerate(tokens):
-        text, type = token.value, token.type
-        if text in COUNTED and type != "_ATTRIBUTES" and (excess := nesting.count(text, "STAR" in choices())):
+        text, kind = token.value, token.type
+        if text in COUNTED and kind != "_ATTRIBUTES" and (excess := nesting.count(text, "STAR" in choices())):
             return Stop(index, beyond_limit(excess, token.span), final=True)
-        if type != "IDENT" and text.isidentifier():
+        if kind != "IDENT" and text.isidentifier():
             token = as_accepted(token, choices())
         try:
             modules = feed(token)

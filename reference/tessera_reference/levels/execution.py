@@ -8,17 +8,20 @@ imported when that level is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..graph import execution as graph_execution
 from ..graph.execution import RankObserver, UnknownFunction
-from ..graph.interpreter import bind, reachable
+from ..graph.interpreter import Observer, bind, reachable
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
 from ..schedule.options import Options
+
+if TYPE_CHECKING:
+    from ..schedule.execution import Observer as EventObserver
 
 __all__ = [
     "EXECUTIONS",
@@ -94,11 +97,12 @@ def execute_at(
     inputs: Mapping[str, Array],
     target: Target,
     options: Options | None = None,
-    observer: Callable[..., Any] | None = None,
+    observer: Observer | None = None,
+    events: EventObserver | None = None,
 ) -> tuple[Array, ...]:
     """Run a function of Graph IR, lowered to a level, on named inputs; results as `graph.execution.execute` gives.
 
-    The observer is the level's own: of Schedule IR it is told of events, of the others of instructions of the host.
+    At Schedule IR `events` is called for each step of a nest, at the others `observer` for each host instruction.
     Raises as `lower` and as the execution of the level.
     """
     if level == "graph":
@@ -106,7 +110,7 @@ def execute_at(
     special = specialized(module, function, inputs)
     if level == "native":
         return graph_execution.execute(executable(special, level, target, options), function, inputs, observer)
-    return run_lowered(level, lower(special, level, target, options), function, inputs, target, observer)
+    return run_lowered(level, lower(special, level, target, options), function, inputs, target, observer, events)
 
 
 def run_lowered(
@@ -115,13 +119,14 @@ def run_lowered(
     function: str,
     inputs: Mapping[str, Array],
     target: Target,
-    observer: Callable[..., Any] | None = None,
+    observer: Observer | None = None,
+    events: EventObserver | None = None,
 ) -> tuple[Array, ...]:
-    """Run a function of the host of a module that is at a level already."""
+    """Run a function of the host of a module that is at a level already; observed as by `execute_at`."""
     if level == "schedule":
         from ..schedule import execution as schedule_execution
 
-        return schedule_execution.execute(lowered, function, inputs, target, observer)
+        return schedule_execution.execute(lowered, function, inputs, target, events)
     return graph_execution.execute(lowered, function, inputs, observer)
 
 
@@ -138,7 +143,7 @@ def execute_on_mesh_at(
     """Run a function at a level on every rank of a mesh, inputs and results by rank.
 
     Ranks run one program, specialized to the inputs of rank 0; what another rank brings does not fit if its shapes
-    differ. Of Schedule IR the observer is told of nests as instructions. Raises as `execute_at`.
+    differ. At Schedule IR the observer gets a whole nest as one instruction. Raises as `execute_at`.
     """
     if level == "graph" or not inputs:
         return graph_execution.execute_on_mesh(module, function, inputs, mesh, observer)

@@ -6,8 +6,7 @@ elementwise ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ..graph.execution import UnknownFunction
 from ..graph.grad import missing_adjoints
@@ -119,7 +118,6 @@ def run_text(
     name: str,
     inputs: Mapping[str, Array],
     target: Target,
-    observer: Callable[..., Any] | None = None,
 ) -> tuple[Array, ...]:
     """Run what `name`, or `module.name`, stands for: a function's results, or a kernel's buffers afterwards.
 
@@ -133,7 +131,7 @@ def run_text(
         )
     function = found[0].functions[short]
     if not function.device:
-        return run_lowered(level, found[0], short, inputs, target, observer)
+        return run_lowered(level, found[0], short, inputs, target)
     return run_kernel(function, bind_kernel(function, inputs), target)
 
 

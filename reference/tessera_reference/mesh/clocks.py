@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import NamedTuple
-
-_start_of = attrgetter("start")
 
 
 class VectorClock(dict[int, int]):
@@ -130,12 +127,17 @@ def _cut(segments: list[_Segment], start: int, stop: int) -> tuple[int, int]:
         return 0, 1
     _split(segments, start)
     _split(segments, stop)
-    return bisect_left(segments, start, key=_start_of), bisect_left(segments, stop, key=_start_of)
+    return _first_from(segments, start), _first_from(segments, stop)
+
+
+def _first_from(segments: list[_Segment], at: int) -> int:
+    """Return the position of the first segment that starts at `at` or later."""
+    return bisect_left(segments, at, key=lambda segment: segment.start)
 
 
 def _split(segments: list[_Segment], at: int) -> None:
     """Cut the segment that a position lies inside of, if one does."""
-    position = bisect_left(segments, at, key=_start_of) - 1  # the last that starts before
+    position = _first_from(segments, at) - 1  # the last that starts before
     if position >= 0 and segments[position].stop > at:
         whole = segments[position]
         segments.insert(position + 1, _Segment(at, whole.stop, whole.writer, dict(whole.readers)))

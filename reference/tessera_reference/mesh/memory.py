@@ -102,7 +102,7 @@ class Allocation:
         number: int,
         space: Space,
         address: int,
-        bytes: int,
+        size: int,
         *,
         devices: Sequence[int] = (),
         owner: int = 0,
@@ -113,8 +113,8 @@ class Allocation:
         self.number = number
         self.space = space
         self.address = address
-        self.stop = address + bytes
-        self.bytes = bytes
+        self.stop = address + size
+        self.bytes = size
         self.devices = tuple(devices)
         self.owner = owner
         self.pinned = pinned
@@ -296,12 +296,10 @@ class AddressRange:
         self._allocations: list[Allocation] = []
         self._freed: deque[Allocation] = deque()
 
-    def place(self, bytes: int, function: str) -> int:
+    def place(self, size: int, function: str) -> int:
         """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
-        if self._next + bytes + GUARD > self.addresses.stop:
-            given = (
-                f"{bytes} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
-            )
+        if self._next + size + GUARD > self.addresses.stop:
+            given = f"{size} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
         return self._next
 
@@ -354,36 +352,36 @@ class Diagnosis:
     kind: FindingKind | None = None
 
 
-def diagnose(address: object, bytes: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
+def diagnose(address: object, size: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
     """Why `bytes` bytes at an address cannot be used."""
     if type(address) is not int or not 0 <= address <= _LARGEST:
         return Diagnosis(f"{shown(address)}, which is no address")
-    if type(bytes) is not int or bytes < 0:
-        return Diagnosis(f"{address:#x} for {shown(bytes)} bytes, which is no size")
+    if type(size) is not int or size < 0:
+        return Diagnosis(f"{address:#x} for {shown(size)} bytes, which is no size")
     if address == 0:
         return Diagnosis("NULL")
     for range_ in ranges:
-        found = _in_range(address, bytes, wanted, range_)
+        found = _in_range(address, size, wanted, range_)
         if found:
             return found
     return Diagnosis(f"{address:#x}, where nothing is allocated")
 
 
-def _in_range(address: int, bytes: int, wanted: Wanted, held: AddressRange) -> Diagnosis | None:
+def _in_range(address: int, size: int, wanted: Wanted, held: AddressRange) -> Diagnosis | None:
     at = held.at(address)
     if at is not None and (address < at.stop or address == at.address):
-        return _inside(address, bytes, wanted, at)
+        return _inside(address, size, wanted, at)
     return _beside(address, at, held.after(address))
 
 
-def _inside(address: int, bytes: int, wanted: Wanted, at: Allocation) -> Diagnosis:
+def _inside(address: int, size: int, wanted: Wanted, at: Allocation) -> Diagnosis:
     place = f"{address:#x}, offset {address - at.address} of {at}"
     if at.freed:
         return Diagnosis(f"{place}, which was freed", "use_after_free")
     if wanted not in ("any", at.space):
         return Diagnosis(f"{place}, a {at.space} pointer where a {wanted} pointer is wanted", "host_device_mixup")
-    past = address + bytes - at.stop
-    return Diagnosis(f"{place}, from where {counted(bytes, 'byte')} go {past} past its end", "overrun")
+    past = address + size - at.stop
+    return Diagnosis(f"{place}, from where {counted(size, 'byte')} go {past} past its end", "overrun")
 
 
 def _beside(address: int, at: Allocation | None, after: Allocation | None) -> Diagnosis | None:
@@ -441,9 +439,9 @@ class Account:
         self.in_use = 0
         self.owners = 0
 
-    def lacks(self, bytes: int) -> str:
+    def lacks(self, size: int) -> str:
         """Why so many bytes do not fit, or nothing."""
-        if self.in_use + bytes <= self.total:
+        if self.in_use + size <= self.total:
             return ""
         return f"{self.total} bytes, of which {self.in_use} are in use by {counted(self.owners, 'allocation')}"
 
@@ -456,20 +454,20 @@ class Capacity:
         self.devices = {device.id: Account(device.memory_bytes) for device in topology.devices}
         self.host = Account(topology.host.memory_bytes)
 
-    def require_on_devices(self, numbers: Sequence[int], bytes: int) -> None:
+    def require_on_devices(self, numbers: Sequence[int], size: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device that has no room for so many bytes."""
         for number in numbers:
             device = self._topology.device(number, "tessMalloc")
-            lacking = self.devices[number].lacks(bytes)
+            lacking = self.devices[number].lacks(size)
             if lacking:
-                given = f"{bytes} bytes on device {number} ({device.target}), which has {lacking}"
+                given = f"{size} bytes on device {number} ({device.target}), which has {lacking}"
                 raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", given, "what is free on every device")
 
-    def require_on_host(self, bytes: int) -> None:
+    def require_on_host(self, size: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has room for so many bytes."""
-        lacking = self.host.lacks(bytes)
+        lacking = self.host.lacks(size)
         if lacking:
-            given = f"{bytes} bytes of {self._topology.host.name}, which has {lacking}"
+            given = f"{size} bytes of {self._topology.host.name}, which has {lacking}"
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", given, "what is free on the host")
 
     def take(self, allocation: Allocation) -> None:
@@ -510,16 +508,16 @@ class ProcessMemory(Protocol):
     def reserved(self) -> range:
         """Addresses at which nothing lies but what `open` makes there."""
 
-    def open(self, address: int, bytes: int) -> None:
+    def open(self, address: int, size: int) -> None:
         """Let there be zeros at reserved addresses. Raises `MemoryError`."""
 
-    def close(self, address: int, bytes: int) -> None:
+    def close(self, address: int, size: int) -> None:
         """Let there be nothing any more."""
 
-    def holds(self, address: int, bytes: int) -> bool:
+    def holds(self, address: int, size: int) -> bool:
         """True if there is memory at all of these addresses."""
 
-    def view(self, address: int, bytes: int) -> memoryview:
+    def view(self, address: int, size: int) -> memoryview:
         """The bytes there, in place."""
 
 
@@ -538,11 +536,11 @@ class ProgramMemory(Allocation):
     def __str__(self) -> str:
         return "memory of the program"
 
-    def find(self, address: int, bytes: int) -> Region | None:
+    def find(self, address: int, size: int) -> Region | None:
         """Return the region of so many bytes at an address, if they are there and of the program."""
-        if address not in ADDRESSES or address + bytes > ADDRESSES.stop or address in self._process.reserved:
+        if address not in ADDRESSES or address + size > ADDRESSES.stop or address in self._process.reserved:
             return None
-        return Region(self, address) if self._process.holds(address, bytes) else None
+        return Region(self, address) if self._process.holds(address, size) else None
 
     def view(self, copy: int, start: int, stop: int) -> memoryview:
         """The bytes themselves."""
@@ -570,26 +568,26 @@ class AddressSpaceMemory:
         self._program = None if process is None else ProgramMemory(process)
         self._made = 0
 
-    def allocate_device(self, devices: Sequence[int], bytes: int, owner: int = 0) -> int:
+    def allocate_device(self, devices: Sequence[int], size: int, owner: int = 0) -> int:
         """Memory on each device, the n-th being that of rank n (RT-04.4-03, AMB-RT-05).
 
         Raises `Failure`: TESS_ERR_OUT_OF_MEMORY naming the device that lacks it, TESS_ERR_INVALID_VALUE for a negative
         size.
         """
-        self._require_size(bytes, "tessMalloc")
-        self.capacity.require_on_devices(devices, bytes)
-        return self._add(self._device, bytes, "tessMalloc", devices=devices, owner=owner)
+        self._require_size(size, "tessMalloc")
+        self.capacity.require_on_devices(devices, size)
+        return self._add(self._device, size, "tessMalloc", devices=devices, owner=owner)
 
-    def allocate_host(self, bytes: int, pinned: bool = True) -> int:
+    def allocate_host(self, size: int, pinned: bool = True) -> int:
         """Memory of the host. Raises `Failure` as `allocate_device`, and `MemoryError`."""
-        self._require_size(bytes, "tessHostAlloc")
-        self.capacity.require_on_host(bytes)
+        self._require_size(size, "tessHostAlloc")
+        self.capacity.require_on_host(size)
         storage = None
         if self._process is not None:
-            start = self._host.place(bytes, "tessHostAlloc")
-            self._process.open(start, bytes)
-            storage = self._process.view(start, bytes)
-        return self._add(self._host, bytes, "tessHostAlloc", pinned=pinned, storage=storage)
+            start = self._host.place(size, "tessHostAlloc")
+            self._process.open(start, size)
+            storage = self._process.view(start, size)
+        return self._add(self._host, size, "tessHostAlloc", pinned=pinned, storage=storage)
 
     def adopt_host(self, memory: BytesLike) -> int:
         """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
@@ -623,39 +621,39 @@ class AddressSpaceMemory:
         """The live allocations: first of devices, then of the host, each by address."""
         return self._device.live() + self._host.live()
 
-    def find(self, address: int, bytes: int, function: str, argument: str, space: Wanted = "any") -> Region:
+    def find(self, address: int, size: int, function: str, argument: str, space: Wanted = "any") -> Region:
         """Return the region of `bytes` bytes at an address, all within one live allocation.
 
         Raises `Failure` with TESS_ERR_INVALID_VALUE, and notes a finding, for a pointer that is NULL, was never
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
         """
-        if type(address) is int and type(bytes) is int and bytes >= 0:
+        if type(address) is int and type(size) is int and size >= 0:
             held = self._device if address in self._device.addresses else self._host
             at = held.at(address)
-            if at and not at.freed and address + bytes <= at.stop and (space == "any" or at.space == space):
+            if at and not at.freed and address + size <= at.stop and (space == "any" or at.space == space):
                 return Region(at, address - at.address)
-            programs = self._program and self._program.find(address, bytes)
+            programs = self._program and self._program.find(address, size)
             if programs and space != "device":
                 return programs
-        raise self._refusal(address, bytes, function, argument, space)
+        raise self._refusal(address, size, function, argument, space)
 
-    def read(self, region: Region, rank: int, bytes: int, reader: str = "read") -> memoryview | bytes:
+    def read(self, region: Region, rank: int, size: int, reader: str = "read") -> memoryview | bytes:
         """The bytes of a rank's copy: in place and read-only where all were written, so copy what is to be kept.
 
         A byte never written reads as 0xA5 and is a finding of kind `uninitialised_read`.
         """
-        allocation, start, stop, copy = self._placed(region, rank, bytes)
+        allocation, start, stop, copy = self._placed(region, rank, size)
         gaps = allocation.unwritten(copy, start, stop)
         if not gaps:
             return allocation.view(copy, start, stop).toreadonly()
         missing = sum(until - gap for gap, until in gaps)
-        text = f"{reader}: {missing} of {bytes} bytes were never written, the first at offset {gaps[0][0]} of "
+        text = f"{reader}: {missing} of {size} bytes were never written, the first at offset {gaps[0][0]} of "
         self.findings.add("uninitialised_read", f"{text}{allocation}, rank {rank}")
         return allocation.bytes_with_gaps(copy, start, stop, gaps)
 
-    def peek(self, region: Region, rank: int, bytes: int) -> bytes:
+    def peek(self, region: Region, rank: int, size: int) -> bytes:
         """A copy of the bytes of a rank's copy; nothing is noted."""
-        allocation, start, stop, copy = self._placed(region, rank, bytes)
+        allocation, start, stop, copy = self._placed(region, rank, size)
         return allocation.bytes_with_gaps(copy, start, stop, allocation.unwritten(copy, start, stop))
 
     def write(self, region: Region, rank: int, data: BytesLike) -> None:
@@ -674,12 +672,12 @@ class AddressSpaceMemory:
             raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "write", given, "smaller allocations") from None
         allocation.note_written(copy, start, stop)
 
-    def _placed(self, region: Region, rank: int, bytes: int) -> tuple[Allocation, int, int, int]:
+    def _placed(self, region: Region, rank: int, size: int) -> tuple[Allocation, int, int, int]:
         """A region of `bytes` bytes of a rank's copy, which may have been freed since it was found."""
         allocation, start = region
-        stop = start + bytes
-        if allocation.freed or stop > allocation.bytes or bytes < 0:
-            raise self._refusal(allocation.address + start, bytes, "access", "memory", "any")
+        stop = start + size
+        if allocation.freed or stop > allocation.bytes or size < 0:
+            raise self._refusal(allocation.address + start, size, "access", "memory", "any")
         if allocation.space == "device" and not 0 <= rank < len(allocation.devices):
             allowed = f"0 to {len(allocation.devices) - 1}, the ranks of {allocation}"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, "access", f"rank {rank}", allowed)
@@ -688,7 +686,7 @@ class AddressSpaceMemory:
     def _add(
         self,
         held: AddressRange,
-        bytes: int,
+        size: int,
         function: str,
         *,
         devices: Sequence[int] = (),
@@ -697,13 +695,13 @@ class AddressSpaceMemory:
         foreign: memoryview | None = None,
         storage: memoryview | None = None,
     ) -> int:
-        start = held.place(bytes, function)
+        start = held.place(size, function)
         self._made += 1
         made = Allocation(
             self._made,
             held.space,
             start,
-            bytes,
+            size,
             devices=devices,
             owner=owner,
             pinned=pinned,
@@ -732,25 +730,25 @@ class AddressSpaceMemory:
         if of_process is not None:
             of_process.close(allocation.address, allocation.bytes)
 
-    def _refusal(self, address: int, bytes: int, function: str, argument: str, space: Wanted) -> Failure:
+    def _refusal(self, address: int, size: int, function: str, argument: str, space: Wanted) -> Failure:
         """The failure for a wrong pointer, which is added to the findings."""
-        found = diagnose(address, bytes, space, (self._device, self._host))
+        found = diagnose(address, size, space, (self._device, self._host))
         if self._program is not None and type(address) is int and self._program.find(address, 0):
-            found = _of_the_program(address, bytes, space)
+            found = _of_the_program(address, size, space)
         if found.kind:
             self.findings.add(found.kind, f"{function}: {argument} is {found.text}")
         owner = "" if space == "any" else f" of the {space}"
-        allowed = f"a pointer to {shown(bytes)} allocated bytes{owner}"
+        allowed = f"a pointer to {shown(size)} allocated bytes{owner}"
         return Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{argument} is {found.text}", allowed)
 
-    def _require_size(self, bytes: int, function: str) -> None:
-        if type(bytes) is not int or bytes < 0:
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(bytes)} bytes", "0 or more bytes")
+    def _require_size(self, size: int, function: str) -> None:
+        if type(size) is not int or size < 0:
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(size)} bytes", "0 or more bytes")
 
 
-def _of_the_program(address: int, bytes: int, wanted: Wanted) -> Diagnosis:
+def _of_the_program(address: int, size: int, wanted: Wanted) -> Diagnosis:
     """Why memory of the program cannot be used."""
     if wanted == "device":
         text = f"{address:#x}, memory of the program where a device pointer is wanted"
         return Diagnosis(text, "host_device_mixup")
-    return Diagnosis(f"{address:#x}, from where the program has less than {shown(bytes)} bytes", "overrun")
+    return Diagnosis(f"{address:#x}, from where the program has less than {shown(size)} bytes", "overrun")

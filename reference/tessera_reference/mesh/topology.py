@@ -498,29 +498,26 @@ PICOSECONDS = 10**12
 COPIES = ("TESS_COPY_H2D", "TESS_COPY_D2H", "TESS_COPY_D2D")
 
 
-def resident_blocks(device: Device, block: Sequence[int], shared_bytes: int = 0) -> int:
-    """Return the blocks that one multiprocessor holds: as its threads and shared memory allow, at least one."""
-    by_shared = device.hardware.shared_bytes // shared_bytes if shared_bytes else BLOCKS
-    return max(1, min(BLOCKS, THREADS // _threads(device, block), by_shared))
+def resident_blocks(device: Device, block: Sequence[int]) -> int:
+    """Return the blocks that one multiprocessor holds: as many as its threads allow, at least one."""
+    return max(1, min(BLOCKS, THREADS // _threads(device, block)))
 
 
-def occupancy(device: Device, grid: Sequence[int], block: Sequence[int], shared_bytes: int = 0) -> float:
+def occupancy(device: Device, grid: Sequence[int], block: Sequence[int]) -> float:
     """The part of the device's lanes that the first wave of a kernel takes, above 0 and at most 1 (RT-17-01)."""
-    holds = resident_blocks(device, block, shared_bytes) * device.multiprocessors
+    holds = resident_blocks(device, block) * device.multiprocessors
     taken = min(prod(grid), holds) * _threads(device, block)
     return min(1.0, taken / (THREADS * device.multiprocessors))
 
 
-def kernel_duration(
-    device: Device, grid: Sequence[int], block: Sequence[int], quick: bool = False, shared_bytes: int = 0
-) -> int:
+def kernel_duration(device: Device, grid: Sequence[int], block: Sequence[int], quick: bool = False) -> int:
     """The launch, at low latency if `quick`, and as many waves as it takes until every block has had its turn."""
-    at_once = resident_blocks(device, block, shared_bytes) * device.multiprocessors
+    at_once = resident_blocks(device, block) * device.multiprocessors
     return (QUICK_LAUNCH if quick else LAUNCH) + -(-prod(grid) // at_once) * WAVE
 
 
 def copy_duration(
-    topology: Topology, device: Device, kind: str, bytes: int, pinned: bool = True, down: frozenset[str] = frozenset()
+    topology: Topology, device: Device, kind: str, size: int, pinned: bool = True, down: frozenset[str] = frozenset()
 ) -> int:
     """A copy of one of the `COPIES` on one device, to or from the application's host, or within its memory.
 
@@ -533,21 +530,21 @@ def copy_duration(
         allowed = ", ".join(COPIES) + (f": {hint}" if hint else "")
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMemcpyAsync", f"kind {shown(kind)}", allowed)
     if kind == "TESS_COPY_D2D":
-        return COPY + carrying(2 * bytes, device.memory_bandwidth)
+        return COPY + carrying(2 * size, device.memory_bandwidth)
     way = topology.route(topology.host.name, device.id, down)
     if way is None:
         given = f"no way between {topology.host.name} and device {device.id}"
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", given, "links that are not down")
-    return COPY + _over(way, bytes if pinned else 2 * bytes)
+    return COPY + _over(way, size if pinned else 2 * size)
 
 
-def _over(way: Sequence[Link], bytes: int) -> int:
-    return sum(link.latency for link in way) + carrying(bytes, min(link.bandwidth for link in way))
+def _over(way: Sequence[Link], size: int) -> int:
+    return sum(link.latency for link in way) + carrying(size, min(link.bandwidth for link in way))
 
 
-def carrying(bytes: int, bandwidth: int) -> int:
+def carrying(size: int, bandwidth: int) -> int:
     """The picoseconds that bytes take at a bandwidth in bytes a second, rounded up."""
-    return -(-bytes * PICOSECONDS // bandwidth)
+    return -(-size * PICOSECONDS // bandwidth)
 
 
 def _threads(device: Device, block: Sequence[int]) -> int:

@@ -238,20 +238,24 @@ class Tree:
         """True if an explicit nesting names the start value."""
         return START in self.tokens
 
+    def require_leaves(self, n: int) -> None:
+        """Raise `LeafCount` if an explicit nesting has not `n` leaves, `TooLarge` for `n` above `MOST_LEAVES`."""
+        if self.form == "explicit":
+            leaves = sum(isinstance(token, int) for token in self.tokens)
+            if leaves != n:
+                raise LeafCount(n, leaves)
+        elif n > MOST_LEAVES:
+            raise TooLarge("reduction tree", "leaves", n, MOST_LEAVES)
+
     def over(self, n: int, start: bool = False) -> Tree:
         """Return the explicit nesting of this tree over `n` leaves; with `start`, one that names the start value.
 
         A tree that does not name it takes it first as a fold, and last, as (T c), otherwise. Over no leaves the
-        nesting is `c` alone. Raises `LeafCount` when an explicit nesting has another number of leaves, and `TooLarge`
-        for a nesting of more than `MOST_LEAVES`.
+        nesting is `c` alone. Raises as `require_leaves`.
         """
+        self.require_leaves(n)
         if self.form == "explicit":
-            found = sum(isinstance(token, int) for token in self.tokens)
-            if found != n:
-                raise LeafCount(n, found)
             tokens = self.tokens
-        elif n > MOST_LEAVES:
-            raise TooLarge("reduction tree", "leaves", n, MOST_LEAVES)
         elif n == 0:
             tokens = (START,)
         elif self.form == "fold":

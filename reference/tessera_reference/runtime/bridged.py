@@ -120,16 +120,16 @@ class BridgedRuntime(Runtime):
         """The runtime's own call."""
         return getattr(super(), name)(*arguments, **options)
 
-    def _copy(self, dst: int, src: int, bytes: int, kind: CopyKind, stream: Any) -> None:
+    def _copy(self, dst: int, src: int, size: int, kind: CopyKind, stream: Any) -> None:
         self._require_executed(stream)
         places = self.bridge.places(self.stream(stream).mesh.devices)
         match kind:
             case CopyKind.TESS_COPY_H2D:
-                self.bridge.write(places, dst, host_bytes(self.machine.memory, "", "src", src, bytes, "bytes"))
+                self.bridge.write(places, dst, host_bytes(self.machine.memory, "", "src", src, size, "bytes"))
             case CopyKind.TESS_COPY_D2H:
-                self.received.append(Received(dst, self.bridge.read(places[0], src, bytes)))
+                self.received.append(Received(dst, self.bridge.read(places[0], src, size)))
             case CopyKind.TESS_COPY_D2D:
-                self.bridge.copy(places, dst, src, bytes)
+                self.bridge.copy(places, dst, src, size)
 
     def _launch(self, kernel: Any, cfg: LaunchConfig, buffer: Any, size: int, stream: Any) -> None:
         self._require_executed(stream)

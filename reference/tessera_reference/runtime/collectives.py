@@ -67,8 +67,8 @@ def plan(
             return _autotuned(mesh, collective, count, dtype, groups[0], possible, cache)
         return found
 
-    bytes, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
-    chosen = choose(collective, bytes, topology, groups, hint, environment.collectives, tuned)
+    size, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
+    chosen = choose(collective, size, topology, groups, hint, environment.collectives, tuned)
     return Plan(chosen.algorithm, chosen.source)
 
 
@@ -399,7 +399,7 @@ def collective_work(
         require_aligned(argument, pointer, call.dtype)
     descriptor = descriptor or stream.mesh.context.descriptor
     if call.op is not None and descriptor.reduction_order is not None:
-        descriptor.reduction_order.over(stream.mesh.axes.size_along(call.axis))  # refuses a tree of another size
+        descriptor.reduction_order.require_leaves(stream.mesh.axes.size_along(call.axis))
     return CollectiveWork(
         name=call.collective,
         stream=stream,

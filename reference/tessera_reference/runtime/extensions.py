@@ -85,11 +85,11 @@ def tessxPoke(state: State, mesh: Any, rank: int, devPtr: Any, data: bytes) -> N
     state.machine.memory.write(region, rank, held)
 
 
-def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, bytes: int) -> Any:
+def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, size: int) -> Any:
     on = state.mesh(mesh)
     integer("rank", rank, (0, len(on.devices) - 1))
     on.drain()
-    region = state.machine.memory.find(pointer, bytes, function, "devPtr", "device")
+    region = state.machine.memory.find(pointer, size, function, "devPtr", "device")
     if region.allocation.devices != on.devices:
         given = f"devPtr is memory of devices {list(region.allocation.devices)}"
         raise invalid(given, "memory of the mesh")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from ..abi.status import CopyKind
@@ -20,10 +19,10 @@ from .streams import Stream, Work
 
 
 def region_of(
-    function: str, argument: str, pointer: Any, bytes: int, space: Wanted, stream: Stream, written: bool = False
+    function: str, argument: str, pointer: Any, size: int, space: Wanted, stream: Stream, written: bool = False
 ) -> Region:
     """The memory of a pointer, for work of a stream: on every device of its mesh (AMB-RT-05). Raises `Failure`."""
-    found = stream.mesh.machine.memory.find(pointer, bytes, function, argument, space)
+    found = stream.mesh.machine.memory.find(pointer, size, function, argument, space)
     devices = set(found.allocation.devices)
     missing = [device for device in stream.mesh.devices if device not in devices]
     if missing and found.allocation.space == "device":
@@ -125,7 +124,7 @@ class CopyWork(Work):
         if self.direction is CopyKind.TESS_COPY_D2D:
             return None
         way = topology.route(topology.host.name, device.id)
-        return min(way, key=attrgetter("bandwidth")).name if way else None
+        return min(way, key=lambda link: link.bandwidth).name if way else None
 
     def _duration(self, device: Device) -> int:
         """Memory of the host that is not pinned takes longer."""

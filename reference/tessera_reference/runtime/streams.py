@@ -88,13 +88,13 @@ class Mesh:
         for handle in self.streams:
             self.machine.order.synchronize(handle)
 
-    def read(self, region: Region, rank: int, bytes: int, reader: str) -> memoryview | bytes:
+    def read(self, region: Region, rank: int, size: int, reader: str) -> memoryview | bytes:
         """The bytes of a rank's copy of device memory, or of host memory; a view, valid until the next write."""
-        return self.machine.memory.read(region, self._copy(region, rank), bytes, reader)
+        return self.machine.memory.read(region, self._copy(region, rank), size, reader)
 
-    def peek(self, region: Region, rank: int, bytes: int) -> bytes:
+    def peek(self, region: Region, rank: int, size: int) -> bytes:
         """The same as a copy, where it does not matter whether the bytes were ever written."""
-        return self.machine.memory.peek(region, self._copy(region, rank), bytes)
+        return self.machine.memory.peek(region, self._copy(region, rank), size)
 
     def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:
         """Put bytes into a rank's copy of device memory, or into host memory."""

@@ -35,7 +35,7 @@ def chunk_trace(
     for number, each in enumerate(transfers):
         sent = each.sent
         part = f" chunk {sent.first // chunk}" if chunk else ""
-        elements = f"elements {sent.first} to {sent.first + sent.count}"
+        elements = f"elements {sent.first} to {sent.first + sent.elements}"
         name = f"{operation} {sent.source} to {sent.target}, step {sent.step}{part}, {elements}"
         directions = [("lost send", sent.source)] if each.lost else [("send", sent.source), ("receive", sent.target)]
         for direction, rank in directions:
@@ -50,7 +50,7 @@ def chunk_trace(
                     enqueued=each.start,
                     start=each.start,
                     stop=each.end,
-                    bytes=sent.count * element_bytes,
+                    bytes=sent.elements * element_bytes,
                     link=each.links[0] if leaves else None,
                     flow_out=number if direction == "send" else None,
                     flow_in=None if leaves else number,
@@ -66,13 +66,13 @@ def _counters(
     ends = {link.name: (link.a, link.b) for link in links}
     changes: dict[str, dict[int, tuple[int, int]]] = {}
     for transfer in transfers:
-        end, bytes = devices[transfer.sent.source], transfer.sent.count * element_bytes
+        end, size = devices[transfer.sent.source], transfer.sent.elements * element_bytes
         here: int | str = end
         for link in transfer.links:
             at = changes.setdefault(f"{link} from {here}", {})
             for time, sign in ((transfer.start, 1), (transfer.end, -1)):
                 credits, in_flight = at.get(time, (0, 0))
-                at[time] = (credits + sign, in_flight + sign * bytes)
+                at[time] = (credits + sign, in_flight + sign * size)
             a, b = ends[link]
             here = b if here == a else a
     for way in sorted(changes):

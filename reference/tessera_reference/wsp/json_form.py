@@ -75,9 +75,9 @@ class BodyReader:
         if kind is None:
             raise ProgramRefused(f"{path}/op", f"is {shown(op)}, expected one of {', '.join(STATEMENTS)}")
         given, count = {}, 1
-        for field, type, required in FIELDS[kind]:
+        for field, type_name, required in FIELDS[kind]:
             if field in value:
-                given[field] = self._readers[type](value[field], f"{path}/{field}", depth + 1)
+                given[field] = self._readers[type_name](value[field], f"{path}/{field}", depth + 1)
                 count += 1
             elif required:
                 raise ProgramRefused(f"{path}/{field}", "is missing")

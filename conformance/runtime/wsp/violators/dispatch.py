@@ -28,8 +28,9 @@ usual_placement = policies.placement
 def placed_by(clause: str, name: str, description: str, module: Any, place: Callable[..., Any]) -> Violation:
     """A policy with another function from issue number and key to a worker."""
 
-    def placement(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-        chosen: Callable[[int, int], int] = (place if id == module.ID else usual_placement)(id, parameters, symbols)
+    def placement(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+        places = place if policy_id == module.ID else usual_placement
+        chosen: Callable[[int, int], int] = places(policy_id, parameters, symbols)
         return chosen
 
     return changed(clause, name, description, (policies, "placement", placement))
@@ -38,13 +39,13 @@ def placed_by(clause: str, name: str, description: str, module: Any, place: Call
 def placing(clause: str, name: str, description: str, module: Any, worker: Callable[[int, int, int], int]) -> Violation:
     """A policy with another worker, from issue number, key and number of workers."""
 
-    def place(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+    def place(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
         return lambda issue, key: worker(issue, key, parameters["workers"])
 
     return placed_by(clause, name, description, module, place)
 
 
-def counting_each_key(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+def counting_each_key(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
     """A circle for each key."""
     counts: Counter[int] = Counter()
 
@@ -55,10 +56,10 @@ def counting_each_key(id: str, parameters: Mapping[str, Any], symbols: list[int]
     return place
 
 
-def salted(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
+def salted(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
     """Another digest in each run."""
     salt = next(RUNS)
-    usual = usual_placement(id, parameters, symbols)
+    usual = usual_placement(policy_id, parameters, symbols)
     return lambda issue, key: usual(issue, key ^ salt)
 
 

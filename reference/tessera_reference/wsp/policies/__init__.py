@@ -31,11 +31,11 @@ def found() -> Mapping[str, Any]:
     return {module.ID: module for module in sorted(modules, key=lambda module: str(module.ID))}
 
 
-def check(id: str, parameters: Mapping[str, Parameter], path: str) -> None:
+def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> None:
     """A policy exists and has its parameters. Raises `ProgramRefused`."""
-    policy = found().get(id)
+    policy = found().get(policy_id)
     if policy is None:
-        raise ProgramRefused(f"{path}/id", f"is {id}, expected one of {', '.join(found())}")
+        raise ProgramRefused(f"{path}/id", f"is {policy_id}, expected one of {', '.join(found())}")
     if set(parameters) != set(policy.PARAMETERS):
         raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {_named(policy)}")
     for each, kind in policy.PARAMETERS.items():
@@ -49,19 +49,19 @@ def check(id: str, parameters: Mapping[str, Parameter], path: str) -> None:
         raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
 
 
-def worker(id: str, parameters: Mapping[str, Parameter]) -> Expression:
+def worker(policy_id: str, parameters: Mapping[str, Parameter]) -> Expression:
     """Return the worker of a task as an expression of `task` and `key`."""
     stated = {name: Constant(each) if isinstance(each, int) else each for name, each in parameters.items()}
-    expression: Expression = found()[id].worker(stated)
+    expression: Expression = found()[policy_id].worker(stated)
     return expression
 
 
-def placement(id: str, parameters: Mapping[str, Parameter], symbols: list[int]) -> Place:
+def placement(policy_id: str, parameters: Mapping[str, Parameter], symbols: list[int]) -> Place:
     """Return the function from issue number and key of a task to a worker, which raises `RunError`."""
     workers = parameters["workers"]
     assert isinstance(workers, int)
     inputs = {"task": 0, "key": 0}
-    evaluate = compiled(worker(id, parameters), symbols, (), inputs)
+    evaluate = compiled(worker(policy_id, parameters), symbols, (), inputs)
 
     def place(task: int, key: int) -> int:
         inputs["task"], inputs["key"] = task, key
