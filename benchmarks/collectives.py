@@ -139,7 +139,7 @@ def _recurrence() -> list[Outcome]:
 
 
 def _last(count: int) -> int:
-    """When the last message has arrived, on a machine that is new."""
+    """Return the arrival of the last message, on a new machine."""
     return max(
         int(each.end.max()) for each in recurrence(uniform(1, MOST), range(MOST), "all_reduce", "ring", count, 4)
     )

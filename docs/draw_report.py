@@ -35,7 +35,7 @@ class Acme(ReferenceAdapter):
     version = "2.1"
 
     def hello(self) -> dict[str, Any]:
-        """As the reference's, under another name."""
+        """Return the reference's greeting under another name."""
         identity = {"name": "acme-runtime", "version": self.version, "device": "acme-x1"}
         return {**super().hello(), "implementation": identity, "documents": ["language_ir"]}
 

@@ -1,4 +1,4 @@
-"""What the ids of dtypes mean where they are used: tessAllReduce by number, with golden bits (runtime spec, 19.B).
+"""The ids of dtypes where they are used: tessAllReduce by number, with golden bits (runtime spec, 19.B).
 
 Every dtype has numbers whose sum as another dtype of its width has other bits. Sums of what all ranks hold alike need
 the functions of the text alone; the golden vectors of all-reduce differ by rank (feature rank-memory).
@@ -22,7 +22,7 @@ GOLDEN = {
     **{dtype: f"{dtype}/sum/counted" for dtype in PARTS},
     "bool": "bool/max",
 }
-"""Of each dtype the vector of `collectives/all_reduce`."""
+"""The vector of `collectives/all_reduce` for each dtype."""
 
 BEHIND = bytes([0x12, 0x34]) * 8
 """Bytes behind the last element, which a wider dtype would change."""

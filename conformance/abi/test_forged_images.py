@@ -149,7 +149,7 @@ def test_a_forged_section_is_refused(impl, check, part):
 
 
 def padding_of(fatbin: Fatbin, start: int) -> int:
-    """Where a section is filled up; the first one begins at `start`. Raises `Inapplicable` where none needs it."""
+    """Return the offset of a section's padding; the first begins at `start`. Raises `Inapplicable` without padding."""
     for section in fatbin.sections:
         if len(section.data) % 8:
             return start + len(section.data)

@@ -1,4 +1,4 @@
-"""What a kernel sees of padding, and of bytes that are neither false nor true (runtime spec, 10.1; AMB-RT-55, -56).
+"""A kernel's view of padding, and of bytes that are neither false nor true (runtime spec, 10.1; AMB-RT-55, -56).
 
 Padding carries no value, whatever it holds: between arguments, behind a narrow one and behind the last. A bool is one
 byte, any but zero reads as true, and what a kernel makes of it is what it makes of 1.

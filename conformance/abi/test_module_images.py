@@ -1,4 +1,4 @@
-"""What a module image says about itself (runtime specification, 2, 8.1, 16).
+"""The inspection of a module image (runtime specification, 2, 8.1, 16).
 
 The container is the implementation's own: it is judged by what the adapter reports of it (AMB-RT-21).
 """
@@ -58,12 +58,12 @@ SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath"
 
 
 def inspected(impl, check, image):
-    """What an image says."""
+    """Return the inspection of an image."""
     return check.returns(impl.abi.inspect(image=image), "the image can be inspected")
 
 
 def said(impl, check, source=ONE, **options):
-    """What the image of a program says."""
+    """Return the inspection of a program's image."""
     return inspected(impl, check, compiled(impl, check, source, **options))
 
 

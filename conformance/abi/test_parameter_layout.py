@@ -1,4 +1,4 @@
-"""Where the arguments of a kernel lie in its parameter buffer (runtime specification, 9 and 10.1)."""
+"""The places of a kernel's arguments in its parameter buffer (runtime specification, 9 and 10.1)."""
 
 from __future__ import annotations
 

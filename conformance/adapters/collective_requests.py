@@ -136,7 +136,7 @@ def share(count: int, place: int, ranks: int) -> slice:
 
 
 def share_sizes(count: int, ranks: int) -> list[int]:
-    """How many elements each rank of a group owns."""
+    """Return the number of elements that each rank of a group owns."""
     return [each.stop - each.start for each in (share(count, place, ranks) for place in range(ranks))]
 
 

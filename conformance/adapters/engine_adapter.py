@@ -1,4 +1,4 @@
-"""What adapters of engines of collectives share: the methods of the protocol, which hand an engine sound requests."""
+"""The protocol methods that adapters of engines of collectives share; an engine gets sound requests only."""
 
 from __future__ import annotations
 
@@ -73,4 +73,4 @@ class EngineAdapter(ABC):
 
     @abstractmethod
     def carry_out(self, request: Request, arrays: list[Any]) -> list[Any]:
-        """What each rank has afterwards, flat, of what each brings."""
+        """Return the flat result of each rank, from the flat input of each."""

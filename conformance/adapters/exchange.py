@@ -1,4 +1,4 @@
-"""What the adapters in this folder share: tensors as numpy arrays and back, and the names of elementary functions."""
+"""The helpers of the adapters in this folder: tensors as numpy arrays and back, names of elementary functions."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ ENGINES = {"torch": "gloo"}
 
 
 def orders(session: Session, most_ranks: int) -> Iterator[dict[str, Any]]:
-    """What is found, one entry for each shape and dtype that has an order."""
+    """Yield one entry for each shape and dtype for which an order was recovered."""
     for ranks, elements in SHAPES:
         if ranks > most_ranks:
             continue

@@ -46,7 +46,7 @@ class GlooRanks:
             self.processes.append(process)
 
     def carry_out(self, request: Request, arrays: list[Array]) -> list[Array]:
-        """What the ranks have afterwards that have an input."""
+        """Return the results of the ranks that have an input."""
         waiting = {}
         for rank, (pipe, array) in enumerate(zip(self._pipes, arrays, strict=False)):
             with _naming(rank):

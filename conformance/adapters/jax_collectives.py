@@ -21,7 +21,7 @@ Rows = list[np.ndarray[Any, np.dtype[Any]]]
 
 
 def carried_out(request: Request, arrays: Rows) -> Rows:
-    """What the ranks have afterwards, flat, of flat inputs; what is only moved travels as bytes.
+    """Return the flat results of the ranks from flat inputs; data that is only moved travels as bytes.
 
     Raises:
         NotSupported: JAX has no such collective.
@@ -67,7 +67,7 @@ def _of_group(request: Request, group: tuple[int, ...], rows: Rows, chunk: int) 
 
 
 def _exchanged(request: Request, rows: Rows) -> Rows:
-    """What each rank has after sends that are a permutation; who receives nothing keeps its own.
+    """Return the ranks' results of sends that are a permutation; a rank that receives nothing keeps its own.
 
     A rank that takes no part may have a buffer of another size: rows are filled up to the longest.
     """

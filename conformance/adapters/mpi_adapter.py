@@ -87,7 +87,7 @@ def _requests() -> Iterator[bytes]:
 
 
 def _end_with_parent() -> None:
-    """Where mpirun is killed outright, a rank must not stay behind and spin; Linux only."""
+    """End with the parent: when mpirun is killed outright, a rank must not stay behind and spin. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -29,7 +29,7 @@ class Group(Protocol):
         ...
 
     def broadcast(self, own: Array, root: int) -> Array:
-        """What the root brought."""
+        """Return the root's data."""
         ...
 
     def all_to_all(self, own: Array) -> Array:
@@ -37,12 +37,12 @@ class Group(Protocol):
         ...
 
     def send_recv(self, own: Array, targets: list[int], source: int | None) -> Array:
-        """What the source brought, or the own where there is none; the own goes to all targets."""
+        """Return the source's data, or `own` without a source; `own` goes to all targets."""
         ...
 
 
 def taken_part(group: Group, request: Request, own: Array) -> Array:
-    """What this rank has afterwards; `own` is what it brings, both flat. What is only moved travels as bytes."""
+    """Return this rank's result from its contribution `own`, both flat. Data that is only moved travels as bytes."""
     if request.operation not in COMBINING:
         return _moved(group, request, own)
     if request.operation == "reduce_scatter":
@@ -73,7 +73,7 @@ def _in_chunks(flat: Array, chunk: int, carry: Any) -> Array:
 
 
 def _bytes_of_shares(group: Group, own: Array) -> list[int]:
-    """How many each place brings; every rank learns it, as users of all-gather must."""
+    """Return the number of bytes that each place contributes; every rank learns it, as users of all-gather must."""
     brought = np.zeros(group.size, np.int64)
     brought[group.place] = own.size
     return [int(each) for each in group.all_reduce(brought, "sum")]

@@ -24,7 +24,7 @@ from conformance.adapters.texts import LLVM, MLIR, PTX, Forgery, Text, forged, t
 
 IR = ("graph", "schedule", "tile", "target")
 EVERY = 16
-"""Of so many programs of the corpus one is taken."""
+"""One program in this many is taken from the corpus."""
 
 
 @dataclass(frozen=True)

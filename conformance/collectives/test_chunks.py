@@ -1,4 +1,4 @@
-"""How a collective slices a tensor into chunks (collectives specification 2.3 and 8; AMB-COLL-35, AMB-COLL-36).
+"""The slicing of a tensor into chunks (collectives specification 2.3 and 8; AMB-COLL-35, AMB-COLL-36).
 
 A chunk is judged by the elements that it holds, not by how it names them: one run or several. Of a large tensor in one
 run a chunk, only where the runs begin and end is looked at.

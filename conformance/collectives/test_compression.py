@@ -1,4 +1,4 @@
-"""What a tensor becomes on the wire and back (collectives specification 2.5 and 6; AMB-COLL-26, -37, -38)."""
+"""The conversion of a tensor to the wire and back (collectives specification 2.5 and 6; AMB-COLL-26, -37, -38)."""
 
 from __future__ import annotations
 

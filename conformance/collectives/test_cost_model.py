@@ -1,4 +1,4 @@
-"""What a chunk costs, and how overlap is scored (collectives specification 5.2)."""
+"""The cost of a chunk, and the score of overlap (collectives specification 5.2)."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def numbers(check, tensors: list[Tensor], given: list[Tensor]) -> list[list[Frac
 
 
 def allowed(g: Fraction, r: Fraction, s: Fraction) -> Fraction:
-    """How far what is kept may be from g + r - s: by the roundings of sum and difference, where they round."""
+    """Return how far the residual may be from g + r - s: by the roundings of sum and difference, if they round."""
     exact = [g + r, g + r - s]
     if all(finite(SINGLE.round(value)) == value for value in exact):
         return Fraction(0)

@@ -26,7 +26,7 @@ PARTS = 7
 
 
 def times(duration):
-    """When the link fails: soon, in every part of the duration, and when all is over."""
+    """Return times at which the link fails: soon, in every part of the duration, and after its end."""
     return [1, *(duration * part // PARTS for part in range(1, PARTS)), duration, duration + SECOND]
 
 
@@ -46,7 +46,7 @@ def between(transfers, source, target):
 
 
 def judge_cut(check, transfers, whole, name, at):
-    """What a failed link may carry, what is lost on it, and that every message arrives once."""
+    """Judge that a failed link carries and loses only what it may, and that every message arrives once."""
     check.equal(pieces(arrived(transfers)), pieces(whole), f"what arrives, once each, where {name} fails after {at} ps")
     for each in transfers:
         if name in each["links"]:

@@ -1,4 +1,4 @@
-"""What every rank has after a collective, by any algorithm (collectives specification, 2.2, 3.1, 7.2)."""
+"""The results of a collective on every rank, by any algorithm (collectives specification, 2.2, 3.1, 7.2)."""
 
 from __future__ import annotations
 

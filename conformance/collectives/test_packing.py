@@ -17,7 +17,7 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted
 
 SHAPES = [[()], [(7,)], [(3, 5), (3, 5)], [(0,), (2, 3)], [(1,), (), (4, 1, 3), (2, 0), (9,)]]
-"""Of the tensors of a buffer: scalars and empty ones among them."""
+"""The shapes of a buffer's tensors: scalars and empty ones among them."""
 
 
 def round_trip(impl: Any, check: Any, tensors: Sequence[Tensor], **wire: Any) -> tuple[int, list[Tensor]]:

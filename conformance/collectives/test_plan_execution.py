@@ -85,7 +85,7 @@ def flat(matrix):
 
 
 def of_matrices(collective, matrices, dims):
-    """What each rank has, by the definition."""
+    """Return the result of each rank by the definition."""
     ranks = len(matrices)
     if collective == "all_gather":
         return [joined(matrices, dims[0])] * ranks

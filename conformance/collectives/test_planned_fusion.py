@@ -112,7 +112,7 @@ def cast(result, operand, to):
 
 
 def folds(unit):
-    """What a collective does beside."""
+    """Return the operations that a collective's unit folds in."""
     return [(each["kind"], each["at"], each["by"]) for each in unit.get("folds", [])]
 
 

@@ -46,7 +46,7 @@ def rows(dtype: str, ranks: int, count: int) -> list[Tensor]:
 
 
 def special(dtype: str) -> list[list[float]]:
-    """What three ranks bring: zeros of both signs, subnormals, overflow on the way and at the end, infinities, NaN."""
+    """Return three inputs: signed zeros, subnormals, overflow on the way and at the end, infinities, NaN."""
     layout = float_format(dtype)
     tiny, top, normal = float(layout.smallest), float(layout.largest), float(layout.smallest_normal)
     columns = [

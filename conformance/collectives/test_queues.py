@@ -35,7 +35,7 @@ def topology(nodes=1, each=2, credits=64):
 
 
 def simulated(impl, check, units, **given):
-    """What a simulation of units answers, on two devices of a node unless others are given."""
+    """Return the simulation of units, on two devices of a node unless others are given."""
     return check.returns(impl.collectives.simulate(units=units, **{"topology": topology(), **given}))
 
 

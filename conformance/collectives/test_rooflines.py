@@ -23,7 +23,7 @@ COUNTS = (257, 4_099, 65_537, 1_048_583, 16_777_259)
 """Elements of a buffer: primes, from a kibibyte to 64 mebibytes of fp32."""
 
 EXTENTS = (8, 16, 31, 64, 127)
-"""Of square products."""
+"""The extents of square products."""
 
 SECOND = 10**12
 """In picoseconds."""

@@ -1,4 +1,4 @@
-"""Which algorithm a collective runs by (collectives specification 1, 3.1, 3.2 and 8)."""
+"""The choice of a collective's algorithm (collectives specification 1, 3.1, 3.2 and 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGE = 1 << 40
 
 
 def chosen(check, impl, size, collective="all_reduce", ranks=4, **given):
-    """What is chosen for a size."""
+    """Return the selection for a size."""
     return check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=ranks, **given))
 
 

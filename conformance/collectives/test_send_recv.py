@@ -22,7 +22,7 @@ PAIRS = {
 
 
 def brought(dtype: str, count: int = 7) -> list[Tensor]:
-    """What each of five ranks has."""
+    """Return the tensor of each of five ranks."""
     return [counted(dtype, (count,), seed=990 + rank) for rank in range(5)]
 
 

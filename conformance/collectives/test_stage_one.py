@@ -35,7 +35,7 @@ def values(dtype: str, ranks: int, partials: tuple[int, int], count: int) -> lis
 
 
 def devices(partial: Sequence[Tensor], partials: tuple[int, int]) -> list[Tensor]:
-    """What each device brings: its partial values in one tensor."""
+    """Return each device's partial values in one tensor."""
     each, shape = prod(partials), partial[0].shape
     parts = [partial[at : at + each] for at in range(0, len(partial), each)]
     return [Tensor(own[0].dtype, (*partials, *shape), b"".join(x.data for x in own)) for own in parts]

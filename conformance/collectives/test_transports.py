@@ -1,4 +1,4 @@
-"""Which transport carries chunks from one device to another (collectives specification 1 and 3.2)."""
+"""The transport that carries chunks from one device to another (collectives specification 1 and 3.2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAYS = {
 
 
 def taken(check, impl, ends, topology=None, **given):
-    """What the route between two devices is."""
+    """Return the route between two devices."""
     return check.returns(impl.collectives.route(topology=topology or text(), source=ends[0], target=ends[1], **given))
 
 

@@ -1,4 +1,4 @@
-"""When the messages of a collective travel: links, credits, chunks, trace (collectives specification, 4.2, 4.3, 6)."""
+"""The times of a collective's messages: links, credits, chunks, trace (collectives specification, 4.2, 4.3, 6)."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def vector(like, *pieces):
 
 
 def wanted(collective, rows):
-    """What each rank of a group has in the end."""
+    """Return the expected results of a group's ranks."""
     ranks = len(rows)
     if collective == "all_reduce":
         return list(all_reduce(*rows))

@@ -51,7 +51,7 @@ def named(pairs: Sequence[tuple[str, str]]) -> list[object]:
 
 
 def sent(x: Tensor, wire: str) -> list[Value]:
-    """What of each element is on the wire: rounded once."""
+    """Return the elements as they are on the wire: rounded once."""
     return [float_format(WIRES[wire]).round(value) for value in values_of(x)]
 
 

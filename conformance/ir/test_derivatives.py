@@ -276,17 +276,17 @@ def over_root_mean_square(row):
 
 
 def layer_norm(xs, gammas, betas):
-    """Of rows of three."""
+    """Normalize rows of three."""
     return [x * g + b for row in rows(xs, 3) for x, g, b in zip(normalized(row), gammas, betas, strict=True)]
 
 
 def rms_norm(xs, gammas):
-    """Of rows of three."""
+    """Normalize rows of three."""
     return [x * g for row in rows(xs, 3) for x, g in zip(over_root_mean_square(row), gammas, strict=True)]
 
 
 def batch_norm(xs, gammas, betas, *_):
-    """Of columns, here channels."""
+    """Normalize columns, here channels."""
     turned = [normalized(column) for column in columns(rows(xs, 3))]
     return flat(columns([[x * g + b for x in c] for c, g, b in zip(turned, gammas, betas, strict=True)]))
 

@@ -1,4 +1,4 @@
-"""What a diagnostic names: the location, the operand shapes, a remedy (language spec, section 12)."""
+"""The content of a diagnostic: the location, the operand shapes, a remedy (language spec, section 12)."""
 
 import re
 

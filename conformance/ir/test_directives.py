@@ -36,7 +36,7 @@ def products(directive, declare=func, name="f"):
 
 
 def lowered(impl, check, source):
-    """What Graph IR says of the one function."""
+    """Return the Graph IR of the one function."""
     functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
     check.equal(len(functions), 1, "the number of functions")
     return functions[0]

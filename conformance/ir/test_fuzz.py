@@ -40,7 +40,7 @@ def trials(kind, block, count, features=()):
 
 
 class Asking:
-    """What the judge asks, through the areas of the implementation; keeps the first answer that there was none."""
+    """The judge's requests through the areas of the implementation; keeps the first answer without a result."""
 
     def __init__(self, impl):
         self.impl = impl

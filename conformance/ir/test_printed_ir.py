@@ -23,7 +23,7 @@ LEVELS = [
 ]
 
 DIGITS = ["0.1", "3.3333333333333333333", "1.0000001192092896", "0.00007", "123.456789", "0.30000000000000004"]
-"""Of these numbers six, nine and sixteen digits give other bits in some type."""
+"""Numbers of which six, nine and sixteen digits give different bits in some type."""
 
 EXTREMES = {
     "fp64": ["9007199254740993.0", "5.0e-324", "2.2250738585072011e-308", "1.7976931348623157e308"],
@@ -37,7 +37,7 @@ INTEGERS = {"int64": [2**63 - 1, 1 - 2**63, 2**53 + 1], "int32": [2**31 - 1, 2**
 
 
 def printed(impl, check, source, at, **inputs):
-    """What the function returns when the text of a level is executed."""
+    """Return the function's result after the text of a level is executed."""
     return results_of_text(impl, check, lowered(impl, check, source, at).text, at, **inputs)
 
 
@@ -55,7 +55,7 @@ def rounded(dtype, literal):
 
 
 def agree(check, found, expected):
-    """As many values, and the same bits."""
+    """Compare two lists of values: as many, and the same bits."""
     check.equal(len(found), len(expected), "the number of values")
     for value, right in zip(found, expected, strict=True):
         check.bits(value, right, "read again from the text")

@@ -27,7 +27,7 @@ def test_golden(impl, check, vector):
 
 
 def results(impl, check, *statements):
-    """What a program returns whose X is 64 ones."""
+    """Return the result of a program whose X is 64 ones."""
     return evaluate(impl, check, program(*statements, parameters=PARAMETERS), X=ONES)
 
 

@@ -14,7 +14,7 @@ GRID = "  mesh g = mesh<axes=[dp, tp], shape=[2, 3]>;"
 """Ranks 0 to 2 have dp = 0, ranks 3 to 5 have dp = 1."""
 SQUARE = "  mesh g = mesh<axes=[dp, tp], shape=[2, 2]>;"
 LATE = ("execute", "call")
-"""When ranks are found to disagree: not before they have their inputs."""
+"""The phases in which ranks may be found to disagree: not before they have their inputs."""
 
 
 def line(ranks):

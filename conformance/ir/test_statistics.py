@@ -1,4 +1,4 @@
-"""Whether the errors of many long sums are those of roundings: the bound, the variance and the bias test of TOSA.
+"""The statistics of rounding errors in many long sums: the bound, the variance and the bias test of TOSA.
 
 The bound of any order grows with the number of terms, but roundings err like its root. So operands that were shortened,
 or sums that are always rounded to one side, may lie within the bound of every single result and still show in all of

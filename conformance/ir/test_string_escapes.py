@@ -1,4 +1,4 @@
-r"""What escapes mean: the text of an assertion, told when it fails, has the characters that they stand for (2.1, 14.1).
+r"""The meaning of escapes: the text of an assertion, reported when it fails, has their characters (2.1, 14.1).
 
 An escape is read once, from left to right: behind `\\` a letter is a letter, and a quote ends the string. The error
 of a failed assertion carries its string (AMB-LANG-56).

@@ -1,4 +1,4 @@
-"""Which algorithm a collective runs by, and that no bits depend on it (spec 8.1 and 13; AMB-RT-26, AMB-COLL-13)."""
+"""The choice of a collective's algorithm, on which no bits depend (spec 8.1 and 13; AMB-RT-26, AMB-COLL-13)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNT = 64
 
 
 def results(session, collective, brought):
-    """What each rank has after a collective."""
+    """Return each rank's tensor after a collective."""
     size = 4 * COUNT
     pointer = session.allocate(size)
     for rank, each in enumerate(brought):

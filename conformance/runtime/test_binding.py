@@ -34,7 +34,7 @@ def usual(impl, check):
 
 
 def listing(impl, check, **stated):
-    """What the listing gives, with some of its parts stated otherwise."""
+    """Return the listing, with some of its parts stated otherwise."""
     count = stated.get("devices", usual(impl, check))
     known = devices(impl, check, count)
     whole = {

@@ -1,4 +1,4 @@
-"""What the keys of the cache tell apart: shapes and dtypes of as many bytes (runtime spec 8.2; AMB-RT-85, AMB-RT-163).
+"""The keys of the cache distinguish shapes and dtypes of as many bytes (runtime spec 8.2; AMB-RT-85, AMB-RT-163).
 
 A kernel that transposes a matrix is another program for 6x4 than for 4x6 or 2x12, whose elements are as many.
 """
@@ -75,7 +75,7 @@ DOUBLED = {
     "fp32": ("0000803f", "00000040"),
     "int32": ("01000000", "02000000"),
 }
-"""Of each dtype the bytes of one and two. Doubled as another dtype of its width, a one would become something else."""
+"""For each dtype the bytes of one and two. Doubled as another dtype of its width, a one would become something else."""
 
 
 @clause("RT-08.2-01")

@@ -47,12 +47,12 @@ def fill(session, kernel, pointer, **stated):
 
 
 def carried(session):
-    """What the work queued on the stream carries."""
+    """Return the descriptors carried by the work queued on the stream."""
     return session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
 
 
 def set_descriptor(session, **descriptor):
-    """What later work carries."""
+    """Set the descriptor of later work."""
     session.ask("tessxSetDescriptor", context=session.context, descriptor=descriptor)
 
 
@@ -67,7 +67,7 @@ DRAWING = """module drawing {
 
 
 def drawn(session, kernel, *pointers):
-    """What a launch leaves in its tensors of eight numbers, once it has run."""
+    """Return a launch's tensors of eight numbers, once it has run."""
     session.launch(kernel, packed(*(("ptr", each) for each in pointers)))
     return [Tensor("fp32", (8,), session.download(each, 32)) for each in pointers]
 

@@ -101,7 +101,7 @@ ROWS = [[1, 2, 3, 4, 5, 6, 7, 8], [10, 20, 30, 40, 50, 60, 70, 80]]
 
 
 def shared_out(collective: str, rank: int, count: int) -> list[int | None]:
-    """What a rank has when the ranks have shared so many elements of `ROWS`; None where it is not judged."""
+    """Return a rank's share of so many elements of `ROWS`; None for elements that are not judged."""
     half, (first, second) = count // 2, ROWS
     if collective == "all_gather":
         return [*first[:half], *second[half:count], *ROWS[rank][count:]]

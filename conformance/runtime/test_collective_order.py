@@ -40,7 +40,7 @@ def spread(ranks: int, count: int, seed: int, dtype: str = "fp32") -> list[Tenso
 
 
 def summed(session: MeshSession, inputs: list[Tensor], flow: str = "all_reduce") -> list[Tensor]:
-    """What the ranks hold after an all-reduce, or after a reduce-scatter and an all-gather."""
+    """Return the ranks' tensors after an all-reduce, or after a reduce-scatter and an all-gather."""
     count, dtype = inputs[0].shape[0], inputs[0].dtype
     pointer = filled(session, inputs)
     if flow == "all_reduce":

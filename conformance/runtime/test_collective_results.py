@@ -1,4 +1,4 @@
-"""What ranks hold after a collective, in place, along each axis, for each dtype (runtime specification, 4.6)."""
+"""The results of a collective on the ranks, in place, along each axis, for each dtype (runtime specification, 4.6)."""
 
 from __future__ import annotations
 

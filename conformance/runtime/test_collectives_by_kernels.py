@@ -44,7 +44,7 @@ def words(dtype: str, *numbers: int) -> Tensor:
 
 
 def held_by_first(session: MeshSession, pointer: int, like: Tensor) -> Tensor:
-    """What rank 0 holds when everything queued is done."""
+    """Return rank 0's tensor when everything queued is done."""
     return Tensor(like.dtype, like.shape, session.download(pointer, len(like.data)))
 
 

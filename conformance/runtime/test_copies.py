@@ -41,7 +41,7 @@ def numbered(count: int) -> bytes:
 
 
 def surrounded(data: bytes, offset: int) -> str:
-    """What memory of `BEHIND` holds after a copy into it, as digits."""
+    """Return the memory of `BEHIND` after a copy into it, as digits."""
     return (bytes([BEHIND]) * offset + data + bytes([BEHIND]) * (ROOM - offset - len(data))).hex()
 
 

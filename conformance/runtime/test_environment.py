@@ -45,7 +45,7 @@ def under(impl, check, ranks=1, **variables):
 
 
 def settings(session):
-    """What a context found."""
+    """Return the settings that a context has read."""
     return session.ask("tessxSettings", context=session.context)
 
 

@@ -1,4 +1,4 @@
-"""What an error is, when it is reported, and what it leaves behind (runtime specification, 7)."""
+"""The errors of the runtime: their content, the call that reports them, their effects (runtime specification, 7)."""
 
 from __future__ import annotations
 

@@ -37,13 +37,13 @@ class ScatteredTensor:
         done(on, "broadcast", self.pointer, COUNT, "int32", root=root)
 
     def numbers(self, rank: int, on: MeshSession) -> list[float]:
-        """What rank 0 holds of the share of a rank, when the stream is done."""
+        """Return rank 0's copy of a rank's share, when the stream is done."""
         whole = Tensor("int32", (COUNT,), on.download(self.pointer, BYTES))
         return values_of("int32", share(whole, rank, self.session.ranks).data)
 
 
 def share_of(rank: int, ranks: int) -> list[int]:
-    """What a rank holds of its own share at the beginning."""
+    """Return a rank's own share at the beginning."""
     start, stop = rank * COUNT // ranks, (rank + 1) * COUNT // ranks
     return [ranks * value for value in BEGUN[start:stop]]
 

@@ -37,7 +37,7 @@ def fill(session: MeshSession, kernel: int, pointer: int, value: int = 1) -> Non
 
 
 def synchronizations(session: MeshSession, wanted: list[str]) -> None:
-    """What the next synchronizations of the stream report; "" is success."""
+    """Check that the next synchronizations of the stream have these statuses; "" is success."""
     for status in wanted:
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
         if status:

@@ -28,19 +28,19 @@ Mistake = Callable[[MeshSession], Observation]
 
 
 def kinds(session: MeshSession) -> list[str]:
-    """What was found, each kind once."""
+    """Return the kinds of the findings, each once."""
     found = session.ask("tessxFindings")["findings"]
     session.check.true(all(each["text"] for each in found), "every finding has a text")
     return sorted({each["kind"] for each in found})
 
 
 def copying(session: MeshSession, dst: int, src: int, size: int, kind: int) -> Observation:
-    """What a copy answers."""
+    """Return the answer of a copy."""
     return session.attempt("tessMemcpyAsync", dst=dst, src=src, bytes=size, kind=kind, stream=session.stream)
 
 
 def launching(session: MeshSession, pointer: int) -> Observation:
-    """What a launch answers that reads and writes a tensor."""
+    """Return the answer of a launch that reads and writes a tensor."""
     return session.launching(session.kernel("digit"), packed(("int32", 1), ("ptr", pointer)))
 
 

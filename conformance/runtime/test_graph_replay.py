@@ -146,14 +146,14 @@ def eager_products(session, kernel):
 
 
 def room_for_products(session):
-    """Where b, c and d lie, one behind the other."""
+    """Allocate b, c and d, one behind the other."""
     pointer = session.upload(bytes(3 * MATRIX_BYTES))
     session.synchronize()
     return [pointer + place * MATRIX_BYTES for place in range(3)]
 
 
 def require_products(session, pointers, products, when):
-    """What the replayed graph has left."""
+    """Check the results of the replayed graph."""
     found = session.download(pointers[0], 3 * MATRIX_BYTES).hex()
     session.check.equal(found, "".join(products), f"the bits of the products {when}")
 

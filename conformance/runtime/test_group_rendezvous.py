@@ -31,12 +31,12 @@ def filled(impl: Any, check: Any) -> tuple[MeshSession, int]:
 
 
 def brought(rank: int) -> list[int]:
-    """What a rank has at first."""
+    """Return a rank's initial values."""
     return [10**rank * (place + 1) for place in range(COUNT)]
 
 
 def summed(group: list[int]) -> list[int]:
-    """What each rank of a group has afterwards."""
+    """Return the expected result of each rank of a group."""
     return [sum(column) for column in zip(*map(brought, group), strict=True)]
 
 
@@ -47,7 +47,7 @@ def issue(session: MeshSession, rank: int, pointer: int, axis: str, **other: Any
 
 
 def require(session: MeshSession, check: Any, pointer: int, wanted: dict[int, list[int]]) -> None:
-    """What ranks have; those that are not named have what they had."""
+    """Check the ranks' tensors; ranks that are not named keep their initial ones."""
     for rank in range(6):
         found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
         check.equal(found, wanted.get(rank, brought(rank)), f"what rank {rank} has")

@@ -1,4 +1,4 @@
-"""How the arguments of a kernel travel, as seen through launches (runtime specification, 10.1 and 10.2)."""
+"""The passing of a kernel's arguments, as seen through launches (runtime specification, 10.1 and 10.2)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ SINGLE = [pytest.param(flag, marks=clause(of), id=NAMES[flag]) for flag, of in F
 
 
 def flagged(session: MeshSession, pointer: int, flags: int) -> Observation:
-    """What a launch with these flags answers; it would append the digit 7."""
+    """Return the answer of a launch with these flags; it would append the digit 7."""
     return session.launching(session.kernel("digit"), packed(("int32", 7), ("ptr", pointer)), flags=flags)
 
 

@@ -39,7 +39,7 @@ def counting(block: tuple[int, int, int] = (32, 1, 1)) -> str:
 
 
 def marks_of(session: MeshSession, kernel: int, **cfg: Any) -> list[int]:
-    """What the threads of a launch wrote; zeros stand where none did."""
+    """Return the marks of a launch's threads; zeros stand where none wrote."""
     pointer = session.upload(bytes(4 * ROOM))
     session.launch(kernel, packed(("ptr", pointer)), **cfg)
     found = [int(value) for value in values_of("int32", session.download(pointer, 4 * ROOM))]

@@ -57,12 +57,12 @@ def trusting(session, *keys, **policy):
 
 
 def loading(session, image):
-    """What tessModuleLoad answers."""
+    """Return the answer of tessModuleLoad."""
     return session.attempt("tessModuleLoad", context=session.context, image=image)
 
 
 def seven(session, module):
-    """Whether the kernel of a module fills a tensor."""
+    """Check that the kernel of a module fills a tensor."""
     pointer = session.allocate(BYTES)
     session.launch(session.kernel_of(module, "fill"), packed(("int32", 7), ("ptr", pointer)))
     session.check.equal(session.integers(pointer), [7] * COUNT, "the result of the kernel")
@@ -196,7 +196,7 @@ def test_fast_math_is_forbidden_in_one_context(impl, check):
 
 
 def reducing(session, function="tessAllReduce", **others):
-    """What a collective answers."""
+    """Return the answer of a collective."""
     pointer = session.upload(bytes(BYTES))
     name = "buffer" if function in ("tessAllReduce", "tessBroadcast") else "inout"
     whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}

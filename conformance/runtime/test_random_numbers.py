@@ -144,7 +144,7 @@ def test_normal_numbers_are_spread_as_the_distribution_is(impl, check, dtype):
 
 
 def kept(impl, check, seed, offset=0, count=1024):
-    """Which of so many ones a dropout of one half keeps."""
+    """Return the positions that a dropout of one half keeps, of so many ones."""
     ones = Tensor.from_words("fp32", (count,), [0x3F800000] * count)
     attributes = {"rate": 0.5, "seed": seed, "offset": offset}
     observation = impl.numerics.evaluate(operation="dropout", inputs=[ones], attributes=attributes)

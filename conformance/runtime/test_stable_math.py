@@ -38,7 +38,7 @@ def rows(dtype: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Formulation:
-    """What a kernel computes, the shape of its result, the exact result, and how its error is bounded."""
+    """A kernel's computation, the shape of its result, the exact result, and the bound of its error."""
 
     body: str
     result: tuple[int, ...]
@@ -75,7 +75,7 @@ WHERE: dict[str, Given] = {
 
 
 def launched(session: MeshSession, source: str, operands: Sequence[Tensor], size: int, given: Given) -> bytes:
-    """What a kernel leaves of its operands, under a policy, flags and a descriptor."""
+    """Return a kernel's result from its operands, under a policy, flags and a descriptor."""
     if "policy" in given:
         session.set_policy(given["policy"])
     if "descriptor" in given:

@@ -39,7 +39,7 @@ def device_bytes(session: MeshSession) -> int:
 
 
 def allocating(session: MeshSession, size: int) -> Observation:
-    """What tessMalloc answers."""
+    """Return the answer of tessMalloc."""
     return session.attempt("tessMalloc", mesh=session.mesh, bytes=size)
 
 

@@ -27,7 +27,7 @@ def limit(session: MeshSession, size: int) -> None:
 
 
 def copying(session: MeshSession, dst: int, src: int) -> Observation:
-    """What a copy of a whole tensor to another answers."""
+    """Return the answer of a copy of a whole tensor to another."""
     return session.attempt("tessMemcpyAsync", dst=dst, src=src, bytes=BYTES, kind=D2D, stream=session.stream)
 
 

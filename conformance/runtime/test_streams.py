@@ -1,4 +1,4 @@
-"""How streams and events begin and end (runtime specification, 4.3)."""
+"""The lifetimes of streams and events (runtime specification, 4.3)."""
 
 from __future__ import annotations
 

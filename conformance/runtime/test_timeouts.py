@@ -21,7 +21,7 @@ def allowing(session, nanoseconds):
 
 
 def faulty(session, **fault):
-    """What goes wrong from now on."""
+    """Inject a fault into all later calls."""
     session.ask("tessxSetFaults", context=session.context, faults=[fault])
 
 

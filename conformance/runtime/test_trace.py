@@ -1,4 +1,4 @@
-"""What a profiler's trace holds (runtime specification, 17; AMB-RT-164)."""
+"""The contents of a profiler's trace (runtime specification, 17; AMB-RT-164)."""
 
 from __future__ import annotations
 

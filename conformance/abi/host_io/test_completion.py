@@ -13,7 +13,7 @@ from tessera_conformance.marks import clause, feature
 
 
 def judged(completions: Iterable[Completion]) -> list[Any]:
-    """What has to be the same each time: `error_message` is a text for people (AMB-HIO-52)."""
+    """Return the completions without `error_message`, which is a text for people (AMB-HIO-52)."""
     return [(each["ok"], each["error_code"]) for each in completions]
 
 

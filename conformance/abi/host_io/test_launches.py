@@ -1,4 +1,4 @@
-"""What launches do to the memory of the PEs that their shards name (D7; AMB-HIO-40, -42, -44, -47, -56, -57)."""
+"""The effect of launches on the memory of the PEs that their shards name (D7; AMB-HIO-40, -42, -44, -47, -56, -57)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_seed_says_the_order_of_completion(impl, check):
 
 
 def judge_outcomes(check: Check, outcomes: Sequence[bool], times: int) -> None:
-    """Of requests with one pair the first succeeds, where the others come while it is unanswered (AMB-HIO-61)."""
+    """Judge requests with one pair: the first succeeds, the others arrive while it is unanswered (AMB-HIO-61)."""
     check.equal(len(outcomes), times, "the number of responses with the pair")
     what = "of requests with one pair, sent together, each comes while the first is unanswered"
     check.given(sum(outcomes) <= 1, what, outcomes)

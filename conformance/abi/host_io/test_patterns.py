@@ -1,4 +1,4 @@
-"""What a MemoryWrite of a pattern leaves in memory: elements, byte order, rounding (D5; AMB-HIO-06, -35, -36)."""
+"""The memory after a MemoryWrite of a pattern: elements, byte order, rounding (D5; AMB-HIO-06, -35, -36)."""
 
 from __future__ import annotations
 

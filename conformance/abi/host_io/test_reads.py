@@ -1,4 +1,4 @@
-"""What a MemoryRead brings, and that it changes nothing (D6; AMB-HIO-17, -41, -44, -46, -48)."""
+"""A MemoryRead returns the bytes of memory and changes nothing (D6; AMB-HIO-17, -41, -44, -46, -48)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a MemoryWrite writes, and when it writes nothing (D5; AMB-HIO-41, -44 to -48)."""
+"""The bytes that a MemoryWrite writes, and the requests for which it writes none (D5; AMB-HIO-41, -44 to -48)."""
 
 from __future__ import annotations
 

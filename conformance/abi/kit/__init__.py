@@ -1,1 +1,1 @@
-"""What the cases of chapter abi share."""
+"""The helpers that the cases of chapter abi share."""

@@ -32,7 +32,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Fatbin:
-    """What an image holds; lengths, offsets and digests follow from it."""
+    """The contents of an image; lengths, offsets and digests follow from them."""
 
     abi_version: tuple[int, int]
     ir_hash: bytes
@@ -77,5 +77,5 @@ def patched(image: bytes, offset: int, data: bytes) -> bytes:
 
 
 def table_at(fatbin: Fatbin, section: int) -> int:
-    """Where the entry of a section begins in the table."""
+    """Return the position of a section's entry in the table."""
     return HEADER_BYTES + NAME_BYTES * len(fatbin.targets) + ENTRY_BYTES * section

@@ -31,7 +31,7 @@ def signature(*arguments: tuple[str, str]) -> str:
 
 
 def layout_of(impl: Implementation, check: Check, text: str) -> Found:
-    """What an implementation says of a signature."""
+    """Return the implementation's layout of a signature."""
     found = check.returns(impl.abi.parameter_layout(signature=text))
     places: Sequence[Place] = [Place(**each) for each in found["parameters"]]
     return Found(tuple(places), found["end_of_last_argument"], found["size"], found["alignment"])

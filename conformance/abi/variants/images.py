@@ -29,7 +29,7 @@ def sealed(image: bytes) -> bytes:
 
 
 def opened(image: bytes) -> bytes:
-    """What an image holds; what is none stays as it is, and is refused."""
+    """Return the contents of an image; bytes that are no image stay as they are, and are refused."""
     if not image.startswith(SEAL):
         return image
     try:
@@ -40,7 +40,7 @@ def opened(image: bytes) -> bytes:
 
 
 def of_text(image: Any) -> Any:
-    """What the hexadecimal digits of an image hold, as digits."""
+    """Return the contents of an image given as hexadecimal digits, as digits."""
     if not isinstance(image, str):
         return image
     try:
@@ -59,7 +59,7 @@ class OwnContainer(ReferenceAdapter):
         return {"image": sealed(bytes.fromhex(found["image"])).hex()}
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
-        """What an image says about itself."""
+        """Return the inspection of an image."""
         return super().abi_inspect(image=of_text(image))
 
     def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
@@ -82,7 +82,7 @@ class ShortHash(ReferenceAdapter):
     """A digest of its own."""
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
-        """What an image says about itself, with a shorter hash."""
+        """Return the inspection of an image, with a shorter hash."""
         found = super().abi_inspect(image=image)
         return found | {"ir_hash": hashlib.md5(bytes.fromhex(found["ir_hash"]), usedforsecurity=False).hexdigest()}
 

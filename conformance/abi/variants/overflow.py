@@ -14,7 +14,7 @@ ENDS = {"fp8_e4m3": 464.0, "fp8_e5m2": 61440.0}
 
 
 def beyond_the_end(value: float, dtype: DType) -> int:
-    """What is too large for an fp8 is not a number there."""
+    """Return NaN for a value that is too large for an fp8."""
     return nan_code(dtype) if abs(value) > ENDS.get(dtype.name, abs(value)) else code_of_float(value, dtype)
 
 

@@ -186,7 +186,7 @@ SECTIONS = [
 
 
 def of_one_product(kernel: Offered, target: Target) -> Module | None:
-    """Of kernels with open extents, those of sums have no code."""
+    """Return no code for the kernel of sums."""
     return None if kernel.name == "sum" else EXAMPLE(kernel, target)
 
 

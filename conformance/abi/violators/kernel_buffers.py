@@ -62,7 +62,7 @@ def sorted_by(key: Callable[[Slot], Any]) -> Rule:
 
 
 def last_over_the_one_before(slots: Sequence[Slot]) -> Sequence[int]:
-    """Of many arguments the last is read where the one before lies."""
+    """Read the last of many arguments from the place of the one before it."""
     places = list(RIGHT(slots))
     return [*places[:-1], places[-2]] if len(slots) > 6 else places
 

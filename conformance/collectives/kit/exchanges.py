@@ -1,4 +1,4 @@
-"""What ranks have after a collective, and what its messages bring them, computed from the definitions alone."""
+"""The results of a collective and of its single messages, computed from the definitions alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Held = list[list[Any]]
 
 
 def followed(check: Check, messages: Iterable[Mapping[str, Any]], held: Held) -> Held:
-    """What ranks hold after the messages; those of a step read what their senders hold when it begins.
+    """Return the ranks' values after the messages; those of a step read their senders' values from before it.
 
     No contribution is combined twice: a sum would count it double.
     """

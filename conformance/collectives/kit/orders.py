@@ -17,7 +17,7 @@ from tessera_conformance.vectors.judging import Declaration, Question, declarati
 def declared_bits(
     impl: Implementation, check: Check, inputs: Sequence[Tensor], algorithm: str | None = None, op: str = "sum"
 ) -> Tensor:
-    """What an all-reduce by an algorithm gives, or one that names none: each element over its own declared tree.
+    """Return the result of an all-reduce by an algorithm, or by none: each element over its own declared tree.
 
     A sum is replayed with the arithmetic that is declared; a product or mean has that of the oracle.
     """

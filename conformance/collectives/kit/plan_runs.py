@@ -39,12 +39,12 @@ def executed(impl: Any, check: Any, text: str, inputs: Sequence[dict[str, Tensor
 
 
 def outputs(answer: dict[str, Any]) -> list[list[Tensor]]:
-    """What @f returned on each rank."""
+    """Return the results of @f on each rank."""
     return [each["outputs"] for each in answer["ranks"]]
 
 
 def most_in_flight(answer: dict[str, Any], rank: int) -> int:
-    """How many chunks were in flight on a rank together."""
+    """Return the largest number of chunks in flight on a rank at one time."""
     comm = {unit["id"] for unit in answer["units"] if unit["queue"] == "comm"}
     most = now = 0
     for each in answer["order"]:

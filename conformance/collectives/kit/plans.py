@@ -1,4 +1,4 @@
-"""What holds of a plan, whatever its units are called: order, overlap, chunks (collectives specification, 2 and 8)."""
+"""The properties of a plan that hold under any names: order, overlap, chunks (collectives specification, 2 and 8)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def in_order(units: Sequence[Unit], first: Unit, second: Unit) -> bool:
 
 
 def most_at_once(units: Sequence[Unit]) -> int:
-    """How many chunks may be under way together: the largest set of them of which none waits for another."""
+    """Return how many chunks may be under way together: the size of the largest set in which none waits for another."""
     comm = chunks(units)
     earlier = before(units)
     most = 0

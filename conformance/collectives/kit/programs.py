@@ -92,7 +92,7 @@ def plain(type_text: str) -> str:
 
 
 def told(impl, check, text: str) -> dict[str, object]:  # type: ignore[no-untyped-def]
-    """What a text says; the text that the implementation writes of it says the same, whatever values are called."""
+    """Return the meaning of a text, and check that the printed form means the same up to the names of values."""
     answer = check.accepts(impl.collectives.read(text=text))
     again = check.accepts(impl.collectives.read(text=answer["text"]), "the printed text is legal")
     check.equal(_numbered(again), _numbered(answer), "what the printed text says")
@@ -118,7 +118,7 @@ def _numbered(answer: dict[str, object]) -> list[object]:
 
 
 def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more: str) -> list[list[Tensor]]:  # type: ignore[no-untyped-def]
-    """What @f returns on each rank."""
+    """Return the results of @f on each rank."""
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=list(inputs), **more))
     return [each["outputs"] for each in answer["ranks"]]
 

@@ -22,7 +22,7 @@ def recv(result: str, buffer: str, attributes: str, type_: str = T) -> str:
 
 
 def rows_of(ranks: int, dtype: str = "fp32", count: int = 8) -> list[Tensor]:
-    """What each rank brings: bits of its own."""
+    """Return each rank's input: bits of its own."""
     return [counted(dtype, (count,), seed=1600 + rank) for rank in range(ranks)]
 
 

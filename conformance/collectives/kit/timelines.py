@@ -48,7 +48,7 @@ def span(slots: Sequence[Slot]) -> tuple[int, int]:
 
 
 def in_flight(slots: Sequence[Slot], time: int) -> int:
-    """How many of these slots have started and not ended at a time."""
+    """Return the number of slots that have started and not ended at a time."""
     return sum(each["start"] <= time < each["end"] for each in slots)
 
 
@@ -58,12 +58,12 @@ def most_at_once(slots: Sequence[Slot]) -> int:
 
 
 def shared(first: Sequence[Slot], second: Sequence[Slot]) -> int:
-    """How long slots of both are there at one time; those of each list do not overlap one another."""
+    """Return the time that slots of both lists share; those of each list do not overlap one another."""
     return sum(max(min(a["end"], b["end"]) - max(a["start"], b["start"]), 0) for a in first for b in second)
 
 
 def covered(slots: Iterable[Slot]) -> int:
-    """How long at least one of these slots is there."""
+    """Return the time that at least one of these slots covers."""
     total = reached = 0
     for each in sorted(slots, key=lambda each: each["start"]):
         total += max(each["end"] - max(each["start"], reached), 0)

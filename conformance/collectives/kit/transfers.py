@@ -65,7 +65,7 @@ def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Tr
 
 
 def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfer], size: int) -> dict[str, Levels]:
-    """What the counters of a trace have to say of each link each way, from the transfers: credits and bytes."""
+    """Return the expected counters of credits and bytes for each link and direction, from the transfers."""
     changes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for each in transfers:
         for link, end in ways(topology, devices, each):
@@ -80,7 +80,7 @@ def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfe
 
 
 def counted(events: Iterable[Mapping[str, Any]]) -> dict[str, Levels]:
-    """What the counters of links in a trace say, in order of time in picoseconds."""
+    """Return the counters of links in a trace, in order of time in picoseconds."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for each in events:
         if each["ph"] == "C" and each["name"] != "occupancy":
@@ -99,6 +99,6 @@ def steps(values: Iterable[tuple[int, int]]) -> Levels:
 
 
 def pieces(transfers: Iterable[Transfer]) -> list[list[int]]:
-    """What travels, in order of step, source, target and place."""
+    """Return the messages in order of step, source, target and place."""
     keys = ("step", "source", "target", "first", "count")
     return sorted([each[key] for key in keys] for each in transfers)

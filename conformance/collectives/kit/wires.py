@@ -29,7 +29,7 @@ UNIT = Fraction(1, 1 << 24)
 
 
 def half_a_step(m: Fraction, wire: str) -> Fraction:
-    """How far an element may be off in a block of largest magnitude m."""
+    """Return the largest error of an element in a block of largest magnitude m."""
     target = float_format(wire)
     if m == 0:
         return Fraction(0)

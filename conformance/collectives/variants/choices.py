@@ -51,7 +51,7 @@ SCORES = altered(
 
 
 def in_other_words(failure: Failure) -> Any:
-    """What is allowed, then what was given, in words between them that are another language's."""
+    """Return the allowed, then the given value, with words of another language between them."""
     return f"[{failure.function}] il faut {failure.allowed} au lieu de: {failure.given}"
 
 

@@ -196,7 +196,7 @@ def each_alone(chunk: Any, chunk_bytes: Any) -> None:
 
 
 def read_alone(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """Of two, `chunk_bytes` says where chunks end."""
+    """Let `chunk_bytes` decide if both sizes are given."""
     if chunk is not None and chunk_bytes is not None:
         read_chunk_size(function, chunk)
     return read_chunk_size(function, None if chunk_bytes is not None else chunk, chunk_bytes)

@@ -182,7 +182,7 @@ def read(clause: str, name: str, description: str, reading: Callable[..., ChunkS
 
 
 def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """What is impossible becomes the smallest chunk."""
+    """Replace an impossible size by the smallest chunk."""
     try:
         return read_chunk_size(function, chunk, chunk_bytes)
     except Failure:

@@ -323,7 +323,7 @@ def first_two(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tup
 
 
 def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    """As many elements as all ranks have."""
+    """Shorten the buffers to the fewest elements of any rank."""
     if len({buffer.dtype for buffer in buffers}) == 1 and all(buffer.rank == 1 for buffer in buffers):
         count = min(buffer.shape[0] for buffer in buffers)
         buffers = [Array(buffer.dtype, buffer.values[:count]) for buffer in buffers]

@@ -44,7 +44,7 @@ def cast_by(clause: str, name: str, description: str, rounded: Callable[[Array, 
 
 
 def towards_zero(x: Array, target: DType) -> Array:
-    """What is not representable becomes the neighbour nearer to zero."""
+    """Round toward zero."""
     found = cast(x, target)
     if not target.is_narrow or x.dtype.bits <= target.bits:
         return found

@@ -80,7 +80,7 @@ class KeepsOthers(CreditLimiter):
 
 
 class ReturnsTwice(CreditLimiter):
-    """Whoever releases a chunk again gains a credit."""
+    """A second release of a chunk gains a credit."""
 
     def release(self, chunk: str) -> None:
         """The chunk is not forgotten."""

@@ -48,7 +48,7 @@ def reported(clause: str, name: str, description: str, change: Callable[[list[St
 
 
 def dropped(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """What is left over is told, and not added to the next gradient."""
+    """Return the residual, without adding it to the next gradient."""
     return q(g), subtract(g, q(g))
 
 
@@ -58,7 +58,7 @@ def forgotten(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, A
 
 
 def of_the_gradient(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """What is left over is taken from the gradient alone."""
+    """Take the residual from the gradient alone."""
     sent = q(add(g, r))
     return sent, subtract(g, sent)
 
@@ -70,7 +70,7 @@ def subtracted(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, 
 
 
 def of_the_wrong_sign(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """What was sent too much is kept."""
+    """Keep the residual with the wrong sign."""
     whole = add(g, negate(r))
     return q(whole), negate(subtract(whole, q(whole)))
 

@@ -166,7 +166,7 @@ def takes_tensors(self: Operation) -> Any:
 
 
 def of_values(self: Operation) -> Any:
-    """What an operation gives for the values of its operands."""
+    """Return the operation's result for the values of its operands."""
     futures = {name: type_.value for name, type_ in self.operand_types if isinstance(type_, Future)}
     plain: Any = self
     return USUAL_RESULTS(self if isinstance(self, Await) or not futures else replace(plain, **futures))

@@ -27,13 +27,13 @@ def engine(clause: str, name: str, description: str, method: str, instead: Any) 
 
 
 def forgets(self: Progress, now: int, failed: Set[str]) -> list[Any]:
-    """What is lost is not sent again."""
+    """Do not send lost messages again."""
     LOSE(self, now, failed)
     return []
 
 
 def forgets_one(self: Progress, now: int, failed: Set[str]) -> list[Any]:
-    """Of several messages that are lost at once the last is not sent again."""
+    """Do not send the last of several messages again that are lost at once."""
     found = LOSE(self, now, failed)
     return found[:-1] if len(found) > 1 else found
 
@@ -75,7 +75,7 @@ def stays_busy(self: Progress, now: int, failed: Set[str]) -> list[Any]:
 
 
 def lost_alone(self: Progress, now: int, leaving: Sequence[Any]) -> dict[int, Any]:
-    """What waits, and what leaves later, keeps its way."""
+    """Keep the way of messages that wait or leave later."""
     whole, self._needs = self._needs, {}
     waiting = [dict(lane.waiting) for lane in self._lanes.values()]
     for lane in self._lanes.values():
@@ -106,17 +106,17 @@ def by_rdma(topology: Any, source: int, target: int, down: frozenset[str], path:
 
 
 def delivered(found: list[Transfer]) -> list[Transfer]:
-    """What is lost has arrived too."""
+    """Report lost messages as arrived too."""
     return [replace(each, lost=False) for each in found]
 
 
 def unseen(found: list[Transfer]) -> list[Transfer]:
-    """What is lost is not told."""
+    """Do not report lost messages."""
     return [each for each in found if not each.lost]
 
 
 def restarted(found: list[Transfer]) -> list[Transfer]:
-    """What is sent again is told from when it was first sent."""
+    """Report a message that is sent again from its first sending on."""
     first = {str(each.sent): each.start for each in found if each.lost}
     return [each if each.lost else replace(each, start=first.get(str(each.sent), each.start)) for each in found]
 
@@ -133,7 +133,7 @@ def from_the_start(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any
 
 
 def too_early(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
-    """What would arrive as the link fails is lost."""
+    """Lose the message that would arrive as the link fails."""
     return TRAVEL(*given, cuts=[Cut(max(each.at - 1, 0), each.link) for each in cuts], **options)
 
 

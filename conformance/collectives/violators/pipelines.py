@@ -109,7 +109,7 @@ def unpacked(unit: Unit, units: Mapping[str, Unit]) -> Unit:
 
 
 def cast_after(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """What travels is fp32, and is cast when it has arrived."""
+    """Send fp32 and cast on arrival."""
     return replace(unit, bytes=2 * unit.bytes) if isinstance(unit, Collective) else unit
 
 
@@ -146,7 +146,7 @@ def twice_rounded(array: Any, wire: Any) -> Any:
 
 
 def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    """What travels keeps its dtype."""
+    """Keep the dtype of the data on the wire."""
     return DISPATCH(inputs, experts, count)
 
 

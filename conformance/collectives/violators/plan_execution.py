@@ -89,7 +89,7 @@ def not_waited(self: Run, rank: int, units: Any) -> None:
 
 
 def snapshot(self: Run, step: Any, rank: Any) -> None:
-    """What is awaited is there with the first chunk, and stays as it was then."""
+    """Take the awaited value at its first chunk, and keep it as it was then."""
     COMPUTE(self, step, rank)
     if not isinstance(step, execution.Compute) and step in rank.frame:
         value = rank.frame[step]
@@ -140,7 +140,7 @@ def from_the_start(self: Exchange, first: int, chunk: Any) -> Any:
 
 
 def in_rows(self: Exchange) -> Any:
-    """What is along another dimension lands as if it were along the first."""
+    """Write values that lie along another dimension as if along the first."""
     plain = self._plain
     attributes = {name: 0 for name in ("dim", "split", "concat") if hasattr(plain, name)}
     self._plain = replace(plain, **attributes)

@@ -122,7 +122,7 @@ def at_every_use(self: Emitter, value: Value) -> None:
 
 
 def at_the_end_too(self: Emitter) -> list[Unit]:
-    """What nobody uses is awaited in the end."""
+    """Await values that nobody uses, at the end."""
     found = USUAL_UNITS(self)
     for value in list(self.pending):
         USUAL_AWAIT(self, value)
@@ -167,7 +167,7 @@ USUAL_BEFORE = Emitter._before
 
 
 def with_options(change: Callable[[Any], Any]) -> Callable[[Emitter, list[int]], list[int]]:
-    """What must have ended, for other options."""
+    """Change the options under which dependencies are computed."""
 
     def before(self: Emitter, own: list[int]) -> list[int]:
         usual = self.options
@@ -312,7 +312,7 @@ def wide_wire(operation: Any) -> str:
 
 
 def lost_folds(unit: Any, *given: Any, **named: Any) -> Any:
-    """What was folded is forgotten."""
+    """Forget folded operations."""
     return replace(Unit(unit, *given, **named), folds=())
 
 

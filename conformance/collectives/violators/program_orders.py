@@ -31,7 +31,7 @@ def by(name: str) -> Callable[..., str]:
 
 
 def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:
-    """What auto stands for follows from the bytes of a chunk."""
+    """Choose the algorithm of `auto` by the bytes of a chunk."""
     nbytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
     return ALGORITHM(operation, min(size, nbytes // operation.x.dtype.storage_bytes), ranks)
 
@@ -107,7 +107,7 @@ def sums_alone(op: str, contributions: Sequence[Any], order: Any = None, first: 
 
 
 def folded(operation: Any, contributions: Sequence[Any]) -> Any:
-    """What names no algorithm is combined in a fold."""
+    """Combine in a fold if no algorithm is named."""
     if operation.name != "tessera.graph.all_reduce":
         return BY_ALGORITHM(operation, contributions)
     places = np.arange(contributions[0].values.size)

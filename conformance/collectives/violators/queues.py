@@ -66,7 +66,7 @@ def barrier(self: Any, now: int) -> bool:
 
 
 def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
-    """What awaits a collective awaits them all."""
+    """Await all collectives instead of one."""
     awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
     return all(IS_THERE(self, each.id, unit, rank) for each in awaited if isinstance(each, Collective)) and bool(
         IS_THERE(self, name, unit, rank)
@@ -74,7 +74,7 @@ def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
 
 
 def everywhere(self: Any, name: str, unit: Unit, rank: int) -> bool:
-    """What awaits a computation awaits it on all devices."""
+    """Await a computation on all devices."""
     return len(self._states[name].ended) == len(self._units[name].ranks)
 
 

@@ -43,7 +43,7 @@ def everywhere(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None)
 
 
 def lenient(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """What cannot meet is passed over."""
+    """Ignore pairs that cannot meet."""
     try:
         return SEND(buffers, pairs, chunk)
     except Failure:

@@ -101,7 +101,7 @@ def folded(name: str, ranks: int, per_node: int | None = None, partials: Partial
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
-    """What a device has after stage one is rounded to its dtype."""
+    """Round the result of stage one to the device's dtype."""
     usual = RUN(operation, buffers, partials=partials, **given)
     if partials is None or given["op"] != "sum":
         return usual

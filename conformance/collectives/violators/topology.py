@@ -59,7 +59,7 @@ def without_its_name(rejected: Rejected) -> Refusal:
 
 
 def unchecked(text: str) -> Topology:
-    """Whether devices can be reached is not asked."""
+    """Return the topology without checking that its devices can be reached."""
     return load(text) if text.startswith("{") else named(text)
 
 
@@ -127,7 +127,7 @@ def checking(
 
 
 def memory(topology: Topology) -> list[int]:
-    """That of every device."""
+    """Return the memory of every device."""
     return [device.memory_bytes for device in topology.devices]
 
 

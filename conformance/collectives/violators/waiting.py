@@ -70,7 +70,7 @@ def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
-    """What a rank awaited, once nothing of it is unfinished."""
+    """Resume a rank once nothing of its awaited values is unfinished."""
     sent = dict(USUAL_EXCHANGE(self, group, arrived))
     later = self.__dict__.setdefault("later", {})
     for rank in [rank for rank in sent if rank in later]:
@@ -112,7 +112,7 @@ def all_awaited(self: Ranks) -> Any:
 
 
 def unnoticed(self: Ranks) -> Any:
-    """Where every rank has ended, nothing is amiss."""
+    """Report nothing once every rank has ended."""
     if len(self.ended) == len(self.running) and not self.failed:
         return tuple(self.ended[rank] for rank in range(len(self.running)))
     return USUAL_RESULTS(self)

@@ -238,7 +238,7 @@ class Place:
     """A file or folder that exists, and what follows it: `::test_k_tail[bf16]`, or nothing."""
 
     argument: str
-    """As pytest is to be given it: a path from the working directory on, or from the root."""
+    """The argument for pytest: a path from the working directory on, or from the root."""
     path: Path
     test: str = ""
 

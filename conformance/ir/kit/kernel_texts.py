@@ -274,7 +274,7 @@ def _dtype(memory: Value) -> str:
 
 
 def _on_the_host(type_: str) -> str:
-    """What the host holds of a parameter: a tensor for a buffer, the scalar itself."""
+    """Return the host's type for a parameter: a tensor for a buffer, the scalar itself."""
     found = re.fullmatch(r"memref<(.*)>\[addrspace=global\]", type_)
     return f"tensor<{found[1]}>" if found else type_
 

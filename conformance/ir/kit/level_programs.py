@@ -46,7 +46,7 @@ DEFAULTS: Mapping[str, Any] = {"level": "strict", "target": "sm_90", "schedule":
 
 
 def verified(impl: Implementation, text: str, at: str, target: str = "sm_90") -> Observation:
-    """What is said of a text of a level."""
+    """Return the verification of a text of a level."""
     observation: Observation = impl.language.verify_ir(text=text, **_stated(at=at, target=target))
     return observation
 

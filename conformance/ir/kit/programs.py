@@ -68,7 +68,7 @@ def expression_twins(
     parameters: str,
     category: str | tuple[str, ...] = ("types", "syntax", "shapes", "numerics"),
 ) -> None:
-    """Of two expressions that a func returns the verifier accepts one, and refuses the other at its line."""
+    """Judge two expressions that a func returns: the verifier accepts one, and refuses the other at its line."""
     first, second = returning(legal, parameters), returning(illegal, parameters)
     verified_twins(impl, check, first, second, category, at_line=FIRST_STATEMENT)
 

@@ -39,7 +39,7 @@ class TargetKernel(KernelText):
         return self._one(f"llvm.{name}", a, self.number(b) if isinstance(b, int) else b, gives="int32")
 
     def less(self, a: Value, bound: int) -> Value:
-        """Whether an integer is below a number."""
+        """Return a bool that is true if an integer is below a number."""
         return self._one("llvm.icmp", a, self.number(bound), gives="bool", predicate="slt")
 
     def tile(self, elements: int, elem_type: str = "int32") -> Value:

@@ -35,7 +35,7 @@ def kind(rows, columns, dtype="fp32"):
 
 
 def padding(extent, size):
-    """What a size lacks to cover an extent."""
+    """Return the padding that a size needs to cover an extent."""
     return -extent % size
 
 

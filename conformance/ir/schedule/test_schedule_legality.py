@@ -1,4 +1,4 @@
-"""Which schedules are legal: each rule with a schedule that breaks it and a twin that is close by (6.2, 6.3, 11).
+"""The legality of schedules: each rule with a schedule that breaks it and a close legal twin (6.2, 6.3, 11).
 
 The schedules are texts; the same rules for directives of a program are in `test_schedule_directives`.
 """
@@ -69,7 +69,7 @@ TILES = {
     "negative": ({"m": 4, "n": 8}, {"m": -4, "n": 8}),
     "negative-padding": ({"m": 5, "n": 8, "pad": [3, 0]}, {"m": 5, "n": 8, "pad": [-2, 0]}),
 }
-"""Of a product of 12x6 and 6x8."""
+"""The tiles of a product of 12x6 and 6x8."""
 
 
 @clause("LANG-06.3-01")

@@ -1,4 +1,4 @@
-"""What is emitted: LLVM IR, PTX and the assembly of AMD (language spec, 8, 8.1, 8.2, 13.1 and 16).
+"""The emitted code: LLVM IR, PTX and the assembly of AMD (language spec, 8, 8.1, 8.2, 13.1 and 16).
 
 Texts are searched for what the specification names, however a compiler arranges the rest. Whether the vendors' tools
 take them depends on the tools at hand, and is not judged here.
@@ -159,7 +159,7 @@ def test_the_sample_calls_a_matrix_intrinsic_of_nvvm(impl, check):
 
 
 def parameters(text, target):
-    """What the first kernel of emitted LLVM IR takes: `buffer`, or the type of a scalar."""
+    """Return the parameters of the first kernel of emitted LLVM IR: `buffer`, or the type of a scalar."""
     found = re.search(r"^define [^@\n]*@(tss_kernel_\w+)\((.*)\)[^()\n]*\{$", text, re.MULTILINE)
     if found is None:
         return []
@@ -202,7 +202,7 @@ def test_the_parameters_of_ptx_have_the_same_order(impl, check, target):
 
 
 def entry_arguments(text, target):
-    """What the only entry of assembly takes, in order: types of PTX, or the kinds of AMD's metadata."""
+    """Return the parameters of the only entry of assembly, in order: types of PTX, or the kinds of AMD's metadata."""
     if target in AMD:
         return re.findall(r"^\s*(?:- )?\.value_kind:\s*(\w+)", text, re.MULTILINE)
     inside = re.search(r"\.entry\s+tss_kernel_\w+\s*\(([^)]*)\)", text)

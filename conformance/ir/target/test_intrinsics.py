@@ -26,7 +26,7 @@ class Device(TargetKernel):
         self.op("llvm.store", value, self.at(self["y"], self.thread, value.type))
 
     def masked(self, condition, value):
-        """What `value()` gives in the lanes in which a condition holds, -1 in the others."""
+        """Return `value()` in the lanes in which a condition holds, -1 in the others."""
         self.raw(f'%r = "scf.if"({condition.name}) ({{')
         made = value()
         self.raw(f'"tessera.graph.yield"({made.name}) : ({made.type}) -> ()')

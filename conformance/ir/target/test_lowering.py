@@ -32,7 +32,7 @@ OTHER_VENDOR = {"sm_80": "rocdl.", "sm_90": "rocdl.", "gfx90a": "nvvm.", "gfx942
 
 
 def named(found, name):
-    """What a kernel's operations are called, in order."""
+    """Return the names of a kernel's operations, in order."""
     return [each["name"].strip('"') for each in found.functions[name].operations]
 
 

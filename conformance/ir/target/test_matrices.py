@@ -1,4 +1,4 @@
-"""Which lane holds which element at Target IR: mma.sync, ldmatrix and mfma (language spec, 8.2).
+"""The lane of each element at Target IR: mma.sync, ldmatrix and mfma (language spec, 8.2).
 
 The tables are those of the vendors' documents, written out by hand. Values are small integers, exact in every dtype
 and in every order of addition: the rounding of hardware within one instruction is not judged (AMB-LANG-223).
@@ -21,7 +21,7 @@ class LaneVectors(TargetKernel):
     """A kernel of one warp, each lane of which reads and writes vectors that lie side by side in the buffers."""
 
     def share(self, buffer, count, dtype):
-        """Where a lane's elements lie, `count` of them."""
+        """Return the positions of a lane's `count` elements."""
         begin = self.integers("mul", self.thread, count)
         return self.op("llvm.getelementptr", self[buffer], begin, gives=POINTER, elem_type=dtype)
 

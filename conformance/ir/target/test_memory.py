@@ -54,7 +54,7 @@ def counted(count, factor=1):
 
 
 def after(impl, check, kernel, x, y):
-    """What is in y."""
+    """Return y after the kernel."""
     return buffers_after(impl, check, kernel, x=x, y=y)[1]
 
 

@@ -112,7 +112,7 @@ def judge_hidden(check, widths, listed):
 
 
 def emitted_entries(impl, check, order, target, to, pattern):
-    """Of each kernel of the mixed program what it takes at Target IR, and what a pattern finds of it in assembly."""
+    """Return the parameters of the mixed program's kernels at Target IR, with a pattern's match in their assembly."""
     source = returning(MIXED_EXPRESSION, declared(order, MIXED))
     entries = buffers_first(impl, check, source, target)
     check.true(bool(entries), "there is a kernel")

@@ -1,4 +1,4 @@
-"""What a kernel finds at its entry: buffers, scalars of their own width, and where a thread is (8.1 and 16)."""
+"""A kernel's state at its entry: buffers, scalars of their own width, and the thread's position (8.1 and 16)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Placed(KernelText):
         return self.op(f"{self.registers[quantity]}.{axis}", gives="int32")
 
     def number(self):
-        """Of the thread in the grid."""
+        """Return the number of the thread in the grid."""
         total = self.op("llvm.mlir.constant", gives="int32", value=0)
         extents = [*zip("zyx", reversed(GRID), strict=True), *zip("zyx", reversed(BLOCK), strict=True)]
         for quantity, (axis, extent) in zip(["block"] * 3 + ["thread"] * 3, extents, strict=True):

@@ -62,7 +62,7 @@ class Copying(KernelText):
 
     @property
     def expected(self):
-        """What the second buffer holds afterwards."""
+        """Return the expected contents of the second buffer."""
         whole = NUMBERS[: len(self.tiles) * COUNT]
         return tensor_of("int32", [whole[(i + self.shift) % COUNT] for i in range(COUNT)])
 

@@ -30,12 +30,12 @@ def product(result, a, b):
 
 
 def gradient(y, x):
-    """Of y with respect to x."""
+    """Return the gradient of y with respect to x."""
     return f'%g = "tessera.graph.grad"({y}, {x}) : ({T}, {T}) -> {T}'
 
 
 def call(result, callee, a, b):
-    """Of a function of two tensors."""
+    """Return the text of a call of a function of two tensors."""
     return f'{result} = "tessera.graph.call"({a}, {b}) {{callee = "{callee}"}} : ({T}, {T}) -> {T}'
 
 

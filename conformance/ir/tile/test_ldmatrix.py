@@ -84,7 +84,7 @@ class Staging(KernelText):
 
 @cache
 def given(rows, columns):
-    """What the buffers hold before the kernel."""
+    """Return the buffers' contents before the kernel."""
     return {
         "x": tensor_of("bf16", matrix(rows, columns)),
         "i": tensor_of("bf16", [[int(row == column) for column in range(16)] for row in range(16)]),

@@ -1,4 +1,4 @@
-"""What the verifier asks of a kernel for its target: matrix instructions, shared memory, threads (7.3, 11, 16)."""
+"""The verifier's rules for a kernel on its target: matrix instructions, shared memory, threads (7.3, 11, 16)."""
 
 from __future__ import annotations
 

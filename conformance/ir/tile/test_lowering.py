@@ -51,7 +51,7 @@ def test_the_sample_stages_b_in_tiles_of_64x128(impl, check):
 
 
 def stages(check, tile, shape, depth):
-    """As many shared tiles of this shape as the pipeline is deep, in one allocation or several."""
+    """Check for as many shared tiles of this shape as the pipeline is deep, in one allocation or several."""
     found = memrefs(tile.operations("tessera.tile.shared.alloc"))
     rooms = [prod(held[:-2]) for held, dtype, space in found if (held[-2:], dtype, space) == (shape, "bf16", "shared")]
     once = "exactly memref<128x64xbf16>, once"

@@ -33,7 +33,7 @@ class Shuffling(KernelText):
         self.value = self.compute("add", self.compute("multiply", self.thread, self.constant(3)), self.constant(1))
 
     def shuffle(self, **attributes):
-        """What another lane has."""
+        """Return another lane's value."""
         made = self.op("tessera.tile.shfl.sync", self.value, gives="int32", **attributes)
         self.critical = self.line
         return made
@@ -50,7 +50,7 @@ class Shuffling(KernelText):
 
 
 def expected(lanes, width, delta):
-    """What each lane gets: of lane + delta of its warp, its own beyond the end."""
+    """Return each lane's result: of lane + delta of its warp, its own beyond the end."""
     return [3 * (i + delta if i % width + delta < width else i) + 1 for i in range(lanes)]
 
 

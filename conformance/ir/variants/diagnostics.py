@@ -42,7 +42,7 @@ def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
 
 @varies("LANG-12-01", "words diagnostics in another language; operands, lines and categories stay", *REFUSING)
 class OtherWords(Tells):
-    """Of what is wrong with a run it repeats the words, since an assertion has words of the program."""
+    """Repeats the words of the run's failure, since an assertion has words of the program."""
 
     def told(self, refusal: Refusal) -> Refusal:
         """The same in other words."""

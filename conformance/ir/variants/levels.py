@@ -71,11 +71,11 @@ class OtherBits(ReferenceAdapter):
         return FOLD if operation == "matmul" else PAIRWISE
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
-        """How a node of that order computes."""
+        """Return the arithmetic of a node of that order."""
         return NodeArithmetic.canonical(kind)
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return ()
 
     def hello(self) -> dict[str, Any]:
@@ -109,11 +109,11 @@ class OtherBits(ReferenceAdapter):
     def declared_order(
         self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
     ) -> Tree:
-        """What is said of an element's order; the truth."""
+        """Return the declared order of an element; it is the truth."""
         return self.order(operation, kind, terms)
 
     def declared_node(self, operation: str, kind: DType) -> NodeArithmetic:
-        """What is said of a node; the truth."""
+        """Return the declared arithmetic of a node; it is the truth."""
         return self.node(operation, kind)
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
@@ -126,7 +126,7 @@ class OtherBits(ReferenceAdapter):
 
     @contextmanager
     def in_the_runtime(self) -> Iterator[None]:
-        """What a runtime carries out meanwhile, it carries out in this implementation's own way."""
+        """Compute in this implementation's own way while a runtime call is carried out."""
         combined = mock.patch.object(runtime_collectives, "combine", own_collectives(self))
         with combined, mock.patch.object(CodeCache, "executable", own_executables(self)):
             yield
@@ -167,7 +167,7 @@ class OtherBits(ReferenceAdapter):
             return super().numerics_evaluate(context=context, flags=flags, **params)
 
     def collectives_all_reduce(self, *, context: int | None = None, **params: Any) -> dict[str, Any]:
-        """What every rank gets."""
+        """Return every rank's result."""
         with self.substituted(context), self.orders.called("all_reduce"):
             return super().collectives_all_reduce(context=context, **params)
 
@@ -186,7 +186,7 @@ def _with(method: Any, surrounding: Callable[[], AbstractContextManager[None]]) 
 
 
 def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> int:
-    """How many terms an element of the result has."""
+    """Return the number of terms of an element of the result."""
     if operation == "all_reduce":
         return len(shapes)
     return shapes[0][-1 if operation == "matmul" else attributes.get("axis", -1)]
@@ -246,7 +246,7 @@ class MatrixUnit(OtherBits):
         return blocks(terms) if kind.is_narrow else lanes(terms)
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
-        """How a node of that order computes."""
+        """Return the arithmetic of a node of that order."""
         if operation != "matmul" or kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         if kind.is_narrow:
@@ -254,7 +254,7 @@ class MatrixUnit(OtherBits):
         return NodeArithmetic(kind.accumulator, product="fused")
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return truncated_functions()
 
 
@@ -271,13 +271,13 @@ class VectorTail(OtherBits):
     def declared_order(
         self, operation: str, kind: DType, terms: int, shapes: Sequence[Sequence[int]], element: int
     ) -> Tree:
-        """What is said of an element's order; the truth."""
+        """Return the declared order of an element; it is the truth."""
         if operation == "matmul" and element % shapes[1][-1] >= shapes[1][-1] & ~3:
             return FOLD
         return self.order(operation, kind, terms)
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return self.orders.columns_left_over(4)
 
 
@@ -292,13 +292,13 @@ class Flushing(OtherBits):
         return FOLD
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
-        """How a node of that order computes."""
+        """Return the arithmetic of a node of that order."""
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         return NodeArithmetic(kind.accumulator, product="fused", subnormals="flushed")
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return flushing_operations()
 
 
@@ -314,7 +314,7 @@ class FromTheFirstTerm(OtherBits):
         return found
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return self.orders.from_the_first_term()
 
 
@@ -347,7 +347,7 @@ class Quick(OtherBits):
         return self.orders.shuffled(terms) if terms else FOLD
 
     def node(self, operation: str, kind: DType) -> NodeArithmetic:
-        """How a node of that order computes."""
+        """Return the arithmetic of a node of that order."""
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         wide = dtype("fp64") if kind.is_narrow else kind.accumulator
@@ -358,7 +358,7 @@ class Quick(OtherBits):
         return bool(policy.stableReductions or policy.deterministic or flags & DETERMINISTIC_LAUNCH)
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return [*careless_functions(), *wide_intermediates(), *flushing_operations()]
 
 
@@ -369,5 +369,5 @@ class Unbounded(Quick):
     accuracies: ClassVar[Mapping[str, float]] = dict.fromkeys(elementary.FUNCTIONS, 50.0)
 
     def others(self) -> Sequence[Substitution]:
-        """What else is computed in another way."""
+        """Return the other substitutions of this implementation."""
         return [*functions_made_by(partial(careless, units=16.0)), *wide_intermediates(), *flushing_operations()]

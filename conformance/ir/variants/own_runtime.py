@@ -87,13 +87,13 @@ class OwnProgram(ProgramExecutable):
         block: Extents = (0, 0, 0),
         source: RandomSource = FROM_ZERO,
     ) -> dict[str, Array]:
-        """As the program, in its own way."""
+        """Run the program in its own way."""
         with self.own.under(self.policy):
             return super().run(arguments, grid, block, source)
 
     def run_on_mesh(
         self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
     ) -> tuple[dict[str, Array], ...]:
-        """As the program, in its own way."""
+        """Run the program in its own way."""
         with self.own.under(self.policy):
             return super().run_on_mesh(arguments, mesh, source)

@@ -139,7 +139,7 @@ class Patient(ReferenceAdapter):
     "ir/type-rules/*",
 )
 class CheckedLater(Patient):
-    """Of matrix products."""
+    """Accepts matrix products of sizes not known to be equal."""
 
     later = "not known to be equal"
 
@@ -179,7 +179,7 @@ CHAIN = re.compile(r"\b(\w+) ([<>]=?|[=!]=) (\w+) ([<>]=?|[=!]=) (\w+)\b")
 
 @varies("AMB-LANG-20", "takes comparisons in a row for their conjunction", *TEXTS, "ir/rejections/parse/*")
 class Chains(OtherText):
-    """As Python does."""
+    """Chains comparisons as Python does."""
 
     def read(self, source: str) -> str:
         """The text with two comparisons, of which p > (p > q) holds where both do."""

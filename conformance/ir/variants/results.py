@@ -19,7 +19,7 @@ EXPONENT = {"fp64": (52, 11), "fp32": (23, 8), "tf32": (23, 8), "fp16": (10, 5),
 
 @varies("AMB-LANG-90", "has negative NaN with a payload of its own for results", *COMPUTING, "ir/selection/*")
 class OtherNaN(ReferenceAdapter):
-    """What no number is may have any bits."""
+    """A NaN may have any bits."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)

@@ -1,4 +1,4 @@
-"""What implementations of other bits put in the place of parts of the reference."""
+"""The substitutes that implementations of other bits put in the place of parts of the reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tessera_reference.numerics.rounding import round_to
 from tessera_reference.numerics.trees import FOLD, Tree
 
 Substitution: TypeAlias = tuple[Any, str, Any]
-"""Whose attribute, its name, and what takes its place."""
+"""An owner, the name of its attribute, and the substitute."""
 
 GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
@@ -50,7 +50,7 @@ class Orders:
             self.operation = "sum"
 
     def substitutions(self) -> list[Substitution]:
-        """What takes the place of what."""
+        """Return the substitutions."""
         return [
             (GRAPH_MATMUL, "matmul", self.product),
             (catalogue, "matmul", self.product),

@@ -146,5 +146,5 @@ class OwnControl(ReferenceAdapter):
         return self.of_own(super().language_execute_ir, text, **given)
 
     def of_own(self, call: Callable[..., dict[str, Any]], written: str, **given: Any) -> dict[str, Any]:
-        """What becomes of a text in its own names."""
+        """Return the answer to a text in the implementation's own names."""
         return call(text=self.translated(written, {own: usual for usual, own in self.own.items()}), **given)

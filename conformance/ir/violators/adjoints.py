@@ -227,7 +227,7 @@ def keeping_one(dy: Term, x: Term, indices: Term, axis: int) -> Term:
 
 
 def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) -> Term:
-    """What the right adjoint gives the value."""
+    """Return the right adjoint for the value."""
     part = dy.slice(*bounds, spec=operation.spec)
     return part if value.shape else part.summed_to(value)
 

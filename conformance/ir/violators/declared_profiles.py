@@ -20,7 +20,7 @@ FAST = ("fast",)
 BELOW_STRICT = ("fast", "deterministic")
 
 Condition = Callable[[Mapping[str, Any]], bool]
-"""Of the parameters of a call."""
+"""A condition on the parameters of a call."""
 
 
 class Unheeding(ReferenceAdapter):
@@ -66,17 +66,17 @@ def of(module: ModuleType, name: str) -> Violation:
 
 
 def with_helpers(given: Mapping[str, Any]) -> bool:
-    """Where a function calls another one."""
+    """Return true if a function calls another one."""
     return str(given["source"]).count("func ") > 1
 
 
 def with_blocks(given: Mapping[str, Any]) -> bool:
-    """Where a block declares the profile."""
+    """Return true if a block declares the profile."""
     return "numerics.profile(" in given["source"]
 
 
 def below_graph(given: Mapping[str, Any]) -> bool:
-    """Where the program is executed at a lower level."""
+    """Return true if the program is executed at a lower level."""
     return given.get("at", "graph") not in ("graph", "native")
 
 

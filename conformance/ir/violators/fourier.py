@@ -113,7 +113,7 @@ def by_radix_2(name: str) -> Callable[..., Array]:
 
 
 def fused_product(x: Parts, y: Parts) -> Parts:
-    """Of complex64, one of the two products of a part enters its sum unrounded."""
+    """Add one of the two products of a part unrounded, for complex64."""
     (a, b), (c, d) = x, y
     if np.result_type(a, c) != np.float32:
         return a * c - b * d, a * d + b * c

@@ -207,7 +207,7 @@ def special(
 
 
 def negative_zero(x: Values) -> Values:
-    """Where an operand is -0."""
+    """Select the elements that are -0."""
     return (x == 0) & np.signbit(x)
 
 

@@ -46,7 +46,7 @@ def first_only(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location:
 
 
 def ones_for_independent(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-    """What y does not depend on has the gradient 1."""
+    """Return the gradient 1 for a value on which y does not depend."""
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(gradient if gradient.values.any() else FILLED(gradient, 1) for gradient in found)
 

@@ -49,12 +49,12 @@ def _remembering(self: FunctionLowering, parameter: Any) -> Any:
 
 
 def _as_given(self: FunctionLowering, scope: Any) -> Any:
-    """What the tensor parameters held at first."""
+    """Return the initial contents of the tensor parameters."""
     return tuple(vars(self)["given"][name] for name in self.buffers)
 
 
 def _at_the_end_only(self: FunctionLowering, scope: Any) -> Any:
-    """What the tensor parameters hold at the end; at a return before it, what they held at first."""
+    """Return the tensor parameters' contents at the end, or their initial contents at an earlier return."""
     return _buffers(self, scope) if scope is self.scope else _as_given(self, scope)
 
 

@@ -69,7 +69,7 @@ def dropped(operations: list[Attributes]) -> None:
 
 
 def spread(operations: list[Attributes]) -> None:
-    """What one operation says holds for all behind it."""
+    """Apply the axes of one operation to all later ones."""
     axes = None
     for attributes in operations:
         axes = attributes.get("mesh_axes", axes)

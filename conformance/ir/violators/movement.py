@@ -129,7 +129,7 @@ def from_the_end(x: Array, indices: Array, axis: int) -> Array:
 
 
 def filled(x: Array, indices: Array, axis: int) -> Array:
-    """What lies outside is 0, as some libraries have it."""
+    """Return 0 for elements outside, as some libraries do."""
     outside = (indices.values < 0) | (indices.values >= x.shape[axis])
     found = clamped(x, indices, axis).values
     at = axis % x.rank
@@ -175,7 +175,7 @@ def including_the_stop(x: Array, selection: Any) -> Array:
 
 
 def without_steps(x: Array, selection: Any) -> Array:
-    """As many elements as the step leaves, one after another."""
+    """Take as many elements as the step leaves, one after another."""
     found = SLICED(x, selection)
     starts = [part.start if isinstance(part, moving.Stretch) else None for part in selection]
     if None in starts or any(part.step < 0 for part in selection):

@@ -80,7 +80,7 @@ def unrounded(values: Values) -> Values:
 
 
 def last_wins(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
-    """Of several updates of one row the last alone is added, as numpy's `x[i] += u` has it."""
+    """Add only the last of several updates of one row, as numpy's `x[i] += u` does."""
     rows[indices] = rows[indices] + updates
     return rows
 

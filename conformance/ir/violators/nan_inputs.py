@@ -34,13 +34,13 @@ def fraction(values: Values) -> Values:
 
 
 def quiet(values: Values) -> Values:
-    """Where a NaN has the first bit of its fraction set."""
+    """Select NaNs whose fraction has its first bit set."""
     first = 1 << (22 if values.dtype.itemsize == 4 else 51)
     return np.isnan(values) & (fraction(values) & first != 0)
 
 
 def negative_nan(values: Values) -> Values:
-    """Where a NaN has its sign bit set."""
+    """Select NaNs whose sign bit is set."""
     return np.isnan(values) & np.signbit(values)
 
 

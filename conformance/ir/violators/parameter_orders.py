@@ -41,7 +41,7 @@ def by_name(given: Inputs, scalars: list[str]) -> None:
 
 
 def last_twice(given: Inputs, scalars: list[str]) -> None:
-    """Of three scalars or more the last takes the place of the one before."""
+    """Give the last of three or more scalars the place of the one before it."""
     if len(scalars) > 2 and given[scalars[-2]].dtype == given[scalars[-1]].dtype:
         given[scalars[-2]] = given[scalars[-1]]
 
@@ -52,7 +52,7 @@ def exchanging(name: str, clause: str, description: str, change: Callable[[Input
 
 
 def widest_first(entry: dict[str, Any]) -> None:
-    """Where there are scalars of two widths, the wide ones stand among the buffers."""
+    """Put the wide scalars among the buffers if there are scalars of two widths."""
     arguments = entry["arguments"]
     if {"fp32", "fp64"} <= set(arguments):
         entry["arguments"] = sorted(arguments, key=lambda each: each == "fp32")

@@ -53,7 +53,7 @@ def without_unused(*operations: type[Operation]) -> Cleaning:
 
 
 def without_twins(*operations: type[Operation]) -> Cleaning:
-    """What was computed before is not computed again, these operations too."""
+    """Merge repeated operations, these too."""
 
     def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
         known = set()
@@ -176,12 +176,12 @@ def dropped(name: str, description: str, compose: Callable[[Any, Term, Term], Te
 
 
 def share(self: Any) -> Fraction:
-    """How much is kept."""
+    """Return the kept share."""
     return 1 - Fraction(self.rate)
 
 
 def multiplied(self: Any, x: Term, keeps: Term) -> Term:
-    """What is dropped is times zero."""
+    """Multiply dropped elements by zero."""
     return x / share(self) * keeps.cast(dtype=x.dtype)
 
 

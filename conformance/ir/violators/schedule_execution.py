@@ -33,7 +33,7 @@ def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Viol
 
 
 def _stale(self: Ring, step: int, shape: tuple[int, ...]) -> Any:
-    """What the buffer of the step before holds, where there is one."""
+    """Return the contents of the previous step's buffer, if there is one."""
     return _read(self, max(step - 1, 0), shape)
 
 

@@ -101,7 +101,7 @@ def into_bounds(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Arr
 
 
 def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    """As hardware that saturates: NaN becomes the lower bound."""
+    """Replace NaN by the lower bound, as saturating hardware does."""
     found = arithmetic.minimum(arithmetic.maximum(x, low), high).values
     bound = np.broadcast_to(low.values, found.shape)
     lost = np.broadcast_to(np.isnan(x.values), found.shape)
@@ -149,7 +149,7 @@ def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Arra
 
 
 def canonical_zeros(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    """What is chosen has been added to 0, so that -0 is lost."""
+    """Add 0 to the chosen value, which loses -0."""
     found = USUAL_SELECT(self, condition, a, b, env)
     return Array(found.dtype, found.values + 0) if found.dtype.kind == "float" else found
 

@@ -202,7 +202,7 @@ def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None 
 
 
 def low_words(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Of 64 bits the lower 32 are exchanged."""
+    """Exchange only the lower 32 of 64 bits."""
     found = _exchanged(block, values, sources, mask)
     if found.dtype.itemsize < 8:
         return found

@@ -68,7 +68,7 @@ def at_once(module: Module, instruction: Instruction) -> list[Instruction]:
 
 
 def used_at_the_top(instruction: Instruction) -> set[Value]:
-    """What an instruction uses, without what regions within its regions hand out."""
+    """Return the values that an instruction uses, without the results of regions within its regions."""
     found = set(instruction.operands)
     for region in instruction.regions:
         found.update(region.results, *(each.operands for each in region.walk()))
@@ -150,7 +150,7 @@ class LowersAnything(ReferenceAdapter):
     """Returns Graph IR where it should refuse."""
 
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """Of the level, or of Graph IR."""
+        """Return the program at the level, or its Graph IR where it should refuse."""
         try:
             return super().language_lower(source=source, to=to, **request)
         except Refusal as refusal:

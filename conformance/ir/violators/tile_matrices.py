@@ -178,7 +178,7 @@ def otherwise(**fields: Any) -> Any:
 
 
 def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    """Of a transposed matrix the corner is transposed too."""
+    """Transpose the corner of a transposed matrix too."""
     return LOAD(self, block, memory, *(indices[::-1] if self.transpose else indices))
 
 
@@ -215,7 +215,7 @@ def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, 
 
 
 def clamped(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
-    """What lies beyond the end is the last element."""
+    """Replace elements beyond the end by the last one."""
     at = corners[warps, None, None] + matrices._pattern(*shape, stride)
     return np.minimum(at, memory.size - 1)
 

@@ -52,7 +52,7 @@ def off_by_one_in_shared_memory(self: BlockState, memory: Storage, indices: Any)
 
 
 def by_the_whole(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """What counts is that the element lies in the memory."""
+    """Accept an index if its element lies in the memory."""
     total = np.zeros(self.lanes, np.int64)
     for index, stride in zip(indices, memory.strides, strict=False):
         total += index.values.astype(np.int64) * stride
@@ -79,7 +79,7 @@ def in_every_lane(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def reads_anything(self: Storage, at: Any, mine: Any, wrote: Any) -> None:
-    """What nothing has written is 0."""
+    """Return 0 for unwritten memory."""
     try:
         REFUSE_READ(self, at, mine, wrote)
     except Uninitialised:

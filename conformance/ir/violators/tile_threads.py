@@ -255,7 +255,7 @@ def elements(self: BlockState, source: Any, begin: Any, destination: Any, end: A
 
 
 def by_all_lanes(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
-    """Of lane 0 also where others are meant."""
+    """Move lane 0's element also when others are meant."""
     COPYING(self, source, np.zeros_like(begin), destination, end, size)
 
 

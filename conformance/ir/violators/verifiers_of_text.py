@@ -42,7 +42,7 @@ class Choosy(ReferenceAdapter):
         return super().language_verify_ir(text=text, **request)
 
     def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """As above."""
+        """Execute the text unless its form is refused."""
         self._look(text)
         return super().language_execute_ir(text=text, **request)
 
@@ -62,11 +62,11 @@ class Misreading(ReferenceAdapter):
         self._replacement = replacement
 
     def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """Of the other text."""
+        """Verify the other text."""
         return super().language_verify_ir(text=self._other(text), **request)
 
     def language_execute_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """As above."""
+        """Execute the other text."""
         return super().language_execute_ir(text=self._other(text), **request)
 
     def _other(self, text: str) -> str:

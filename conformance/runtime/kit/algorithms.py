@@ -1,4 +1,4 @@
-"""Which algorithm a collective runs by: asked, chosen, and read from a trace (runtime spec 13; AMB-RT-180, -183)."""
+"""The algorithms of a collective: requested, chosen, and read from a trace (runtime spec 13; AMB-RT-180, -183)."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def filled(session: MeshSession, inputs: Sequence[Tensor]) -> int:
 
 
 def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """What the ranks hold there when all is done; what stands behind it is as it was."""
+    """Return the ranks' tensors once all is done, and check that the memory behind them is unchanged."""
     found = []
     for rank, tensor in enumerate(inputs):
         data = session.peek(rank, pointer, len(tensor.data) + len(GUARD))
@@ -115,7 +115,7 @@ def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[T
 def asking(
     session: MeshSession, collective: str, pointer: int, count: int, dtype: str | int, **more: Any
 ) -> Observation:
-    """What a collective answers; a dtype is a name or an id, `more` its op, axis or root, or another argument."""
+    """Return the answer of a collective; a dtype is a name or an id, `more` an op, axis, root or other argument."""
     buffer = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
     number = DTYPE_IDS[dtype] if isinstance(dtype, str) else dtype
     given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": number}
@@ -169,5 +169,5 @@ def parts_of(collective: str, axis: str = "dp") -> dict[str, Any]:
 
 
 def mapping_of_ranks(lists: Sequence[Sequence[int]]) -> Mapping[int, tuple[int, Sequence[int]]]:
-    """Of each rank its place in its group, and the group."""
+    """Return the place of each rank in its group, and the group."""
     return {rank: (place, group) for group in lists for place, rank in enumerate(group)}

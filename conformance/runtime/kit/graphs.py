@@ -87,7 +87,7 @@ def before(nodes: Sequence[Mapping[str, Any]], index: int) -> set[int]:
 
 
 SEEDS = 200
-"""Of the cases that ask for every schedule."""
+"""The seeds of cases that ask for every schedule."""
 
 
 def streams_under(session: Session, count: int, seed: int) -> list[Session]:

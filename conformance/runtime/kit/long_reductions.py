@@ -120,7 +120,7 @@ class Launched:
     pointer: int
 
     def result(self, session: MeshSession) -> Tensor:
-        """What it left, once the stream is done."""
+        """Return the kernel's result, once the stream is done."""
         size = len(self.operands[0].data) // self.operands[0].size * prod(self.reduction.result)
         return Tensor(self.reduction.dtype, self.reduction.result, session.download(self.pointer, size))
 

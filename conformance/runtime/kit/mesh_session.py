@@ -151,7 +151,7 @@ class MeshSession:
         self.ask("tessxHostWrite", hostPtr=pointer, data=data.hex())
 
     def host_bytes(self, pointer: int, count: int) -> bytes:
-        """What host memory holds."""
+        """Return the contents of host memory."""
         return bytes.fromhex(self.ask("tessxHostRead", hostPtr=pointer, bytes=count)["data"])
 
     def copy(self, dst: int, src: int, count: int, kind: int) -> None:
@@ -169,7 +169,7 @@ class MeshSession:
         return pointer
 
     def download(self, pointer: int, count: int) -> bytes:
-        """What device memory (of rank 0) holds when everything queued on the stream is done."""
+        """Return the contents of device memory (of rank 0) when everything queued on the stream is done."""
         target = self.host(bytes(count))
         self.copy(target, pointer, count, D2H)
         self.synchronize()

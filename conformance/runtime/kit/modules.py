@@ -21,14 +21,14 @@ PROGRAMS = {
 
 
 def filled(session: MeshSession, kernel: int, value: int) -> list[float]:
-    """What memory holds when `fill` has run with this value."""
+    """Return the contents of memory after `fill` with this value."""
     pointer = session.allocate(BYTES)
     session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
     return session.integers(pointer)
 
 
 def loading(session: MeshSession, image: str) -> Observation:
-    """What tessModuleLoad answers to an image."""
+    """Return the answer of tessModuleLoad to an image."""
     return session.attempt("tessModuleLoad", context=session.context, image=image)
 
 

@@ -1,4 +1,4 @@
-"""What a refusal says: its status, and words that its message holds."""
+"""The content of a refusal: its status, and words that its message holds."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class StreamFixture(MeshSession, ABC):
         return self.number_of(self.download(pointer, 4 * self.extent))
 
     def numbers(self, pointer: int) -> list[int]:
-        """What a tensor holds on each rank, once all work is done; needs the feature rank-memory."""
+        """Return a tensor's contents on each rank, once all work is done; needs the feature rank-memory."""
         return [self.number_of(self.peek(rank, pointer, 4 * self.extent)) for rank in range(self.ranks)]
 
 
@@ -241,7 +241,7 @@ class ProgramRunner:
     long: bool = False
 
     def run(self, program: Program, ranks: int = 1) -> Any:
-        """What a program returns."""
+        """Return the program's result."""
         session = meshed(self.impl, self.check, self.context, devices(self.impl, self.check, ranks))
         result = program(self.on(session))
         session.close_mesh()

@@ -48,7 +48,7 @@ class NullIsTheDefaultStream(ReferenceAdapter):
         return super().runtime_tessMemcpyAsync(stream=stream or self.default(None), **given)
 
     def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Of the stream, or the default one."""
+        """Synchronize the stream, or the default one."""
         return super().runtime_tessStreamSynchronize(stream=stream or self.default(None))
 
     def runtime_tessStreamWaitEvent(self, *, stream: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
@@ -66,7 +66,7 @@ class NullIsTheDefaultStream(ReferenceAdapter):
 
 @varies("AMB-RT-38", "destroys NULL without a word", *RUNTIME)
 class DestroysNull(ReferenceAdapter):
-    """As free does."""
+    """Accepts NULL, as free does."""
 
     def runtime_tessStreamDestroy(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Destroy it."""

@@ -57,7 +57,7 @@ def of_device(mesh: Mesh, code: Any, collective: str, *rest: Any, root: Any = No
 
 
 def of_shares(mesh: Mesh, code: Any, collective: str, count: Any, *rest: Any, **more: Any) -> CollectiveCall:
-    """Of reduce-scatter and all-gather the count is that of one share."""
+    """Count one share in reduce-scatter and all-gather."""
     if collective in ("reduce_scatter", "all_gather") and type(count) is int:
         count *= mesh.axes.size_along(more.get("axis"))
     return READ(mesh, code, collective, count, *rest, **more)

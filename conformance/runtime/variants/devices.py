@@ -12,7 +12,7 @@ from tessera_reference.adapter import ReferenceAdapter
 from .reach import RUNTIME
 
 IDS = (1009, 3, 40, 77, 8, 12, 2**31 - 1, 500)
-"""Of the first devices; the others follow from 2000 on."""
+"""The ids of the first devices; the others follow from 2000 on."""
 
 
 def own(device: int) -> int:

@@ -1,4 +1,4 @@
-"""When objects may end, and what an access outside of memory does (AMB-RT-49, AMB-RT-50, AMB-RT-83)."""
+"""The lifetimes of objects, and accesses outside of memory (AMB-RT-49, AMB-RT-50, AMB-RT-83)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class WholeBlocks(ReferenceAdapter):
 
 @varies("AMB-RT-145", "captures no persistent launch", *REACH)
 class NoPersistentCapture(ReferenceAdapter):
-    """What stays resident cannot be replayed."""
+    """Refuses to replay work that stays resident."""
 
     def runtime_tessLaunch(self, *, cfg: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
         """Launch."""

@@ -18,7 +18,7 @@ READ = calls.read
 
 @varies("AMB-RT-42", "gives NULL for a kernel that a module does not have", *RUNTIME)
 class NoKernelIsNull(ReferenceAdapter):
-    """As dlsym does."""
+    """Returns NULL for an unknown kernel, as dlsym does."""
 
     def runtime_tessKernelGet(self, *, module: Any, name: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
         """The kernel, or NULL."""
@@ -53,7 +53,7 @@ class WithoutChecksum(ReferenceAdapter):
     "abi/*images/*",
 )
 class MismatchAtLaunch(ReferenceAdapter):
-    """What a device lacks is found when it is asked for it."""
+    """Reports a device's missing feature at its first use."""
 
     def runtime_tessModuleLoad(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """Load as if it named a device of the machine, and then forget that it did."""
@@ -83,7 +83,7 @@ class InspectsWhatItLoads(ReferenceAdapter):
     """A header is read by its own runtime."""
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
-        """What an image says."""
+        """Return the inspection of an image."""
         context = super().runtime_tessInit()["context"]
         super().runtime_tessModuleLoad(context=context, image=image, size=len(image) // 2)
         found: dict[str, Any] = super().abi_inspect(image=image)

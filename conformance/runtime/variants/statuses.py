@@ -1,4 +1,4 @@
-"""Which mistake is told where there are several, and what follows one (runtime specification, 7)."""
+"""The choice of the reported mistake among several, and its consequences (runtime specification, 7)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STOPPED = altered(
 
 @varies("AMB-RT-38", "looks at the other arguments before the handles, from the last to the first", *RUNTIME)
 class LastArgumentFirst(ReferenceAdapter):
-    """Where several arguments are wrong, no text says which is told."""
+    """Reports the last of several wrong arguments; no text says which one."""
 
     def refuse(self, function: str, given: str) -> NoReturn:
         """Refuse a call, and remember why."""
@@ -158,7 +158,7 @@ class PassesOverTrees(ReferenceAdapter):
 
 @varies("AMB-RT-12", "tells at the synchronization what it does not support", "runtime/status-causes/*")
 class UnsupportedLater(ReferenceAdapter):
-    """Of reductions."""
+    """Reports unsupported reductions later."""
 
     def __init__(self) -> None:
         super().__init__()

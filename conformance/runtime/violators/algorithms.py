@@ -59,7 +59,7 @@ def tuned_first(mesh: Any, collective: str, *of: Any) -> Plan:
 
 
 def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
-    """As without hints."""
+    """Select without hints."""
     kept = dict(mesh.context.hints), dict(mesh.context.plans)
     mesh.context.hints.clear()
     mesh.context.plans.clear()
@@ -71,7 +71,7 @@ def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
 
 
 def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
-    """As without results of the autotuner."""
+    """Select without results of the autotuner."""
     kept = dict(mesh.context.tuned)
     mesh.context.tuned.clear()
     try:

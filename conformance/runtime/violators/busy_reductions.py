@@ -25,7 +25,7 @@ def reduces(executable: Executable) -> bool:
 
 
 def terms(shape: tuple[int | str, ...]) -> int:
-    """Of an operand, its longest extent."""
+    """Return the longest extent of an operand."""
     return max((extent for extent in shape if isinstance(extent, int)), default=0)
 
 

@@ -194,7 +194,7 @@ def _rough(array: Array) -> Array:
 def shared_among_policies(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Any:
-    """What a module has compiled once serves every policy."""
+    """Share a module's compiled kernels among policies."""
     known = (entry.name, target, tuple(sorted(extents.items())))
     if known not in module.executables:
         made = EXECUTABLE(self, module, entry, target, extents, policy)
@@ -208,7 +208,7 @@ _everywhere: dict[Any, Any] = {}
 def shared_among_contexts(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Any:
-    """What a runtime has compiled once serves every context and policy."""
+    """Share a runtime's compiled kernels among contexts and policies."""
     known = (id(self), entry.name, module.fatbin.ir_hash, target, tuple(sorted(extents.items())))
     if known not in _everywhere:
         made = EXECUTABLE(self, module, entry, target, extents, policy)

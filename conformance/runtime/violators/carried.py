@@ -98,7 +98,7 @@ class AllStreams(ReferenceAdapter):
     """Reports all streams together."""
 
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Of every stream of the mesh."""
+        """Return the descriptors of every stream of the mesh."""
         mesh = self.runtime.stream(stream, "tessxDescriptors").mesh
         usual = super().runtime_tessxDescriptors
         return {"descriptors": [each for one in sorted(mesh.streams) for each in usual(stream=one)["descriptors"]]}

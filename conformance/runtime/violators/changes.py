@@ -31,7 +31,7 @@ class BuildsOnce(ReferenceAdapter):
 
     @cached_property
     def compiler(self) -> Compiler:
-        """What makes kernels of images ready, for all of them."""
+        """Return the one compiler for kernels of all images."""
         return _COMPILER
 
     def abi_compile(self, **given: Any) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def backwards(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
 
 
 def first_shares(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    """Of every rank what stands at the beginning of its buffer."""
+    """Take every rank's share from the beginning of its buffer."""
     size = len(buffers)
     return same(Array(buffers[0].dtype, np.concatenate([_own(each, 0, size) for each in buffers])), buffers)
 

@@ -120,7 +120,7 @@ INITIALIZED = [
 
 @violates("RT-19.A-03", "takes NULL for the first live context")
 class DefaultContext(BuildsOnce):
-    """As bindings with a default context do."""
+    """Has a default context, as some bindings do."""
 
     def runtime_tessMeshCreate(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """Use the context that there is."""

@@ -142,7 +142,7 @@ def told_for_ever(self: Stream) -> None:
 
 
 def last_told(self: Stream, failure: Failure, number: int, rank: int) -> None:
-    """Of several errors the last."""
+    """Report the last of several errors."""
     self.failures = {(number, rank): failure}
 
 

@@ -298,7 +298,7 @@ class Replays(ReferenceAdapter):
         return super().session_reset()
 
     def nth(self, graph: int) -> int:
-        """How often a graph was replayed, this time included."""
+        """Return how often a graph was replayed, this time included."""
         self.replays[graph] = self.replays.get(graph, 0) + 1
         return self.replays[graph]
 

@@ -43,7 +43,7 @@ def only_known(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def lowest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Of several flags the last."""
+    """Take the last of several flags."""
     flags = given["cfg"]["flags"]
     return call(
         **(given | {"cfg": given["cfg"] | {"flags": 1 << flags.bit_length() >> 1 if 0 < flags < 16 else flags}})
@@ -148,7 +148,7 @@ def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork
 def products_backwards(
     self: LaunchWork, executable: Any, rank: int, arguments: Mapping[str, Array], right: Any = LaunchWork._executed
 ) -> Mapping[str, Array]:
-    """Of a kernel of two matrices and their product, each element is added from the last term to the first."""
+    """Add the terms of a product from the last to the first, in a kernel of two matrices and their product."""
     written: dict[str, Array] = dict(right(self, executable, rank, arguments))
     given = [each for name, each in arguments.items() if name not in written]
     shapes = [each.shape for each in (*given, *written.values())]

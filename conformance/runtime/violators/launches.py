@@ -153,7 +153,7 @@ def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = ca
 
 
 def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
-    """What is missing of a buffer is zero."""
+    """Read zeros for missing bytes of a buffer."""
     data = bytes(buffer) if isinstance(buffer, bytes | bytearray) else b""
     needed = kernel.entry.layout.end_of_last_argument
     if data and len(data[:size]) < needed:
@@ -214,14 +214,14 @@ def first_words(words: int) -> Read:
 
 
 def also_the_operands(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
-    """What a kernel only reads is cleared."""
+    """Clear the operands of a kernel."""
     written = right(self, *arguments)
     read = {name: each for name, each in self.tensors.items() if name not in written}
     return {**written, **{name: Array.from_bits(t.dtype, t.shape, bytes(t.bytes)) for name, t in read.items()}}
 
 
 def one_result(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
-    """Of several results the first."""
+    """Return the first of several results."""
     return dict(list(right(self, *arguments).items())[:1])
 
 

@@ -30,7 +30,7 @@ def unnoticed(self: FaultPlan, now: int) -> tuple[Cut, ...]:
 
 
 def last_alone(self: FaultPlan, now: int) -> tuple[Cut, ...]:
-    """Of several links the last one fails."""
+    """Fail only the last of several links."""
     return CUTS(self, now)[-1:]
 
 
@@ -60,7 +60,7 @@ def launch_failed(self: CollectiveWork, group: Any) -> int:
 
 
 def lost(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
-    """Where a link has failed the last element is not what it should be."""
+    """Change the last element where a link has failed."""
     found = COMBINED(self, group, contributions)
     if not self.stream.mesh.context.faults.link_cuts(0):
         return found

@@ -30,11 +30,11 @@ BUILD = ROOT / "build" / "vendor_c"
 DEFECTS = SOURCES / "defects.toml"
 
 LEVEL = "deterministic"
-"""Of the arithmetic that the library declares."""
+"""The numerics level that the library declares."""
 
 
 def missing() -> str:
-    """What this machine lacks to build the library."""
+    """Return the tools that this machine lacks to build the library."""
     tools = [name for name in ("make", os.environ.get("CC", "gcc")) if shutil.which(name) is None]
     return f"no {' and no '.join(tools)} on PATH (apt-get install gcc make)" if tools else ""
 

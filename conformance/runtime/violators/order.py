@@ -43,7 +43,7 @@ def exchanging(
 
 
 def both(first: type[Work], second: type[Work]) -> Callable[[Stream, int, Work, Work], bool]:
-    """Whether work of one kind is followed by work of another."""
+    """Return a predicate that is true if work of one kind is followed by work of another."""
     return lambda stream, rank, one, two: isinstance(one, first) and isinstance(two, second)
 
 

@@ -75,17 +75,17 @@ def always(work: LaunchWork) -> bool:
 
 
 def allows_fast_math(work: LaunchWork) -> bool:
-    """Where the policy does."""
+    """Return true if the policy allows fast math."""
     return bool(work.policy.allowFastMath)
 
 
 def plain_descriptor(work: LaunchWork) -> bool:
-    """Where nothing set a descriptor, under a policy that is not stable."""
+    """Return true if no descriptor was set and the policy is not stable."""
     return work.descriptor == Descriptor() and not work.policy.stableReductions
 
 
 def another_seed(work: LaunchWork) -> bool:
-    """Where a descriptor was set for something else."""
+    """Return true if a descriptor was set for another purpose."""
     return work.descriptor != Descriptor() and replace(work.descriptor, seed=0) == Descriptor()
 
 

@@ -34,12 +34,12 @@ def matrix(impl, check, target):
 
 
 def state(impl, check, target, name):
-    """Of a directive; what a matrix does not have is unsupported (AMB-WSP-29)."""
+    """Return the state of a directive; one that the matrix does not list is unsupported (AMB-WSP-29)."""
     return matrix(impl, check, target)["directives"].get(name, "unsupported")
 
 
 def behaviour(impl, check, package):
-    """What a run does: all statistics."""
+    """Return all statistics of a run."""
     return statistics(impl, check, package)
 
 

@@ -1,4 +1,4 @@
-"""What a package holds: version, kernel registry, schedule, CSP payload, slots and symbols (sections 7 and 7.2)."""
+"""The contents of a package: version, kernel registry, schedule, CSP payload, slots, symbols (sections 7 and 7.2)."""
 
 from __future__ import annotations
 

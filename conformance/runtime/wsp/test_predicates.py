@@ -268,7 +268,7 @@ def test_a_key_reads_the_slot_of_its_task(impl, check, policy):
 
 
 def _worker_of(impl, check, policy, key):
-    """Where a task with a constant key goes."""
+    """Return the worker of a task with a constant key."""
     made = program(process("p", task("w4", key=key)), kernels=work(4), schedule=schedule(policy, 5))
     return statistics(impl, check, made)["assignments"][0]
 

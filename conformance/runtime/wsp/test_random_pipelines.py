@@ -54,7 +54,7 @@ def pipeline(choose):
 
 
 def _stage(choose, place, tokens, names):
-    """What a stage does for each token, in some order of its side channels; the first makes tokens of its rounds."""
+    """Return a stage that handles tokens, with side channels in some order; the first makes tokens of its rounds."""
     log, kernels = f"log{place}", _kernels(choose, choose.below(3))
     into = [name for (_, to), name in names.items() if to == place]
     out = [name for (source, _), name in names.items() if source == place]
@@ -81,7 +81,7 @@ def with_capacity(made, capacity):
 
 
 def logs(found, expected):
-    """What each process has noted last: sixteen digits, leading zeros apart."""
+    """Compare the last note of each process: sixteen digits, leading zeros apart."""
     return {name: noted(found, f"log{name[1:]}") for name in expected}
 
 

@@ -17,7 +17,7 @@ BATCHES, PROGRAMS = 8, 20
 
 
 def results(check, generated, statistics, what):
-    """What a run leaves is what the sequential model has."""
+    """Check that a run's results are those of the sequential model."""
     found = {name: elements("u64", statistics["tensors"][name])[0] for name in generated.tensors}
     check.equal(found, dict(generated.tensors), f"the tensors {what}")
     slots = {name: statistics["slots"].get(name, "0") for name in generated.slots}

@@ -59,7 +59,7 @@ def valued(*expressions, symbols=()):
 
 
 def values(found, count):
-    """What the slots hold."""
+    """Return the slots' values."""
     return [int(found["slots"][f"x{place}"]) for place in range(count)]
 
 

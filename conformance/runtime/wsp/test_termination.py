@@ -1,4 +1,4 @@
-"""How pipelines end: closing, several producers, consumers that exit (PTO-WSP v10, 2.3)."""
+"""The end of pipelines: closing, several producers, consumers that exit (PTO-WSP v10, 2.3)."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ class CollectiveQueueMethods(SessionState):
         devices: Sequence[int] | None = None,
         max_inflight: int = MAX_INFLIGHT,
     ) -> dict[str, Any]:
-        """When each unit ran on each device."""
+        """Return the times of each unit on each device."""
         with statuses():
             machine = topology_of(topology)
             ranks = len(_used(machine, devices))

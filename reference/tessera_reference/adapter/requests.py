@@ -246,7 +246,7 @@ COMM: Mapping[str, Reader] = {**MEMBERS, "collective": _collective, "qos": text,
 
 
 MOST = (1 << 31) - 1
-"""Of a tile or a depth."""
+"""The largest extent of a tile, and the largest depth."""
 
 
 def target(operation: str, name: str, value: Any) -> Target:

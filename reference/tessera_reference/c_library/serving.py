@@ -81,7 +81,7 @@ def _variables(ffi: Any, lib: Any) -> Iterator[tuple[str, str]]:
 
 
 Outcome = Mapping[str, Any]
-"""As the protocol has it: `rejected` or `unsupported`, and what it is."""
+"""An outcome of the protocol: `rejected` or `unsupported`, with its details."""
 
 
 class Session:

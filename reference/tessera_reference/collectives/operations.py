@@ -109,7 +109,7 @@ class Pattern(NamedTuple):
     tree: Tree
     rank_of: RankOf | None
     leaves: int
-    """As many as there are ranks, or more: a leaf whose rank is none of them changes nothing."""
+    """The number of leaves, at least that of ranks; a leaf without a rank changes nothing."""
 
 
 def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | None:

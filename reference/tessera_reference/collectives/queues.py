@@ -143,7 +143,7 @@ MOST_MESSAGES = 1 << 16
 
 @dataclass(frozen=True)
 class Slot:
-    """When a computation ran on a device, or a chunk was in flight there: from its issue until its last message is
+    """The time of a computation on a device, or of a chunk in flight there: from its issue until its last message is
     with all ranks (AMB-COLL-67). Times in picoseconds."""
 
     id: str

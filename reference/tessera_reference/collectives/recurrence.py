@@ -1,4 +1,4 @@
-"""When the messages of a collective travel, step by step with vectors over ranks instead of events (AMB-COLL-60).
+"""The times of a collective's messages, step by step with vectors over ranks, not events (AMB-COLL-60).
 
 The messages of a step are cut into waves, in each of which no two go the same way over a link. A message leaves as soon
 as its sender is ready and each of its links is free and has a credit, which follows from those of earlier waves. These
@@ -263,7 +263,7 @@ class _Lanes:
         self._closed_since[0] = _NEVER
 
     def leave(self, lanes: Whole, ready: Whole, lasts: Whole, fixed: Whole) -> Whole:
-        """When the messages of a wave leave. Raises `Irregular`.
+        """Return the times at which the messages of a wave leave. Raises `Irregular`.
 
         A lane is open to a message that comes next when those before it leave it free and a credit of theirs is back.
         It stays in order for sure where one of its lanes has not been open since before it was ready.

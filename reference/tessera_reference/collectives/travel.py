@@ -1,4 +1,4 @@
-"""When the messages of a collective travel, over links with credits, and how long a collective takes.
+"""The times of a collective's messages, over links with credits, and the duration of a collective.
 
 Collectives spec 4.2, 4.3."""
 
@@ -399,7 +399,7 @@ class MessageTimes:
 
     @property
     def last(self) -> int:
-        """When the last message has arrived; 0 where there is none."""
+        """The arrival of the last message; 0 without messages."""
         return max((int(step.end.max()) for step in self.steps), default=0)
 
 

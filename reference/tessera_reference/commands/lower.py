@@ -26,7 +26,7 @@ from .program import (
 PLACE_IN_HELP = 7
 
 SUFFIXES = {"llvm": "ll", "ptx": "ptx", "amdgcn": "s"}
-"""Of files; IR of our own is `.mlir`."""
+"""The suffixes of files; IR of our own has `.mlir`."""
 
 
 def register(subparsers: Any) -> None:

@@ -86,7 +86,7 @@ def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
 
 
 def _bytes(operation: Collective) -> int | None:
-    """Of the full buffer: of a gather what a rank has afterwards. None where an extent is known only at launch."""
+    """Return the size of the full buffer, for a gather that of its result; None if an extent is unknown."""
     known = [extent for extent in operation.x.shape if isinstance(extent, int)]
     if len(known) != len(operation.x.shape):
         return None

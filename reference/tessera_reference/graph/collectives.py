@@ -292,7 +292,7 @@ class AllToAll(Collective):
     concat: Attribute[int] = 0
 
     def given(self) -> Tensor:
-        """As many elements: a part of one dimension, a multiple of the other."""
+        """Return the result's type: a part of one dimension, a multiple of the other."""
         require_axis(self.concat, self.x.rank)
         part = _part(self.x, self.split, self.group)
         if self.split % self.x.rank == self.concat % self.x.rank:

@@ -196,7 +196,7 @@ class Divide(Arithmetic):
     compute = staticmethod(arithmetic.divide)
 
     def infer(self) -> Numeric:
-        """As every operator; complex quotients are not defined yet."""
+        """Return the type as for every operator; complex quotients are not defined yet."""
         type_ = super().infer()
         if type_.dtype.kind == "complex":
             raise Unimplemented("op.divide.complex")

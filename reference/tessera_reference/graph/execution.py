@@ -186,13 +186,13 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 Choice = Callable[[Sequence[int]], int]
-"""Of the ranks that can go on, in ascending order, the one that goes on next."""
+"""A function from the ranks that can continue, in ascending order, to the one that continues."""
 
 Combine = Callable[[Collective, Sequence[Array]], Sequence[Array]]
 """A function from the contributions to a collective to its results, both in order of the group."""
 
 RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
-"""As `Observer`, with the rank that has executed the instruction."""
+"""An `Observer` that also gets the rank that executed the instruction."""
 
 
 def lowest(ready: Sequence[int]) -> int:

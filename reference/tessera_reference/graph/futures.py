@@ -215,7 +215,7 @@ class GroupCollective(FutureCollective):
         """The collective of Graph IR that computes the same."""
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """As the collective of Graph IR."""
+        """Combine as the collective of Graph IR does."""
         return self.plain().combine(contributions)
 
     def along(self) -> dict[str, Any]:

@@ -243,11 +243,11 @@ class Within:
 
     @property
     def seed(self) -> int:
-        """As the interpreter's."""
+        """The seed of the interpreter."""
         return self.interpreter.seed
 
     def next_stream(self) -> int:
-        """As the interpreter's."""
+        """Return the next stream of the interpreter."""
         return self.interpreter.next_stream()
 
     def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:

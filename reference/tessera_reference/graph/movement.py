@@ -84,7 +84,7 @@ class Reshape(Movement):
     shape: Attribute[tuple[int, ...]]
 
     def infer(self) -> Numeric:
-        """As many elements as the operand has."""
+        """Return the type with the given extents and the operand's number of elements."""
         require_extents("shape", self.shape, -1)
         require(
             self.shape.count(-1) < 2,

@@ -177,7 +177,7 @@ class Bridge:
         )
 
     def _read(self, place: Place, pa: int, nbytes: int) -> bytes:
-        """As many reads as bring the bytes, each as large as the host has room for."""
+        """Read the bytes in requests no larger than the host's buffer."""
         parts = []
         for done in range(0, nbytes, MOST_SUNK):
             count = min(MOST_SUNK, nbytes - done)

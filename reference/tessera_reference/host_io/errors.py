@@ -13,7 +13,7 @@ class ErrorCode(StrEnum):
     DUPLICATE_REQUEST = "DUPLICATE_REQUEST"
     """A request with the same ids is not answered yet."""
     QUEUE_FULL = "QUEUE_FULL"
-    """As many requests as the endpoint keeps are not answered yet."""
+    """The endpoint's queue of unanswered requests is full."""
     UNKNOWN_DEVICE = "UNKNOWN_DEVICE"
     """The endpoint has no such target device."""
     UNKNOWN_PLACE = "UNKNOWN_PLACE"

@@ -68,7 +68,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _exact(value: Any) -> str:
-    """As `_encode`, with numbers as they are written."""
+    """Encode as `_encode` does, with numbers as they are written."""
     match value:
         case dict():
             return f"{{{','.join(f'{_encode(name)}:{_exact(member)}' for name, member in value.items())}}}"

@@ -390,7 +390,7 @@ def components() -> Mapping[str, Component]:
 
 
 def traced(journey: Journey) -> Trace:
-    """When each hop of a request begins and ends; of branches that end together, the first is on the path."""
+    """Return the begin and end of each hop of a request; of branches that end together, the first is on the path."""
     inward = list(_timed(_inward(journey), 0))
     begin = inward[-1].end
     ways = [list(_timed(_outward(journey, branch), begin)) for branch in journey.branches]

@@ -127,7 +127,7 @@ def _shown(line: str) -> str:
 
 
 MOST_COLUMNS = 160
-"""Of a line of the source as it is quoted."""
+"""The longest part of a source line that is quoted."""
 CUT = "..."
 BEFORE = 60
 """Columns that are quoted before a place in a longer line."""

@@ -287,11 +287,11 @@ class Name:
     text: str
     start: int
     type: Type | None = None
-    """Of a block's argument."""
+    """The type of a block's argument."""
     label: str = ""
-    """Of an operand written `%wrt(%x)`."""
+    """The label of an operand written `%wrt(%x)`."""
     count: int = 1
-    """Of a result written `%x:2`, which names that many."""
+    """The number of results in `%x:2`."""
 
 
 @dataclass(slots=True)

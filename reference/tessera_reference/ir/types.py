@@ -38,7 +38,7 @@ class Layout:
 
     @property
     def text(self) -> str:
-        """As the source spells it."""
+        """The layout as the source spells it."""
         inside = ",".join(f"{name}={value}" for name, value in self.parameters)
         return f"{self.name}({inside})" if inside else self.name
 

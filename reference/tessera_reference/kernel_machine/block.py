@@ -100,7 +100,7 @@ class Lanes:
         return self
 
     def of_active(self, values: Values) -> Values:
-        """Of what is for each lane, that of the active ones."""
+        """Return the values of the active lanes."""
         return values if self.mask is None else values[self.active]
 
     def spread(self, values: Values) -> Values:

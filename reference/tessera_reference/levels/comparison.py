@@ -102,7 +102,7 @@ class Tracking:
     def difference(
         self, level: Execution, host: Module, function: str, inputs: Mapping[str, Array]
     ) -> Difference | None:
-        """Of a module of a level, the first run of a nest that gives something else; nothing where all are right."""
+        """Return the first run of a nest with another result at a level, or None if all agree."""
         expected = self._given(function, inputs)
         numbers = {instruction: number for number, instruction in enumerate(_nest_instructions(host))}
         runs, found = Counter[int](), list[Difference]()

@@ -32,7 +32,7 @@ HOST: Mapping[str, tuple[str, ...]] = {
 }
 """Prefixes of the operations in functions of the host."""
 VERIFIERS = {"tile": verify_kernel, "target": verify_target_kernel}
-"""Of kernels, by their level."""
+"""The verifiers of kernels by level."""
 
 
 def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:

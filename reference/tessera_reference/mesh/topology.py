@@ -493,7 +493,7 @@ BLOCKS = 32
 """Blocks that a multiprocessor holds at most."""
 
 PICOSECONDS = 10**12
-"""Of one second."""
+"""The picoseconds of one second."""
 
 COPIES = ("TESS_COPY_H2D", "TESS_COPY_D2H", "TESS_COPY_D2D")
 

@@ -29,10 +29,10 @@ class Capture:
     running: list[Capture]
     """The captures of the runtime that have not ended."""
     before: dict[Queue, frozenset[int]]
-    """Of each stream in it: the nodes that the next one on the stream follows."""
+    """For each captured stream, the nodes that its next node follows."""
     nodes: list[Node] = field(default_factory=list)
     recorded: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Of the recordings in it, by number: what had been captured on their stream."""
+    """For each recording, by number, the nodes captured on its stream before it."""
 
     def add(self, work: Work) -> None:
         """Add work behind what its stream has."""

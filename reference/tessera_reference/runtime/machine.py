@@ -36,7 +36,7 @@ class Order:
         self._host = VectorClock()
         self._synchronized = 0
         self._seen: dict[int, int] = {}
-        """Of each stream, how many synchronizations of the host its clock has been joined with."""
+        """The number of host synchronizations that each stream's clock has been joined with."""
         self._ahead: set[int] = set()
         """The streams whose clocks may hold what that of the host does not."""
         self._log = AccessLog()
@@ -132,7 +132,7 @@ class Machine:
     driver: str = "simulated-1"
     abi_hash: str = "tessera-1.0"
     revision: str = ""
-    """Of the architecture of its devices."""
+    """The revision of its devices' architecture."""
     pending: dict[Pending, None] = field(default_factory=dict)
     process: ProcessMemory | None = None
     """Whose memory is that of the host, where it is not simulated."""

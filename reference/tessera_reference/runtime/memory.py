@@ -71,7 +71,7 @@ class CopyWork(Work):
     arrived: int = field(default=0, init=False)
     """Ranks that have reached a copy to the host."""
     signals: tuple[Signal, Signal] | None = field(default=None, init=False)
-    """Of a copy to the host: that all ranks have arrived, and that it is done."""
+    """The signals of a copy to the host: all ranks have arrived, and the copy is done."""
 
     def accesses(self) -> Sequence[Access]:
         """It reads the source and writes the destination."""

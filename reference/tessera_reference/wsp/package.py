@@ -303,7 +303,7 @@ def _consumed(body: Body) -> Iterator[int]:
 
 
 def stream_graph(package: Package) -> dict[str, Any]:
-    """As `schemas/wsp_stream_graph.schema.json` has it: nodes in an order in which no edge leads back."""
+    """Return the graph of `schemas/wsp_stream_graph.schema.json`, its nodes in an order in which no edge leads back."""
     edges = list(_edges(package))
     order = _levels(package, edges)
     return {

@@ -1,1 +1,1 @@
-"""What cases of the messages between host and IO_CPU share."""
+"""The helpers that cases of the messages between host and IO_CPU share."""

@@ -55,7 +55,7 @@ def element(kind: str, value: int | Decimal | None) -> bytes:
 
 
 def filled(kind: str, value: int | Decimal | None, nbytes: int) -> bytes:
-    """What a pattern writes: the element, from the first byte on."""
+    """The bytes that a pattern writes: the element, from the first byte on."""
     one = element(kind, value)
     return one * (nbytes // len(one))
 

@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """What came back, in the order in which it came."""
+    """The completions and pairs in the order in which they came."""
 
     responses: Sequence[tuple[Pair, Completion]]
     refusals: Sequence[Any]

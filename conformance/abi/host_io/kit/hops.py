@@ -36,7 +36,7 @@ class Hop(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What `host_io.trace` tells of one request."""
+    """The answer of `host_io.trace` for one request."""
 
     path: Sequence[Hop]
     branches: Sequence[Hop]

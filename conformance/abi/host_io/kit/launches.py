@@ -17,7 +17,7 @@ Given: TypeAlias = bytes | int | Decimal
 
 
 class Part(NamedTuple):
-    """Where one shard lies: its PE, its address, and where it begins in the tensor."""
+    """The place of one shard: its PE, its address, and its beginning in the tensor."""
 
     place: Place
     pa: int
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a built-in kernel takes, and what it makes of the bytes of one shard of each tensor."""
+    """The parameters of a built-in kernel, and the bytes that it makes of one shard of each tensor."""
 
     parameters: Sequence[str]
     target: int

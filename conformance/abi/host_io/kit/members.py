@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where it stands in the request of `sound`."""
+        """The member's path in the request of `sound`."""
         return (*CARRIERS[self.part][1], self.name)
 
 

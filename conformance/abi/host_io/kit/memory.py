@@ -32,7 +32,7 @@ PROBED = 1 << 18
 
 
 class Answered(NamedTuple):
-    """What came of some requests: completions in the order of the requests, pairs in the order of the answers."""
+    """The answers to some requests: completions in the order of the requests, pairs in the order of the answers."""
 
     completions: Sequence[Completion]
     order: Sequence[Pair]
@@ -134,7 +134,7 @@ class MemoryHost(Host):
 
     @property
     def base(self) -> int:
-        """Where the first memory begins: cases that need some memory, and no special one, use it."""
+        """Return the address of the first memory; cases that need some memory, and no special one, use it."""
         return self.machine.memories[0].base
 
     def spread(self, number: int) -> list[Place]:

@@ -55,7 +55,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Machine:
-    """What an endpoint tells of itself: `host_io.describe`."""
+    """The answer of `host_io.describe`: an endpoint's description of itself."""
 
     devices: Mapping[int, str]
     """The names that `target_device` takes, by SIP."""

@@ -1,4 +1,4 @@
-"""What the runtime sends for an example, read, and what its messages touch (D2; AMB-HIO-21, -31, -63 to -67)."""
+"""The messages that the runtime sends for an example, and the memory they touch (D2; AMB-HIO-21, -31, -63 to -67)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sent:
 
     @classmethod
     def by(cls, impl: Implementation, check: Check, program: str) -> Sent:
-        """What the runtime sends for a program; every frame is the JSON text of an object."""
+        """Return the messages that the runtime sends for a program; every frame is the JSON text of an object."""
         told = check.returns(impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}")
         messages = [_read(check, each) for each in told["frames"]]
         check.true(len(messages) > 0, f"messages are sent for {program}")
@@ -66,13 +66,13 @@ class Sent:
 
 
 class Memory:
-    """Which bytes of each PE earlier messages wrote, and what they are where a pattern of whole numbers made them."""
+    """The bytes of each PE that earlier messages wrote, with values for those of patterns of whole numbers."""
 
     def __init__(self) -> None:
         self._bytes: dict[tuple[tuple[int, int, int], int], int | None] = {}
 
     def write(self, message: Message) -> None:
-        """What a MemoryWrite does."""
+        """Apply a MemoryWrite."""
         at = touched(message)
         pattern = message.get("pattern") or {}
         size = ELEMENTS.get(str(pattern.get("pattern_kind")))
@@ -82,7 +82,7 @@ class Memory:
             self._bytes[at.place, at.start + place] = element[place % len(element)] if element else None
 
     def unwritten(self, at: Range) -> int:
-        """How many of some bytes no message wrote."""
+        """Return the number of bytes in a range that no message wrote."""
         return sum((at.place, pa) not in self._bytes for pa in range(at.start, at.stop))
 
     def known(self, at: Range) -> list[int | None]:

@@ -54,7 +54,7 @@ ACCEPTED_BY: Mapping[str, tuple[str, str]] = {
     "part of an element": ("AMB-HIO-05", "truncate the last element"),
     "embedded source": ("AMB-HIO-21", "a receiver passes over what it does not know"),
 }
-"""Of some causes the interpretation and its alternative by which such a request is none that fails."""
+"""For some causes, the interpretation and its alternative under which such a request does not fail."""
 
 
 def mixed(host: Host, rounds: int = 3) -> Sequence[Message]:

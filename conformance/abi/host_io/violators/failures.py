@@ -244,7 +244,7 @@ def full_but_done(self: Endpoint, frame: Any) -> str | None:
 
 
 def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
-    """What is refused at once is answered last."""
+    """Answer last the requests that are refused at once."""
     found = _exchange(self, frames, choices)
     return [each for each in found if "QUEUE_FULL" not in each] + [each for each in found if "QUEUE_FULL" in each]
 

@@ -203,7 +203,7 @@ def longer(clause: str, name: str, description: str, extra: Callable[[Endpoint, 
 
 
 def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
-    """As many bytes as a member has characters."""
+    """Return the number of characters of a member as its number of bytes."""
 
     def extra(self: Endpoint, request: Any) -> int:
         given = getattr(request, name, None)
@@ -393,7 +393,7 @@ BYTES = [
 
 
 def _without_buffer(pending: Any) -> Any:
-    """As if no bytes of a buffer were sent."""
+    """Return the request with a journey of control bytes alone."""
     return replace(
         pending, answered=pending.answered._replace(journey=replace(pending.answered.journey, there=CONTROL))
     )

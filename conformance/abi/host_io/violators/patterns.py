@@ -110,7 +110,7 @@ def towards_zero(dtype: str) -> Callable[[Any], float]:
 
 
 def half_away(dtype: str) -> Callable[[Any], float]:
-    """Of two elements that are as near, the larger one."""
+    """Round a tie away from zero."""
 
     def change(value: Any) -> float:
         away = Decimal(value) * (Decimal(1) + Decimal("1e-20"))

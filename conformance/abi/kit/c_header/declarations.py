@@ -1,4 +1,4 @@
-"""What a C header declares: prototypes, structures, enumerations and handles, compared as C compares types.
+"""The declarations of a C header: prototypes, structures, enumerations and handles, compared as C compares types.
 
 Names of parameters, tags and further typedefs are the header's own affair: a type is written out with every typedef
 resolved, so that `unsigned int` is `unsigned`, an array parameter is a pointer, and a name that the specification gives
@@ -45,7 +45,7 @@ class CHeader:
         return None if function is None else self._prototype(function)
 
     def expected(self, declaration: str) -> Prototype:
-        """What a prototype means where the header's types are those that it names."""
+        """Return the meaning of a prototype whose types are those that the header names."""
         names = sorted(self.types.typedefs.keys() | _names(declaration))
         unit = _parsed("".join(f"typedef int {name};\n" for name in names) + declaration)
         return self._prototype(unit.ext[-1].type)

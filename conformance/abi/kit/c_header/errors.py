@@ -1,4 +1,4 @@
-"""How reading a header fails."""
+"""The errors of reading a header."""
 
 from __future__ import annotations
 

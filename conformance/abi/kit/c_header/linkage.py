@@ -1,4 +1,4 @@
-"""How the functions of a header are linked and called, as a C++ compiler reads it.
+"""The linkage and calling conventions of a header's functions, as a C++ compiler reads them.
 
 Without `extern "C"` their names are mangled there; by a keyword or an attribute they may ask for another calling
 convention than that of the platform's C. A header that does not tell C++ from C, or that the preprocessor of C has
@@ -29,7 +29,7 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\S')
 
 @dataclass(frozen=True)
 class Linkage:
-    """Of one declaration: whether it has C linkage in C++, and the words that ask for another calling convention."""
+    """A declaration's linkage: true for C linkage in C++, and the words that ask for another calling convention."""
 
     is_c: bool
     conventions: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""As much of the C preprocessor as headers of declarations need.
+"""The part of the C preprocessor that headers of declarations need.
 
 Comments, conditions, and macros without parameters. What is included is not read: `declarations` knows the names of the
 standard headers. Macros with parameters are not expanded; a header that declares by them is given as the C preprocessor
@@ -20,7 +20,7 @@ PREDEFINED = {"__STDC__": "1", "__STDC_VERSION__": "201112L"}
 """A C11 compiler, so that what is for C++ alone is left out."""
 
 DEEPEST = 16
-"""Of a macro that stands for another one."""
+"""The longest chain of macros that stand for one another."""
 
 _COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.DOTALL)
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -41,7 +41,7 @@ class Preprocessed:
 
 @dataclass
 class _Conditions:
-    """Which of the nested conditions hold: for each, whether it does, and whether a branch of it was taken."""
+    """The nested conditions: for each, whether it holds and whether a branch of it was taken."""
 
     nested: list[tuple[bool, bool]] = field(default_factory=list)
 

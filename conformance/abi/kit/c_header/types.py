@@ -18,7 +18,7 @@ FUNDAMENTAL = {"size_t", "ptrdiff_t", "wchar_t", "intptr_t", "uintptr_t", "bool"
 """Types of the standard headers, which stand for themselves."""
 
 DEEPEST = 64
-"""Of a typedef that stands for another one."""
+"""The longest chain of typedefs that stand for one another."""
 
 
 def adjusted(node: Any) -> Any:
@@ -104,7 +104,7 @@ class Types:
         return f"{qualifiers}{_fundamental(words)}"
 
     def _meant(self, name: str) -> Any:
-        """What a name finally stands for: a structure, an enumeration, or the declaration of another type."""
+        """Return the type behind a name: a structure, an enumeration, or the declaration of another type."""
         for _ in range(DEEPEST):
             node = self.typedefs.get(name)
             if not isinstance(node, c_ast.TypeDecl):

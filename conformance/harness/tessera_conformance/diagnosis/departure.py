@@ -166,7 +166,7 @@ def kahan(terms: Terms, adder: Adder) -> Any:
 
 
 def numpy(terms: Terms, adder: Adder) -> Any:
-    """As numpy adds along contiguous memory: eight lanes in blocks of up to 128 terms, larger rows split."""
+    """Add as numpy does along contiguous memory: eight lanes in blocks of up to 128 terms, larger rows split."""
     count = len(terms)
     if count < 8:
         return fold(terms, adder)

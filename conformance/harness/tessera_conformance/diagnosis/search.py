@@ -61,7 +61,7 @@ from tessera_conformance.tensors import MalformedTensor, Tensor
 
 MOST_STEPS = 300_000
 MOST_STEPS_OF_ALL = 2_000_000
-"""Of all causes of a report together: each may take an equal share of what those of fewer cases have left."""
+"""The steps for all causes of a report: each may take an equal share of what earlier causes left."""
 MOST_SECONDS = 5.0
 MOST_WORK = 4096
 """Questions with more elements and terms are held against the hypotheses that fit the others."""

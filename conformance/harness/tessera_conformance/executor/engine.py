@@ -129,7 +129,7 @@ class Engine:
         """By worker that has shown it, and is there, its threads: no other is given a unit."""
         self._client, self.address = _connected(executor)
         self._seen = time.monotonic()
-        """When a worker was last known to be there."""
+        """The time at which a worker was last seen."""
         try:
             self._require_one_worker()
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)

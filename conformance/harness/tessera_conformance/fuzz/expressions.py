@@ -763,7 +763,7 @@ def _iota(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _gather(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """As many slices as the result has, from a tensor of one to three."""
+    """Gather as many slices as the result has, from a tensor of one to three."""
     axis = make.choose.below(len(type_.shape))
     source = _with_extent(type_, axis, make.choose.between(1, 3))
     return make.op("gather", source, t.Type("int32", (type_.shape[axis],)), axis=axis)

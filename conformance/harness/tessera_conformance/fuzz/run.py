@@ -81,7 +81,7 @@ SMALL_PARTS = 8
 
 
 def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
-    """As few of the items as still show the problem: halves, quarters and so on are left out, then every small part."""
+    """Return few items that still show the problem: leave out halves, quarters and so on, then every small part."""
     best, left = list(items), attempts
     for size in _sizes(len(best)):
         place = 0

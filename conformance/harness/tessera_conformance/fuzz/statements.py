@@ -573,7 +573,7 @@ class _ModuleMaker:
             self.results = tuple(parameter.type for parameter in kernel.parameters if parameter.type.shape)
 
     def _result_type(self, scope: Scope) -> t.Type:
-        """Of a variable, or any; a named dimension needs a parameter that has it."""
+        """Return the type of a variable, or any; a named dimension needs a parameter that has it."""
         variables = [each.type for each in scope.visible().values()]
         if variables and self.choose.below(2):
             return self.choose.pick(variables)

@@ -383,7 +383,7 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
-    """As many values as are returned, of their dtypes and, where those are known, shapes."""
+    """Require as many values as are returned, of their dtypes and, where those are known, shapes."""
     wanted = [(output.dtype, output.shape) for output in trial.outputs]
     found = [
         (tensor.dtype, None if place < len(wanted) and wanted[place][1] is None else tensor.shape)

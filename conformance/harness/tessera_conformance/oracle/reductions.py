@@ -303,7 +303,7 @@ def _compensated(terms: list[Any], field: Field[Any]) -> Any:
 
 
 def _product(factors: list[Any], field: Field[Any]) -> Any:
-    """Of a node: exact over all its factors and rounded once."""
+    """Return the product of a node: exact over all its factors and rounded once."""
     if isinstance(field, RealField):
         return field.round(reduce(exact.multiply, factors))
     if len(factors) > 2:

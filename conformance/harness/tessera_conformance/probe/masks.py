@@ -46,7 +46,7 @@ PRODUCT_MASKS = {
     "fp8_e4m3": (MaskExponents(8, -9, 8, -9), MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
 }
 PRECISIONS = (53, 24, 11, 8)
-"""Of the accumulators that are tried, the widest first."""
+"""The precisions of the accumulators that are tried, the widest first."""
 
 
 class Masks:

@@ -323,7 +323,7 @@ def nearest(name: str, known: Mapping[str, object]) -> tuple[str, ...]:
 
 FILE = "features.toml"
 IR_LEVELS = ("graph", "schedule", "tile", "target")
-"""Of a method whose feature depends on the level of IR that a request asks about."""
+"""The levels of IR on which a method's feature may depend."""
 
 
 @dataclass(frozen=True)

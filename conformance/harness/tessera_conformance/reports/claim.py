@@ -264,7 +264,7 @@ def _for_product(line: Line, single_device: bool) -> str:
 
 
 def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
-    """Of each claimed document, how many of its testable MUST clauses came to each outcome."""
+    """Return the number of testable MUST clauses by outcome, for each claimed document."""
     counts: dict[str, Counter[str]] = {}
     for name, found in outcomes.items():
         counts.setdefault(plan["musts"][name]["document"], Counter())[found] += 1

@@ -188,7 +188,7 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
 
 
 def _digest(lines: Sequence[Line]) -> str:
-    """Of all that is the same in two runs of the same behaviour."""
+    """Return the digest of all lines that are equal in two runs of the same behaviour."""
     digest = hashlib.sha256()
     for number, line in enumerate(lines):
         text = line.text_without_run if isinstance(line, ObservedLine) else dump(without_run(line))

@@ -203,7 +203,7 @@ def claimed_documents(report: Report) -> list[str]:
 
 
 def scope(report: Report) -> list[str]:
-    """Of each claimed document, what was judged of its testable MUST clauses; what is missing of core first."""
+    """Return the coverage of testable MUST clauses for each claimed document; missing core clauses first."""
     outcomes = report.outcomes
     missing = missing_musts(report.plan, outcomes)
     musts = report.plan["musts"]

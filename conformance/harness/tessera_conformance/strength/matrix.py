@@ -29,7 +29,7 @@ from tessera_conformance.verdicts import Judgement
 
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
 Outcome = tuple[Fate, tuple[str, ...], int, str]
-"""Of a `Kill`, all but its violation, which cannot be sent between processes."""
+"""The fields of a `Kill` but its violation, which cannot be sent between processes."""
 Judged = tuple[Outcome, list[str]]
 """The fate of a violation, and in words the cases that the control should have passed."""
 KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})

@@ -12,7 +12,7 @@ from tessera_conformance.strength.violation import Violation
 
 MODULE = "tessera_conformance.strength.unit_process"
 LEAST_SECONDS = 20.0
-"""Of a unit: its process collects the suite."""
+"""The least seconds of a unit: its process collects the suite."""
 MOST_OF_ONE = 3.0
 """Seconds of a violator: it is caught before all cases of its clause have run."""
 

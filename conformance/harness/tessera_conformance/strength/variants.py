@@ -158,7 +158,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of one variant's cases, those that one process ran."""
+    """The cases of one variant that one process ran."""
 
     cases: int
     passed: int

@@ -37,7 +37,7 @@ class Declared(Protocol):
 
     @property
     def name(self) -> str:
-        """Of it alone, or of its file and it once it is loaded."""
+        """The name alone, or with its file once it is loaded."""
         ...
 
 

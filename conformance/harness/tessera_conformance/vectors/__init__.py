@@ -45,4 +45,4 @@ def _vectors(topic: str, folder: Path) -> tuple[Vector, ...]:
 
 
 _shipped = cache(_vectors)
-"""Of the suite's own folder, whose topics are asked for by several files of cases."""
+"""The vectors of the suite's own folder, whose topics several files of cases ask for."""

@@ -41,7 +41,7 @@ from tessera_conformance.vectors.judging import outputs_of
 
 MODULE = "tessera_conformance.vectors.unit_process"
 LEAST_SECONDS = 2.0
-"""Of a unit: its process starts and reads the files."""
+"""The least seconds of a unit: its process starts and reads the files."""
 SECONDS = {
     "ir/functions": 13.0,
     "ir/activations": 10.0,

@@ -102,7 +102,7 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], found: Any, fro
 
 
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, found: Any, frozen: Tensor) -> None:
-    """As `recognize`, of the extremes over ranks, each of which brings a row.
+    """Judge as `recognize` does, for extremes over ranks, each of which brings a row.
 
     Raises:
         OtherReading: every element that departs from the decision follows an alternative of AMB-LANG-134.
@@ -364,7 +364,7 @@ def _are_special(x: Tensor) -> Any:
 
 
 LONGEST_TREE = 60
-"""Of longer trees only the beginning is shown."""
+"""The most characters of a tree that are shown."""
 
 Replay = Callable[[Sequence[Tensor], Mapping[str, Any], Tree, NodeArithmetic], Tensor]
 

@@ -29,7 +29,7 @@ class Queue:
 
 @dataclass
 class Outcome:
-    """Whether all processes ended, their times by name, by either reading, and the digits that each has noted."""
+    """The result of a run: true if all processes ended, their times by either reading, and their noted digits."""
 
     completed: bool
     times: dict[str, int]
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def executed(program: Mapping[str, Any]) -> Outcome:
-    """What a program of sends, receives, consumes, closes, repeats, kernels and notes comes to."""
+    """Execute a program of sends, receives, consumes, closes, repeats, kernels and notes."""
     queues = {each["name"]: Queue(each["capacity"], each["latency"]) for each in program["csp"]["channels"]}
     cycles = {each["name"]: each["cycles"]["fixed"] for each in program["kernels"]}
     actors = [Actor(each, queues, cycles) for each in program["csp"]["processes"]]
@@ -69,7 +69,7 @@ class Actor:
         self._course = self._body(process["body"])
 
     def goes_on(self) -> bool:
-        """As far as it can; whether it did anything."""
+        """Run as far as possible; return true if anything was done."""
         moved = False
         while not self.done:
             try:
@@ -83,7 +83,7 @@ class Actor:
         return moved
 
     def _body(self, body: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
-        """Whether it could go on, again and again."""
+        """Yield, again and again, true if the body made progress."""
         for each in body:
             yield from getattr(self, f"_{each['op']}_statement")(each)
 

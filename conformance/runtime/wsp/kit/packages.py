@@ -69,7 +69,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def content_hash(document: Mapping[str, Any]) -> str:
-    """Of the canonical bytes without the hash itself."""
+    """Return the hash of the canonical bytes without the hash itself."""
     content = {name: each for name, each in document.items() if name != "hash"}
     return f"sha256:{hashlib.sha256(canonical(content).encode()).hexdigest()}"
 

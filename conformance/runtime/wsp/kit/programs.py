@@ -149,7 +149,7 @@ def value(given: Value) -> dict[str, Any]:
 
 
 def slot(name: str) -> dict[str, Any]:
-    """What a slot holds."""
+    """Return the expression for a slot's value."""
     return {"slot": name}
 
 

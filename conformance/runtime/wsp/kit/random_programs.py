@@ -185,7 +185,7 @@ def _take(choose: Chooser, link: Link) -> None:
 
 
 Sizes: TypeAlias = tuple[dict[str, int], dict[str, int]]
-"""Of resources, and of channels."""
+"""The sizes of resources, and of channels."""
 
 
 def bounded(choose: Chooser, times: int) -> tuple[Generated, list[Sizes]]:

@@ -157,7 +157,7 @@ def one_waiter(report: Answer) -> None:
 
 
 def channels_only(report: Answer) -> None:
-    """Whoever waits for a resource is not named."""
+    """Report waits for channels only, not for resources."""
     report["waiting"] = [each for each in report["waiting"] if each["reason"].startswith("CHANNEL")]
 
 

@@ -89,7 +89,7 @@ def started_anew() -> Iterator[Transport]:
 
 
 def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
-    """What round_robin would have assigned."""
+    """Return the assignment of round_robin."""
     return {"assignments": [each % len(found["workers"]) for each in range(len(found["assignments"]))]}
 
 

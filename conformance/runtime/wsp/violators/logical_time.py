@@ -45,7 +45,7 @@ def late_at_times(self: Any, seed: int | None = None) -> None:
 
 
 def after_late(self: Any, cycles: int, kind: int, number: int) -> None:
-    """What is due comes a cycle later where the host is late."""
+    """Delay work by a cycle if the host is late."""
     AFTER(self, cycles + self.late, kind, number)
 
 

@@ -169,7 +169,7 @@ LAST: dict[str, Any] = {}
 
 
 def sticky(given: Answer) -> Answer:
-    """What a run was given stays for those that follow."""
+    """Keep a run's parameters for later runs."""
     LAST.update(given.get("symbols") or {})
     known = {each["name"] for each in json.loads(given["package"]).get("symbols", [])}
     return {**given, "symbols": {name: value for name, value in LAST.items() if name in known}}
@@ -257,7 +257,7 @@ def silent(data: bytes) -> Mapping[str, Any]:
 
 
 def filled_up(data: bytes) -> Mapping[str, Any]:
-    """What is missing is empty."""
+    """Fill in missing members as empty."""
     try:
         return usual_load(data)
     except PackageRefused as problem:

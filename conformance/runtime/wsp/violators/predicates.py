@@ -84,7 +84,7 @@ def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
 
 
 def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
-    """What reads a tensor waits for no task."""
+    """Start tasks at once, before the tensors they read are written."""
     return AWAIT(self, process, (), writes)
 
 
@@ -119,7 +119,7 @@ def negative_floats(value: Any, place: str) -> int:
 
 
 def saturated(value: Any, place: str) -> int:
-    """What is too large is the largest, and what is no number is 0."""
+    """Replace values that are too large by the largest, and NaN by 0."""
     if isinstance(value, float) and (value != value or value >= 2.0**64):
         return 0 if value != value else U64
     return AS_U64(value, place)

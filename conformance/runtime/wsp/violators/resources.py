@@ -82,7 +82,7 @@ ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size w
 
 
 def growing(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    """What lacks is added."""
+    """Add the missing resources."""
     reason = usual_shortage(self, site, nodes, worker)
     while reason is not None:
         self.sizes[RESOURCE_OF[reason]] += 1
@@ -105,7 +105,7 @@ growth_by_stalls = changed(
 
 
 def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
-    """What does not fit is executed by the host at once."""
+    """Execute a task at once on the host if it does not fit."""
     reason = usual_issue(self, process, site, key, scalars)
     if reason is not None:
         site.effect(scalars)
@@ -121,7 +121,7 @@ host_executes = changed(
 
 
 def lost(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
-    """What does not fit is not issued."""
+    """Do not issue a task that does not fit."""
     usual_issue(self, process, site, key, scalars)
     return None
 
@@ -130,7 +130,7 @@ tasks_dropped = changed("WSP-03.4.1-01", "", "a task for which there is no room 
 
 
 def all_or_nothing(self: Machine) -> None:
-    """Whoever stalls goes on only when nothing is in flight."""
+    """Resume a stalled process only when nothing is in flight."""
     if not self.tasks:
         usual_freed(self)
 
@@ -142,7 +142,7 @@ resumes_late = changed(
 
 
 def one_alone(self: Machine) -> None:
-    """Of several that stall one tries again at an instant, the others when something is freed later."""
+    """Retry one of several stalled processes at an instant, the others at a later release."""
     if not self._stalled:
         return
     now, stalled = self.agenda.now, self._stalled

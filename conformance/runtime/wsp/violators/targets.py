@@ -114,7 +114,7 @@ def to_worker_0(self: Machine, process: ProcessState, site: CallSite, key: int, 
 
 
 def first_worker(number: int, key: int) -> int:
-    """Of any task."""
+    """Return the first worker for any task."""
     return 0
 
 
@@ -136,7 +136,7 @@ def rescheduled(name: str, **members: Any) -> Callable[[Answer], Answer]:
 
 
 def last_value(document: dict[str, Any]) -> None:
-    """Of equal directives the last is kept."""
+    """Keep the last of equal directives."""
     schedule = document["schedule"]
     schedule["directives"] = list({each["name"]: each for each in schedule["directives"]}.values())
 
@@ -170,7 +170,7 @@ def in_general(answer: Answer) -> None:
 
 
 def diagnosed_otherwise(self: Target, directive: str) -> str:
-    """What a matrix does not have is diagnosed."""
+    """Diagnose directives that the matrix lacks."""
     return self.directives.get(directive, "diagnosed")
 
 

@@ -63,7 +63,7 @@ def closed_at_once(self: Any) -> None:
 
 
 def untold(self: Any) -> None:
-    """Who waits does not learn of the close."""
+    """Do not tell waiting processes of the close."""
     self.seen_closed = True
 
 

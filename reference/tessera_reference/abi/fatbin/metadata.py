@@ -80,7 +80,7 @@ class CollectivePlan:
     subgroup: str | None = None
     """The ranks that meet, where they are neither those of an axis nor the whole mesh."""
     bytes: int | None = None
-    """Of the full buffer, where its extents are known."""
+    """The size of the full buffer; None if an extent is unknown."""
     chunk_bytes: int | None = None
     wire: str | None = None
     """The dtype that travels, where it is not that of the data."""

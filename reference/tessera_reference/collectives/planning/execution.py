@@ -131,7 +131,7 @@ class Exchange:
         return here, Array(like.dtype, values[row[here] * count + place[here] - first])
 
     def _moved(self) -> list[Places]:
-        """Of each element of each result where it comes from: row times the elements that a rank brings, plus place.
+        """Return the source of each element of each result: row times the elements of one rank, plus place.
 
         A row is a rank, or, where ranks are combined, the only one.
         """

@@ -1,4 +1,4 @@
-"""When the units of a plan run, as work of the two queues of every device (collectives spec 4.1; AMB-COLL-90).
+"""The times of a plan's units, as work of the two queues of every device (collectives spec 4.1; AMB-COLL-90).
 
 A computation takes the same time on every rank, a wait and the return take none. A chunk is a collective by the
 algorithm that the program names for it, or that is selected for all of its tensor.

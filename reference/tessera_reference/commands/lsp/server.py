@@ -31,7 +31,7 @@ from .hover import ir_hover, program_hover
 T = TypeVar("T")
 
 STACK_BYTES = 2**23
-"""Of the thread that checks, as a main thread has; other threads of some systems have less."""
+"""The stack of the checking thread, as large as a main thread's; other threads of some systems have less."""
 LINE_END = re.compile("\r\n|\n|\r")
 SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
 

@@ -444,7 +444,7 @@ Trunc = _cast("trunc", "The low bits of an integer.", CONVERTIBLE_INTEGERS, CONV
 
 MODES: tuple[Overflow, ...] = ("saturate", "nonfinite")
 PREFIX = "tss_"
-"""Of every symbol of ours (LANG-16-01)."""
+"""The prefix of every symbol of ours (LANG-16-01)."""
 
 
 @dataclass(frozen=True)

@@ -369,7 +369,7 @@ class ShuffleVector(TargetOperation):
     mask: Attribute[tuple[int, ...]]
 
     def infer(self) -> Vector:
-        """As many elements as the mask has positions."""
+        """Return a vector with an element for each position of the mask."""
         require(bool(self.mask), "shapes", "the mask is empty", "at least one position", "LANG-11-03")
         for position in self.mask:
             _require_position(position, self.vector)

@@ -65,12 +65,12 @@ class Index:
 
     @property
     def value(self) -> Value:
-        """As an operand."""
+        """The index as an operand."""
         return self.kernel.integer(self.held) if isinstance(self.held, int) else self.held
 
     @property
     def term(self) -> Term:
-        """As a term, to compute with."""
+        """The index as a term, to compute with."""
         return Term(self.value, self.kernel.build)
 
     def __add__(self, other: Index | int) -> Index:

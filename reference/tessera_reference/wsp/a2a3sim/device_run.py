@@ -86,7 +86,7 @@ class DeviceAgenda(Agenda):
 
 
 class DeviceRun(Run):
-    """As `Run`; a seed makes the choices of the engine."""
+    """A `Run` whose engine makes its choices by a seed."""
 
     def __init__(
         self,

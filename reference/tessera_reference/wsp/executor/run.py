@@ -17,7 +17,7 @@ from .processes import CallForms, Left, Processes, Spinning, StepCount
 
 
 def statistics(machine: Machine) -> dict[str, Any]:
-    """As `schemas/wsp_result.schema.json` has them; stalls that last count up to now."""
+    """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
     package, now = machine.package, machine.agenda.now
     current = _current_stalls(machine)
     cycles = dict(machine.stalls.cycles)

@@ -40,7 +40,7 @@ class Target:
             )
 
     def state(self, directive: str) -> str:
-        """Of a directive; unsupported where the matrix does not have it (AMB-WSP-29)."""
+        """Return the state of a directive; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
         return self.directives.get(directive, "unsupported")
 
 

@@ -45,7 +45,7 @@ class Enclosure:
 
 
 Enclosures: TypeAlias = list[Enclosure | None]
-"""Of each element; None where nothing is promised."""
+"""The enclosure of each element; None if nothing is promised."""
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ class Terms:
 
 
 def terms_of(values: Sequence[Fraction], format_: FloatFormat) -> Terms:
-    """Of single numbers."""
+    """Return the terms of single numbers."""
     subnormal = [abs(value) for value in values if abs(value) < format_.smallest_normal]
     flushed = sum(subnormal, Fraction(0)) if fraction(underflow(format_)) == format_.smallest_normal else Fraction(0)
     return Terms(sum(values, Fraction(0)), sum(map(abs, values), Fraction(0)), len(values), flushed)

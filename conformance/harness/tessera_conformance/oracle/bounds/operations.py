@@ -440,7 +440,7 @@ def _inner_product(
 def _matmul_along(
     tree: Tree, a: Tensor, b: Tensor, starts: Sequence[Value] | None, inner: FloatFormat, result: FloatFormat
 ) -> Enclosures:
-    """Of real products along a known tree."""
+    """Return the bounds of real products along a known tree."""
     *batch, rows, depth = a.shape
     columns = b.shape[-1]
     lefts, rights = operands(a), operands(b)

@@ -156,7 +156,7 @@ class CabiOptions:
         return re.sub(r"\.(so|dylib|dll)(\.\d+)*$", "", Path(self.library).name) or "library"
 
     def written(self) -> str:
-        """As one line, for the process that loads the library."""
+        """Return the options as one line, for the process that loads the library."""
         return json.dumps(asdict(self))
 
     @classmethod
