@@ -35,12 +35,14 @@ def pairs(table: dict[str, Any]) -> list[Any]:
 
 
 def refuse(session: MeshSession, function: str, change: dict[str, Any], *statuses: str) -> None:
-    """A legal call with this change is refused, at once and for good; without it, it is accepted."""
+    """A legal call with this change is refused, at once and for good; memory stays; without it, it is accepted."""
+    before = len(session.uploads)
     arguments = legal_call(session, function)
     answer = session.attempt(function, **(arguments | change))
     wrong_argument(session.check, function, change, answer)
     refused(session.check, answer, *statuses)
     session.synchronize()
+    session.unchanged(session.uploads[before:])
     session.ask(function, **arguments)
 
 

@@ -40,9 +40,11 @@ def one_of_each(session: MeshSession) -> dict[str, int]:
 
 
 def refuse(session: MeshSession, function: str, name: str, handle: int) -> None:
-    """A legal call with this handle instead is refused."""
+    """A legal call with this handle instead is refused, and changes no memory."""
+    before = len(session.uploads)
     arguments: dict[str, Any] = legal_call(session, function) | {name: handle}
     refused(session.check, session.attempt(function, **arguments), *REFUSALS.get(name, (INVALID,)))
+    session.unchanged(session.uploads[before:])
 
 
 @feature("checked-handles")

@@ -48,8 +48,8 @@ def device_memory(session: MeshSession) -> int:
 
 
 def copy(session: MeshSession) -> Arguments:
-    """A copy from one tensor of the device to another."""
-    dst, src = device_memory(session), device_memory(session)
+    """A copy from one tensor of the device to another, which holds other numbers."""
+    dst, src = session.upload(elements("int32", *[2] * COUNT)), device_memory(session)
     return {"dst": dst, "src": src, "bytes": BYTES, "kind": D2D, "stream": session.stream}
 
 

@@ -65,6 +65,8 @@ class MeshSession:
     ranks: int = 1
     streams: list[int] = field(default_factory=list, compare=False)
     """Those of the mesh that cases have opened so far."""
+    uploads: list[tuple[int, bytes]] = field(default_factory=list, compare=False)
+    """The device memory that cases have filled so far, and the bytes that they wrote there."""
 
     def attempt(self, function: str, **arguments: Any) -> Observation:
         """Call a function of the runtime and leave the verdict to the caller."""
@@ -166,7 +168,13 @@ class MeshSession:
         """New device memory; a copy of these bytes into it is queued on the stream."""
         pointer = self.allocate(len(data))
         self.write(pointer, data)
+        self.uploads.append((pointer, data))
         return pointer
+
+    def unchanged(self, uploads: Sequence[tuple[int, bytes]]) -> None:
+        """Device memory holds the bytes that were uploaded, after a call that was refused."""
+        for pointer, data in uploads:
+            self.check.equal(self.download(pointer, len(data)).hex(), data.hex(), "memory after the refusal")
 
     def download(self, pointer: int, count: int) -> bytes:
         """Return the contents of device memory (of rank 0) when everything queued on the stream is done."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from tessera_conformance.strength import Violation
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Violation, violates
 
-from .changes import accepting
+from .changes import BuildsOnce, accepting
 
 COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 
@@ -195,3 +197,48 @@ TAKEN = [
         lambda cfg: {"flags": cfg["flags"] & ~16},
     ),
 ]
+
+
+class ActsFirst(BuildsOnce):
+    """A runtime that does the work of a call on the stream that it used last, and then refuses the call."""
+
+    last = 0
+
+    def runtime_tessMemcpyAsync(self, *, stream: int, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """A copy."""
+        return self.acting(super().runtime_tessMemcpyAsync, stream=stream, **given)
+
+    def runtime_tessLaunch(self, *, stream: int, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """A launch."""
+        return self.acting(super().runtime_tessLaunch, stream=stream, **given)
+
+    def acting(self, call: Any, **given: Any) -> dict[str, Any]:
+        """Do what the call asks, whatever its stream is."""
+        try:
+            answer: dict[str, Any] = call(**given)
+        except Refusal:
+            with suppress(Refusal):
+                call(**(given | {"stream": self.last}))
+            raise
+        self.last = given["stream"]
+        return answer
+
+
+@violates("RT-19.A-01", "copies before it looks at the stream, which it then refuses")
+class CopiesFirst(ActsFirst):
+    """Of copies alone."""
+
+    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """As the reference."""
+        return BuildsOnce.runtime_tessLaunch(self, **given)
+
+
+@violates("RT-19.A-01", "launches before it looks at the stream, which it then refuses")
+class LaunchesFirst(ActsFirst):
+    """Of launches alone."""
+
+    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+        """As the reference, but that its stream is remembered."""
+        answer: dict[str, Any] = BuildsOnce.runtime_tessMemcpyAsync(self, **given)
+        self.last = given["stream"]
+        return answer

@@ -112,10 +112,29 @@ def other_machine() -> Mapping[str, Any]:
     return found | {"memory": memories, "size": size}
 
 
+def crowded() -> Mapping[str, Any]:
+    """A queue of two requests."""
+    found = dict(DESCRIBED())
+    return found | {"size": found["size"] | {"queue_depth": 2}}
+
+
 class NoBridge(Without):
     """An endpoint without a runtime in front of it, which would know its devices by their names."""
 
     absent = frozenset({"host-runtime-bridge"})
+
+
+CROWDED = altered(
+    "AMB-HIO-22",
+    "keeps two requests at a time, completes them in any order, and is slow",
+    HOST_IO,
+    NoBridge,
+    (machine, "described", crowded),
+    (endpoint, "FirstCome", shuffled),
+    (latency, "components", slower),
+    (adapter_host_io, "components", slower),
+    name="crowded",
+)
 
 
 MACHINE = altered(
