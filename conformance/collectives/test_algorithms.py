@@ -75,6 +75,24 @@ def test_under_deterministic_every_algorithm_has_the_order_that_is_declared_for_
             check.bits(output, first[0], f"rank {rank % ranks} of {ranks} and rank 0")
 
 
+@feature("operation-access", "algorithm-control")
+@clause("LANG-09-05", "LANG-15-10", "RT-06-04")
+@pytest.mark.parametrize("algorithm", WITH_CLAUSES)
+@pytest.mark.parametrize(("ranks", "per_node"), [(33, 11), (40, 8)])
+def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, check, ranks, per_node, algorithm):
+    """More than 32, in nodes where the algorithm has stages; a sum of negative zeros among others stays one."""
+    nodes = {"per_node": per_node} if algorithm == "hierarchical" else {}
+    inputs = brought("fp32", ranks, ranks + 1, seed=4700)
+    zero = (1 << 31).to_bytes(4, "little")
+    inputs = [Tensor("fp32", each.shape, zero + each.data[4:-4] + zero) for each in inputs]
+    attributes = {"op": "sum", "algorithm": algorithm, **nodes}
+    given = {"operation": "all_reduce", "inputs": inputs, **attributes, "level": "deterministic"}
+    outputs = check.returns(impl.collectives.run(**given))["outputs"]
+    judge_declared(impl, check, Question("all_reduce", inputs, attributes), outputs[0])
+    for rank, output in enumerate(outputs):
+        check.bits(output, outputs[0], f"rank {rank} and rank 0")
+
+
 @feature("operation-access")
 @clause("COLL-02.3-01")
 @pytest.mark.parametrize("at", ["deterministic", pytest.param("strict", marks=level("strict"))])

@@ -99,6 +99,21 @@ def test_chunks_of_several_collectives_are_in_flight_together(impl, check):
         check.equal(in_flight(slots, time), min(5, left), f"in flight at {time}, {left} left")
 
 
+@feature("two-queue")
+@clause("COLL-04.1-02", "COLL-04.1-03")
+@pytest.mark.parametrize(
+    "ranks",
+    [([1, 2], [0, 1]), ([0, 1], [1, 2]), ([0, 2], [1, 2]), ([0, 1, 2], [2])],
+    ids=["second-then-first", "first-then-second", "third-then-third", "all-then-third"],
+)
+def test_the_queue_of_every_device_has_its_bound(impl, check, ranks):
+    """Two collectives share one device, whose queue is full for both while the others' have room."""
+    units = [comm(name, 8 * MIB, MIB, ranks=used) for name, used in zip("ab", ranks, strict=True)]
+    timeline = simulated(impl, check, units, topology=topology(each=3), max_inflight=2)["timeline"]
+    for device in devices_of(1, 3):
+        check.true(most_at_once(of(timeline, queue="comm", device=device)) <= 2, f"in flight on device {device}")
+
+
 @feature("two-queue", "link-credits")
 @clause("COLL-04.1-03", "COLL-04.2-03")
 @pytest.mark.parametrize("credits", [1, 2, 3])
@@ -208,12 +223,20 @@ def test_chunks_of_higher_priority_go_first(impl, check):
 
 @feature("two-queue")
 @clause("COLL-04.1-01", "COLL-04.1-02")
-def test_idle_times_are_those_of_the_timeline(impl, check):
-    """Summed over the devices, up to the end of the last unit."""
+@pytest.mark.parametrize(
+    "beside",
+    [[], [comm("s", 64, 64, ["w"], operation="broadcast", algorithm="tree", ranks=[0, 1])]],
+    ids=["one", "one-within-another"],
+)
+def test_idle_times_are_those_of_the_timeline(impl, check, beside):
+    """Summed over the devices, up to the end of the last unit; a chunk that ends while another travels counts once."""
     units = [
         compute("a", 20 * MICROSECOND, ranks=[0]),
-        comm("r", 4 * MIB, MIB, ["a"], ranks=[0, 1]),
+        comm("r", 4 * MIB, 4 * MIB if beside else MIB, ["a"], ranks=[0, 1]),
+        compute("w", MICROSECOND, ["a"], ranks=[0]),
+        *beside,
         compute("b", 9 * MICROSECOND, ["r"]),
+        comm("t", MIB, MIB, ["b"], ranks=[0, 1]),
     ]
     found = simulated(impl, check, units, topology=topology(each=3))
     for queue in ("compute", "comm"):

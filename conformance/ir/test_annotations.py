@@ -215,6 +215,9 @@ def test_shape_and_dtype_are_attributes_of_any_operation(impl, check, expression
 LIES = {
     "extent": ("shape=[{0}, 3]", 2, 3, "LANG-05.3-01"),
     "last-extent": ("shape=[2, {0}]", 3, 4, "LANG-05.3-01"),
+    "multiple": ("shape=[{0}, 3]", 2, 4, "LANG-05.3-01"),
+    "divisor": ("shape=[2, {0}]", 3, 1, "LANG-05.3-01"),
+    "exchanged": ("shape=[{0}]", "2, 3", "3, 2", "LANG-05.3-01"),
     "rank": ("shape=[{0}]", "2, 3", 6, "LANG-05.3-01"),
     "longer": ("shape=[{0}]", "2, 3", "2, 3, 1", "LANG-05.3-01"),
     "narrower": ("dtype={0}", "fp32", "bf16", "LANG-05.3-02"),

@@ -34,6 +34,12 @@ MATRIX = "tensor<2x3xint32>"
         ("bool", "2 * 3 == 6", "bool", True),
         ("tensor<2xint32>", "tensor<2xint32>", "int32", [0, 0]),
         ("tensor<2xint8>", "op.const_tensor() @{shape=[2], dtype=int8, value=[1, -2]}", "int8", [1, -2]),
+        (
+            "tensor<3xfp32>",
+            "op.const_tensor() @{shape=[3], dtype=fp32, value=[0.0, -0.0, 0.0]}",
+            "fp32",
+            [0.0, -0.0, 0.0],
+        ),
     ],
     ids=[
         "integer",
@@ -51,6 +57,7 @@ MATRIX = "tensor<2x3xint32>"
         "comparison",
         "tensor-expression",
         "const-tensor",
+        "signs-of-zeros",
     ],
 )
 def test_a_constant_has_the_value_of_its_expression(impl, check, type_, expression, dtype, value):

@@ -205,8 +205,18 @@ def test_a_for_counts_over_its_range(impl, check, range_):
 @clause("LANG-02-10", "LANG-02.3-27")
 @pytest.mark.parametrize(
     ("start", "stop", "step"),
-    [(-3, 3, 2), (0, 100, 7), (100, 0, -9), (5, 5, 1), (7, 3, 2), (3, 7, -2), (2**31 - 3, 2**31 - 1, 1)],
-    ids=["over-zero", "up", "down", "equal", "past", "past-downwards", "largest"],
+    [
+        (-3, 3, 2),
+        (0, 100, 7),
+        (100, 0, -9),
+        (5, 5, 1),
+        (7, 3, 2),
+        (3, 7, -2),
+        (2**31 - 3, 2**31 - 1, 1),
+        (2**31 - 8, 2**31 - 1, 3),
+        (-(2**31) + 7, -(2**31), -3),
+    ],
+    ids=["over-zero", "up", "down", "equal", "past", "past-downwards", "largest", "past-the-largest", "past-the-least"],
 )
 def test_a_range_may_be_computed_at_run_time(impl, check, start, stop, step):
     """Start, stop and step are parameters; number of turns and last number identify it (AMB-LANG-29, AMB-LANG-94)."""

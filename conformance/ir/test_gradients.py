@@ -79,6 +79,17 @@ def test_an_intermediate_value_may_be_differentiated_by(impl, check):
     judge_results(impl, check, body, given, [tensor_of("fp32", [5, -7])])
 
 
+@clause("LANG-05.2-06", "LANG-05.5-01")
+@pytest.mark.parametrize("wrt", ["A, Z", "Z, A", "A, Z, B"])
+def test_a_value_and_what_is_computed_from_it_have_a_gradient_each(impl, check, wrt):
+    """With w = a * b and z = a * a, z * w has the gradient 3 a a b for a, by way of both, and a b for z."""
+    given = {"A": tensor_of("fp32", [3, 4]), "B": tensor_of("fp32", [5, -7])}
+    gradients = {"A": [135, -336], "Z": [15, -28], "B": [27, 64]}
+    before = ["let W: tensor<2xfp32> = A * B;", "let Z: tensor<2xfp32> = A * A;"]
+    body = [*before, "let Y: tensor<2xfp32> = Z * W;", f"return op.grad(Y, {wrt});"]
+    judge_results(impl, check, body, given, [tensor_of("fp32", gradients[name]) for name in wrt.split(", ")])
+
+
 @clause("LANG-05.2-06")
 def test_graph_ir_has_an_operation_for_it(impl, check):
     """tessera.graph.grad takes the value and the operands, and yields their types (LANG-05.2-06)."""
@@ -127,6 +138,8 @@ ORDER = {
     "of-three": ("a * p + a * q + a * r", [1, LARGE, -LARGE], 0),
     "small-last": ("a * p + a * q + a * r", [LARGE, -LARGE, 1], 1),
     "small-between": ("a * p + a * q + a * r", [LARGE, 1, -LARGE], 0),
+    "of-five": ("a * p + a * q + a * r + a * p + a * r", [LARGE, 1, -LARGE], 0),
+    "of-five-turned": ("a * r + a * p + a * r + a * q + a * p", [LARGE, 1, -LARGE], 1),
     "of-intermediate-values": ("(a * p) * b + (a * q) * b + (a * r) * b", [1, LARGE, -LARGE], 0),
 }
 

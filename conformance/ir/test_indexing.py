@@ -271,6 +271,28 @@ def test_an_assignment_to_a_slice_of_a_matrix_changes_these_elements(impl, check
 
 @clause("LANG-02.3-20")
 @pytest.mark.parametrize(
+    ("places", "changed"),
+    [
+        ("1, 0:2, 3", {(1, 0, 3), (1, 1, 3)}),
+        ("0, 2", {(0, 2, k) for k in range(4)}),
+        (":, 1, ::2", {(i, 1, k) for i in range(2) for k in (0, 2)}),
+        ("1", {(1, j, k) for j in range(3) for k in range(4)}),
+    ],
+)
+def test_an_assignment_to_a_slice_of_three_axes_leaves_other_names_alone(impl, check, places, changed):
+    """Of a tensor that was computed and has two names, one changes (AMB-LANG-95)."""
+    body = ["let Y: tensor<2x3x4xint32> = X + X;", "let Z: tensor<2x3x4xint32> = Y;", f"Z[{places}] = 0;"]
+    source = program(*body, "return Y * 1000 + Z;", parameters="X: tensor<2x3x4xint32>")
+    x = [[[1 + 12 * i + 4 * j + k for k in range(4)] for j in range(3)] for i in range(2)]
+    expected = [
+        [[2 * x[i][j][k] * (1000 if (i, j, k) in changed else 1001) for k in range(4)] for j in range(3)]
+        for i in range(2)
+    ]
+    check.bits(value_of(impl, check, source, **integers(X=x)), tensor_of("int32", expected))
+
+
+@clause("LANG-02.3-20")
+@pytest.mark.parametrize(
     ("dtype", "literal", "value"),
     [("bf16", "-1.5", -1.5), ("fp64", "2", 2), ("int8", "-128", -128), ("bool", "true", 1)],
 )

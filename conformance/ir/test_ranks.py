@@ -170,6 +170,56 @@ def test_the_dimension_of_a_collective_is_chosen(impl, check, call, expected):
 
 @feature("mesh-collectives")
 @clause("LANG-09-02")
+@pytest.mark.parametrize(("split", "concat"), [(0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("ranks", [3, 5, 8])
+def test_an_all_to_all_puts_parts_together_in_order_of_the_axis(impl, check, ranks, split, concat):
+    """Of more than two ranks, along the dimension by which they are split and along the other (AMB-LANG-141)."""
+    extents = (ranks, 2 * ranks)
+    type_ = f"tensor<{extents[0]}x{extents[1]}xint32>"
+    source = meshed(line(ranks), f"return dist.all_to_all(X) @{{axis=dp, split={split}, concat={concat}}};",
+                    parameters=f"X: {type_}")  # fmt: skip
+    rows = [
+        [[1000 * rank + 100 * i + j for j in range(extents[1])] for i in range(extents[0])] for rank in range(ranks)
+    ]
+
+    def part(matrix, rank):
+        size = extents[split] // ranks
+        cut = slice(rank * size, (rank + 1) * size)
+        return matrix[cut] if split == 0 else [row[cut] for row in matrix]
+
+    def joined(parts):
+        aside = [[value for row in rows for value in row] for rows in zip(*parts, strict=True)]
+        return [row for each in parts for row in each] if concat == 0 else aside
+
+    expect(impl, check, source, rows, [joined([part(each, rank) for each in rows]) for rank in range(ranks)])
+
+
+@feature("mesh-collectives")
+@clause("LANG-05.5-01")
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather"])
+def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check, collective, dim):
+    """Of three axes: twice what the ranks have together, and twice as often what each has (AMB-LANG-143)."""
+    attributes = f"axis=dp, dim={dim}" + (', op="sum"' if collective == "reduce_scatter" else "")
+    extents = [2, 2, 2]
+    extents[dim] = 1 if collective == "reduce_scatter" else 4
+    type_ = f"tensor<{'x'.join(map(str, extents))}xfp64>"
+    body = [f"let S: {type_} = dist.{collective}(X) @{{{attributes}}};", "return op.grad(S * S, X);"]
+    rows = [
+        [[[10 * rank + 4 * i + 2 * j + k for k in range(2)] for j in range(2)] for i in range(2)] for rank in range(2)
+    ]
+
+    def gradient(rank, i, j, k):
+        together = sum(each[i][j][k] for each in rows)
+        return 2 * together if collective == "reduce_scatter" else 4 * rows[rank][i][j][k]
+
+    places = range(2)
+    expected = [[[[gradient(rank, i, j, k) for k in places] for j in places] for i in places] for rank in places]
+    expect(impl, check, meshed(line(2), *body, parameters="X: tensor<2x2x2xfp64>"), rows, expected, "fp64")
+
+
+@feature("mesh-collectives")
+@clause("LANG-09-02")
 @pytest.mark.parametrize(
     "call",
     [

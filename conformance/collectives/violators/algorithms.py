@@ -259,6 +259,24 @@ def always_ring(operation: str, inputs: Any, given: Any) -> str:
     return "ring"
 
 
+def by_rank(nodes: int, inside: int, leaf: int, share: Any) -> Any:
+    """The ranks of a node own shares in their order, and not in turn with other nodes."""
+    return leaf - leaf % inside + (leaf % inside + share % inside) % inside
+
+
+def beside_zero(collective: Any, *given: Any) -> Any:
+    """Sums of many ranks begin with a zero."""
+    return [Array(each.dtype, each.values + np.zeros((), each.values.dtype)) for each in BY_LEAF(collective, *given)]
+
+
+BY_LEAF = operations._by_leaf
+MANY = [
+    changed("LANG-09-05", "shares_by_rank", "combines shares of 32 ranks or more from other ranks of a node", (
+        operations, "_within_its_node", by_rank)),
+    changed("LANG-09-05", "beside_zero", "adds a zero to sums of 32 ranks or more", (
+        operations, "_by_leaf", beside_zero)),
+]  # fmt: skip
+
 AUTO = [
     changed("COLL-01-03", "auto_is_ring", "runs by a ring for auto", (collectives, "_chosen", always_ring)),
     changed("COLL-03.2-04", "auto_unknown", "does not know auto", (collectives, "_chosen", lambda *given: "auto")),

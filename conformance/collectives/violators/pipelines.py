@@ -145,6 +145,11 @@ def twice_rounded(array: Any, wire: Any) -> Any:
     return CAST(CAST(array, dtype("fp16")), wire)
 
 
+def with_a_row(*given: Any) -> Any:
+    """A bucket without tokens has a row."""
+    return [replace(each, rows=each.rows or 1) for each in DISPATCH(*given)]
+
+
 def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
     """Keep the dtype of the data on the wire."""
     return DISPATCH(inputs, experts, count)
@@ -170,6 +175,7 @@ VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.3-02", "await_before_use", "awaits weights twice", before_use),
     dispatching("COLL-07.2-01", "buckets_mixed", "puts the tokens of several experts into a bucket", mixed),
     dispatching("COLL-07.2-01", "tokens_turned", "changes the order of an expert's tokens", latest_first),
+    dispatching("COLL-07.2-01", "a_row_at_least", "has a row for buckets without tokens", with_a_row),
     dispatching("COLL-07.2-01", "any_expert", "takes experts that are not there", not_checked),
     pipeline("COLL-07.2-02", "buckets_together", "lets experts wait for all buckets", all_dispatched),
     pipeline("COLL-07.2-03", "packed_before_the_send", "packs in a computation before the send", packed_before),

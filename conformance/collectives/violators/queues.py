@@ -113,7 +113,29 @@ def of_first_device(run: Run, queue: str) -> int:
     return IDLE(replace(run, devices=run.devices[:1]), queue)
 
 
+def since_the_last_end(run: Run, queue: str) -> int:
+    """The idle time since the unit that began last has ended."""
+    gaps, total = dict.fromkeys(run.devices, 0), 0
+    for slot in sorted((each for each in run.slots if each.queue == queue), key=lambda each: each.start):
+        total += max(slot.start - gaps[slot.device], 0)
+        gaps[slot.device] = slot.end
+    return total + sum(run.duration - end for end in gaps.values())
+
+
+def room_on_the_first(self: Any, now: int) -> bool:
+    """Issue a chunk where the first device of its collective has room."""
+    for unit in self._ready_collectives():
+        devices = [self._devices[rank] for rank in unit.ranks]
+        sent = [*self._chunks[unit.id], []][self._states[unit.id].issued]
+        first = [message for message in sent if message.step == sent[0].step]
+        if sent and self._inflight[unit.ranks[0]] < self._max_inflight and self._progress.has_credits(devices, first):
+            self._issue(unit, sent, devices, now)
+            return True
+    return bool(ISSUE_ONE(self, now))
+
+
 IDLE = queues.idle
+ISSUE_ONE = queues._Queues._issue_one
 
 
 VIOLATIONS: list[Violation] = [
@@ -125,6 +147,11 @@ VIOLATIONS: list[Violation] = [
     changed("COLL-04.1-01", "idle_of_one", "counts the idle time of one device", (
         collectives, "idle", of_first_device
     )),
+    changed("COLL-04.1-01", "idle_since_the_last", "counts time in which an earlier chunk still travels as idle", (
+        collectives, "idle", since_the_last_end
+    )),
+    queueing("COLL-04.1-03", "room_on_the_first", "looks for room on the first device alone", "_issue_one",
+        room_on_the_first),
     simulating("COLL-04.1-02", "in_one_piece", "puts a collective into the queue in one piece", units=whole),
     simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [
         each for each in slots if each.queue == "compute" or each.device == slots[0].device

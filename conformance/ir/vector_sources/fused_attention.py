@@ -39,6 +39,13 @@ def causal(dtype: str, length: str) -> Question:
     return building.flash_attention(*(counted(dtype, shape, seed) for seed in (450, 451, 452)), causal=True)
 
 
+@topic.vector("{dtype}/causal-heads", dtype=["bf16", "fp32"])
+def causal_heads(dtype: str) -> Question:
+    """Two by three heads, masked and with a scale of their own."""
+    q, k, v = (counted(dtype, (2, 3, 4, 4), seed) for seed in (460, 461, 462))
+    return building.flash_attention(q, k, v, scale=0.25, causal=True)
+
+
 @topic.vector("{dtype}/block-{block}", dtype=["bf16", "fp32"], block=["1", "3", "128"])
 def blocks(dtype: str, block: str) -> Question:
     """How many keys are handled at once changes no bit: 11 keys, in blocks that divide them, do not, or exceed them."""

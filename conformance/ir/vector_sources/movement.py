@@ -85,7 +85,9 @@ def repeated(dtype: str) -> Question:
 
 
 @topic.vector(
-    "{dtype}/broadcast/{kind}", dtype=ONE, kind=["columns", "middle", "both", "same", "new", "square", "scalar"]
+    "{dtype}/broadcast/{kind}",
+    dtype=ONE,
+    kind=["columns", "middle", "both", "same", "new", "square", "scalar", "rows-and-new"],
 )
 def broadcast(dtype: str, kind: str) -> Question:
     """Axes of extent 1 are repeated and new ones come in front; nothing else moves."""
@@ -97,6 +99,7 @@ def broadcast(dtype: str, kind: str) -> Question:
         "new": ((1, 2), [1, 1, 2]),
         "square": ((3,), [3, 3]),
         "scalar": ((), [2, 3]),
+        "rows-and-new": ((1, 3), [2, 2, 4, 3]),
     }[kind]
     return moved("broadcast", every_element(dtype, operand), shape=shape)
 
@@ -229,6 +232,17 @@ def added_in_order(dtype: str) -> Question:
     sums = [oracle.sum_(each, axis=0, tree=tree) for each in (column, backward) for tree in ("fold", "pairwise")]
     require_different(sums, "from the left, from the right, and over the tree")
     return moved("scatter_add", x, indices, updates, axis=0)
+
+
+@topic.vector("{dtype}/scatter_add/order-{along}", dtype=["bf16", "fp32"], along=["1", "-1", "matrix"])
+def added_in_order_elsewhere(dtype: str, along: str) -> Question:
+    """Twelve updates of one place along the other axes, and by a matrix of indices, whose order is row-major."""
+    axis = 0 if along == "matrix" else int(along)
+    x = counted(dtype, (2, 2, 2), seed=321, exponents=(-8, 8))
+    shape, indices = [2, 2, 2], codes("int32", (3, 4) if along == "matrix" else (12,), [1] * 12)
+    shape[axis : axis % 3 + 1] = [3, 4] if along == "matrix" else [12]
+    updates = counted(dtype, tuple(shape), seed=322, exponents=(-8, 8))
+    return moved("scatter_add", x, indices, updates, axis=axis)
 
 
 @topic.vector("{dtype}/scatter_add/accumulator", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])

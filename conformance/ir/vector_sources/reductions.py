@@ -123,6 +123,26 @@ def log_sum_exp(dtype: str) -> Question:
     return building.reduction("logsumexp", counted(dtype, (8, 11), seed=234, exponents=(-3, 6)), 1)
 
 
+@topic.vector("{dtype}/logsumexp/far-below", dtype=FLOATS)
+def log_sum_exp_below(dtype: str) -> Question:
+    """Rows of negative numbers alone, whose exponentials vanish unless the maximum is taken off first."""
+    rows = [[-96, -112, -96, -128], [-448, -384, -320, -384], [-224, -192, -192, -256]]
+    return building.reduction("logsumexp", tensor(dtype, rows), 1)
+
+
+@topic.vector("{dtype}/{reduction}/neighbours", dtype=["int64"], reduction=["max", "min", "argmax"])
+def neighbours(dtype: str, reduction: str) -> Question:
+    """Rows of integers that are one number in fp64."""
+    middle, most = 1 << 53, (1 << 63) - 1
+    rows = [
+        [middle, middle + 1, middle],
+        [-middle, -middle - 1, -middle],
+        [most - 1, most - 2, most],
+        [-most, -most - 1, -most],
+    ]
+    return building.reduction(reduction, tensor(dtype, rows), 1)
+
+
 @topic.vector("{dtype}/{reduction}/counted", dtype=[*FLOATS, *INTEGERS], reduction=["max", "min", "argmax"])
 def extremes(dtype: str, reduction: str) -> Question:
     """Rows of nine; the first of equal elements counts."""

@@ -101,6 +101,12 @@ def _by_one(self: For, start: Array, stop: Array, step: Array, *carried: Array, 
     return _for(self, start, stop, counted(step, (stride > 0) - (stride < 0)), *carried, env=env)
 
 
+def _short_of_the_largest(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    last = (1 << 31) - 1 - int(step.values)
+    near = int(step.values) > 1 and int(stop.values) > last
+    return _for(self, start, counted(stop, last) if near else stop, step, *carried, env=env)
+
+
 def _no_turn_by_zero(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
     return (yield from _for(self, start, stop, step, *carried, env=env)) if step.values else carried
 
@@ -150,6 +156,13 @@ FORS = [
     runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For, _first_only),
     runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
     runs("by_one", "LANG-02.3-27", "ignores the size of a step", For, _by_one),
+    runs(
+        "short_of_the_largest",
+        "LANG-02.3-27",
+        "ends before a step passes the largest number",
+        For,
+        _short_of_the_largest,
+    ),
     runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, _no_turn_by_zero),
     refuses("literal_ranges", "LANG-02.3-27", "wants ranges known in advance", r"\bin [^)]*[a-z][^)]*:", "types"),
     rewrites(

@@ -176,7 +176,16 @@ def constant(name: str, clause: str, description: str, owner: Any, attribute: st
     return replaced(clause, description, make, (owner, attribute, instead), name=name)
 
 
+def without_signs(self: Expressions, known: Any, span: Any) -> Any:
+    """Zeros of constants have no sign."""
+    values = known.array.values
+    unsigned = Array(known.array.dtype, np.where(values == 0, np.zeros_like(values), values))
+    return _given(self, replace(known, array=unsigned), span)
+
+
+_given = Expressions.given
 CONSTANTS = [
+    constant("without_signs", "LANG-02.3-05", "drops the signs of zeros", Expressions, "given", without_signs),
     constant(
         "untyped", "LANG-02.3-05", "types the literals of a constant apart", constants, "dtype_of", lambda _: None
     ),

@@ -8,6 +8,7 @@ from unittest import mock
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph.matmul import MatMul
+from tessera_reference.ir import attributes
 from tessera_reference.language import expressions, modules, statements
 from tessera_reference.numerics.array import Array
 
@@ -143,10 +144,17 @@ def ignoring(name: str, clause: str, attribute: str) -> Violation:
     return replaced(clause, f"does not look at the attribute {attribute}", make, *owners, name=name)
 
 
+def multiples(stated: Any, actual: Any) -> bool:
+    """A shape of which those of the result are multiples passes for it."""
+    alike = len(stated) == len(actual)
+    return alike and all(want > 0 and int(have) % want == 0 for want, have in zip(stated, actual, strict=True))
+
+
 _read_common = expressions.read_common
 
 ATTRIBUTES = [
     ignoring("no_shape", "LANG-05.3-01", "shape"),
+    replaced("LANG-05.3-01", "takes divisors for a shape", make, (attributes, "_is_shape", multiples), name="divisors"),
     ignoring("no_dtype", "LANG-05.3-02", "dtype"),
     ignoring("no_layout", "LANG-05.3-03", "layout"),
     refuses(

@@ -106,11 +106,22 @@ def totals(name: str, description: str, choose: Callable[[list[Array]], list[Arr
     return changed(GRADIENTS, name, description, (grad, "_total", total), only=["grad"])
 
 
+def since_the_last(self: Tape, arrays: Any) -> Any:
+    """The entries from the one that made the last of these arrays on."""
+    first = max((self._produced.get(id(array), 0) for array in arrays), default=0)
+    return tuple(self._entries[0 if self._communicates else first :])
+
+
+SINCE_THE_LAST = changed(
+    GRADIENTS, "since_the_last", "goes back to the last of the operands", (Tape, "since", since_the_last), only=["grad"]
+)
 CONTRIBUTIONS = [
     totals("last_use_only", "keeps the contribution of the last use", lambda found: found[:1]),
     totals("first_use_only", "keeps the contribution of the first use", lambda found: found[-1:]),
     totals("two_uses_only", "keeps the contributions of two uses", lambda found: found[:2]),
     totals("last_use_first", "adds contributions from the last use", lambda found: found[::-1]),
+    totals("many_from_the_last", "adds four contributions or more from the last use", lambda found:
+           found[::-1] if len(found) > 3 else found),
     totals("first_and_last", "adds the last contribution before those between", lambda found:
            [*found[1:-1], found[0], found[-1]]),
 ]  # fmt: skip

@@ -251,6 +251,37 @@ def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: An
     return Array(x.dtype, np.resize(PADDED(x, shape[0], shape[1], value).values, right.shape))
 
 
+def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+    """Updates by a matrix of indices are added from the last to the first."""
+    if indices.rank < 2:
+        return SCATTERED(x, indices, updates, axis)
+    at = axis % x.rank
+    flat = updates.values.reshape(*x.shape[:at], -1, *x.shape[at + 1 :])
+    order = Array(indices.dtype, indices.values.reshape(-1)[::-1].copy())
+    return SCATTERED(x, order, Array(updates.dtype, np.flip(flat, at).copy()), axis)
+
+
+def first_of_new_rows(x: Array, shape: Sequence[int]) -> Array:
+    """A row that becomes four axes has its first element everywhere."""
+    if x.rank == 2 and len(shape) == 4 and x.shape[0] == 1:
+        return BROADCAST(Array(x.dtype, x.values[:, :1]), shape)
+    return BROADCAST(x, shape)
+
+
+def whole_third_axis(x: Array, value: Array, selection: Any) -> Array:
+    """An assignment to a part of the third axis is one to all of it."""
+    if len(selection) == 3 and not isinstance(selection[2], int) and not value.shape:
+        selection = selection[:2]
+    return UPDATED(x, value, selection)
+
+
+SCATTERED, BROADCAST, UPDATED = moving.scattered, moving.broadcast, moving.updated
+FAMILIES = [
+    moves("matrix_last_first", "scatter_add", "scattered", "adds by a matrix from its end", matrix_last_first, CALLS),
+    moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes", first_of_new_rows,
+          BROADCASTING),
+    moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
+]  # fmt: skip
 JOINING = [
     moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),

@@ -209,6 +209,14 @@ def divided_at_the_end(self: Any, build: Any, *operands: Any) -> Any:
     return (powers.matmul(v.cast_to(powers.dtype)) / total).cast_to(self.q.dtype).value
 
 
+def unmasked_heads(self: Any, scores: Any) -> Any:
+    """No mask where a scale and several heads are stated."""
+    return scores if self.q.rank == 4 and self.scale is not None else MASKED(self, scores)
+
+
+MASKED = FlashAttention._masked
+
+
 def naive(self: Any, build: Any, *operands: Any) -> Any:
     """Exponentials of the scores as they are."""
     scores, _, v = parts(self, build, operands)
@@ -254,6 +262,13 @@ ATTENTION = [
             ("own_key_masked", "masks the key at the query's own place", "greater_equal"),
             ("past_masked", "masks the keys before the query", "less"),
         )
+    ),
+    changed(
+        "LANG-02-04",
+        "unmasked_heads",
+        "forgets the mask of heads with a scale of their own",
+        (FlashAttention, "_masked", unmasked_heads),
+        only=["flash_attention"],
     ),
     changed(
         "LANG-02-04",

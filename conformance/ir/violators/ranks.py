@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -76,6 +77,15 @@ def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Resu
     return [*others, Array.from_bits(last.dtype, last.shape, bytes([data[0] ^ 1]) + data[1:])]
 
 
+def parts_backwards(self: AllToAll, brought: Contributions, results: Contributions) -> Contributions:
+    """Parts of many ranks come in the opposite order along the other dimension."""
+    if self.split == self.concat or len(brought) < 5:
+        return results
+    cut = [meaning.parts(each, self.split, len(brought)) for each in brought]
+    taken = [[each[rank].values for each in reversed(cut)] for rank in range(len(brought))]
+    return [Array(brought[0].dtype, np.concatenate(each, axis=self.concat)) for each in taken]
+
+
 def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:
     """The last rank's part first."""
     return meaning.all_gather(brought[::-1], self.dim)
@@ -107,6 +117,13 @@ GIVEN = [
         "broadcasts from the first rank whatever the root",
         RootBroadcast,
         lambda self, brought, results: [brought[0]] * len(brought),
+    ),
+    given(
+        "backwards_to_the_other_dimension",
+        "LANG-09-02",
+        "puts parts together from the last of five ranks or more, along the other dimension",
+        AllToAll,
+        parts_backwards,
     ),
     given(
         "nothing_exchanged",
@@ -147,6 +164,7 @@ def rounded_at_nodes(brought: Contributions) -> Array:
     return reductions.sum(stacked(brought), 0, arithmetic=NodeArithmetic(dtype(narrow.storage.name)))
 
 
+ADJOINT = ReduceScatter.adjoint
 _runs = count()
 
 ARITHMETIC = [
@@ -164,6 +182,14 @@ ARITHMETIC = [
         "LANG-09-06",
         "adds as ranks arrive",
         over(lambda ranks: Tree.ring(next(_runs) % ranks)),
+    ),
+    changed(
+        "gradient_of_two_dimensions",
+        "LANG-05.5-01",
+        "gathers the gradient of a part of a third dimension along the first",
+        ReduceScatter,
+        "adjoint",
+        lambda self, at, build: ADJOINT(replace(self, dim=self.dim % 2), at, build),
     ),
     changed(
         "gradient_of_its_own",

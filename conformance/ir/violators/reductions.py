@@ -345,7 +345,26 @@ def finite_maximum(values: Values) -> Values:
     return np.where(np.isfinite(largest), largest, np.zeros_like(largest))
 
 
+def argmax_in_fp64(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """Integers of 64 bits are compared as floats."""
+    if x.dtype.name == "int64":
+        x = Array(dtype("fp64"), x.values.astype(np.float64))
+    return ARGMAX(x, axis, keepdims)
+
+
+def maximum_above(x: Any) -> Any:
+    """The maximum of rows that are not far below zero."""
+    found = finite_maximum(x)
+    return np.where(found > -80, found, np.zeros_like(found))
+
+
+ARGMAX = reductions.argmax
+ARGMAX_IN_FP64 = changed(
+    "LANG-02-04", "argmax_in_fp64", "compares int64 in fp64", (graph.ArgMax, "compute", staticmethod(argmax_in_fp64))
+)
 LOG_SUM_EXP = [
+    reduced("shift_above", "subtracts no maximum below -80", graph.LogSumExp,
+            log_sum_exp(maximum_above, lambda kind: kind.accumulator)),
     reduced("unstable_log_sum_exp", "forgets to subtract the maximum", graph.LogSumExp,
             log_sum_exp(nothing, lambda kind: kind.accumulator)),
     reduced("infinite_shift", "subtracts infinite maxima", graph.LogSumExp,

@@ -231,6 +231,23 @@ def test_a_producer_is_ahead_by_the_declared_capacity(impl, check, capacity):
     check.equal(len(after), 3, "the sends that were done afterwards")
 
 
+@feature("wsp-expressions", "wsp-slots")
+@clause("WSP-02.2-10", "WSP-02.2-06")
+@pytest.mark.parametrize("capacity", [1, 2, 5])
+def test_a_visible_token_takes_room_until_it_is_taken(impl, check, capacity):
+    """Each token is visible three cycles after its send, before the next send; the consumer takes none before 99."""
+    sending = send("c", slot("i")), note(op("add", slot("i"), 1)), run("w4")
+    made = program(
+        process("producer", repeat(capacity + 2, *sending, index="i")),
+        process("consumer", run("w99"), note(15), consume("c", "x")),
+        channels=[channel("c", capacity, 3)],
+        kernels=work(4, 99),
+    )
+    before, after = noted(statistics(impl, check, made)).split("f")
+    check.equal(before, "12345"[:capacity], "the sends that were done before the first token was taken")
+    check.equal(len(after), 2, "the sends that were done afterwards")
+
+
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.2-10")
 @pytest.mark.parametrize("capacity", [1, 2])

@@ -72,6 +72,28 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
     check.equal(len(found["workers"]), workers, "the workers")
 
 
+@clause("WSP-03.1-02")
+@pytest.mark.parametrize("workers", [3, 7])
+def test_round_robin_counts_every_task(impl, check, workers):
+    """Past 256 of them, which no count of a byte tells (AMB-WSP-05)."""
+    made = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
+    assigned = statistics(impl, check, made)["assignments"]
+    check.equal(assigned, [each % workers for each in range(600)], "the worker of each task")
+
+
+@clause("WSP-03.1-01", "WSP-02.4-05")
+@pytest.mark.parametrize("busy", range(5))
+def test_every_worker_runs_one_task_at_a_time(impl, check, busy):
+    """Of five workers one has three tasks of five cycles, two while it is busy; the others have tasks of none."""
+    tasks = [task("w5" if number == busy else "w0") for number in range(5)]
+    made = program(
+        process("p", repeat(3, *tasks, run("w1"))), kernels=work(0, 1, 5), schedule=schedule("round_robin", 5)
+    )
+    found = statistics(impl, check, made)
+    check.equal(found["total_cycles"], 15, "the time of the run")
+    check.equal(found["workers"][busy], {"busy": 15, "tasks": 3}, "what the worker did")
+
+
 @feature("wsp-capabilities", "wsp-seeds")
 @clause("WSP-03.1-03")
 def test_another_policy_places_tasks_by_their_keys(impl, check):

@@ -55,6 +55,9 @@ def two_issuers(*statements):
         pytest.param([scope(task("w5"), task("w5"), run("w20"))], (1, 14), 23, id="a scope"),
         pytest.param([scope(task("w5"), task("w5")), run("w20")], (0, 0), 20, id="a scope that ends before its tasks"),
         pytest.param([scope(task("w5"), task("w5"), wait()), run("w20")], (0, 0), 25, id="a scope that ends at 5"),
+        pytest.param(
+            [scope(scope(task("w5"), task("w5"), wait()), run("w20"))], (0, 0), 25, id="an inner scope that ends"
+        ),
         # The inner scope ends at 0 and its task at 5, so that one slot is left; the task in it ends at 9.
         pytest.param([scope(task("w5"), scope(task("w5")), run("w20"))], (1, 3), 20, id="a scope in a scope"),
     ],

@@ -49,6 +49,16 @@ def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
     return BODY(self, process, tuple(reversed(statements)), outer)
 
 
+def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
+    """With a latency, tokens that are visible take no room."""
+    capacity, now = self.capacity, self._agenda.now
+    self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
+    try:
+        return SEND(self, party, value)
+    finally:
+        self.capacity = capacity
+
+
 def newest_first(self: Any) -> int | None:
     """The token that was sent last."""
     self.tokens.rotate(1)
@@ -126,6 +136,9 @@ CHANNELS = [
     )),
     changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two", made(
         capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length()
+    )),
+    changed("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible", (
+        ChannelState, "send", beside_visible_tokens
     )),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared", made(
         capacity=lambda *given: 1

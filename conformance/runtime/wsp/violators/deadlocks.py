@@ -293,6 +293,17 @@ def outermost(self: Processes, process: Any) -> None:
     )
 
 
+def complete_to_outermost(self: Processes, process: Any) -> None:
+    """An inner scope gives what it holds of complete tasks to the one around it."""
+    inner = process.scopes[-1]
+    if len(process.scopes) > 1:
+        outer = process.scopes[-2]
+        for name in ("slots", "entries", "heap"):
+            setattr(outer, name, getattr(outer, name) + getattr(inner, name))
+            setattr(inner, name, 0)
+    usual_end_scope(self, process)
+
+
 def one_at_a_time(self: Processes, process: Any) -> ScopeState:
     """A scope in a scope is none: its end frees what the outer one holds."""
     return process.scopes[-1] if process.scopes else usual_begin_scope(self, process)
@@ -310,6 +321,12 @@ SCOPES: list[Violation] = [
     changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Processes, "body", barrier_at_end)),
     changed(
         "WSP-03.4.3-02", "outermost", "inner scopes hold until the outer ends", (Processes, "end_scope", outermost)
+    ),
+    changed(
+        "WSP-03.4.3-02",
+        "complete_to_outermost",
+        "holds complete tasks of inner scopes until the outer ends",
+        (Processes, "end_scope", complete_to_outermost),
     ),
     changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Processes, "begin_scope", one_at_a_time)),
     changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Processes, "end_scope", held_for_good)),

@@ -14,6 +14,7 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import policies
+from tessera_reference.wsp.executor.machine import Machine, TaskState
 from tessera_reference.wsp.policies import affinity, hash, round_robin
 
 from .changes import changed
@@ -93,6 +94,14 @@ def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
     return {"assignments": [each % len(found["workers"]) for each in range(len(found["assignments"]))]}
 
 
+def beside_another(self: Machine, task: TaskState) -> None:
+    """A task that is ready can start on the third worker, whatever that runs."""
+    ONE_LESS(self, task)
+    if not task.missing and task.worker.index == 2 and task.worker.ready:
+        self._startable[2] = task.worker
+
+
+ONE_LESS = Machine._one_less
 DISPATCH = [
     telling("WSP-03.1-01", "tells_another_worker", "tells another worker than the one that executes", in_a_circle),
     placing("WSP-03.1-02", "from_the_second", "begins with the second worker", round_robin,
@@ -101,6 +110,10 @@ DISPATCH = [
         lambda i, key, n: i // 2 % n),
     placing("WSP-03.1-02", "to_and_fro", "turns round at the last worker", round_robin,
         lambda i, key, n: i % n if i // n % 2 == 0 else n - 1 - i % n),
+    placing("WSP-03.1-02", "past_256", "leaves one worker out after 256 tasks", round_robin,
+        lambda i, key, n: (i if i < 256 else i + 1) % n),
+    changed("WSP-03.1-01", "two_on_the_third", "starts a task on the third worker while it runs another", (
+        Machine, "_one_less", beside_another)),
     placed_by("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", round_robin, counting_each_key),
     placing("WSP-03.1-03", "hash_in_a_circle", "places by issue number under the name of hash", hash,
         lambda i, key, n: i % n),

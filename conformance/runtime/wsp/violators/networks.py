@@ -34,6 +34,19 @@ def lost_beside_another(self: Any, party: Party, value: int) -> bool:
     return bool(self.senders) or SEND(self, party, value)
 
 
+def after_the_last_read(self: TensorMap, reads: Any, writes: Any) -> dict[int, Any]:
+    """Of the readers of a tensor that is written, the last."""
+    readers = self.readers
+    self.readers = [dict([*each.items()][-1:]) for each in readers]
+    try:
+        return DEPENDENCIES(self, reads, writes)
+    finally:
+        self.readers = readers
+
+
+DEPENDENCIES = TensorMap.dependencies
+
+
 def without_last(answer: Answer) -> None:
     """The last token of a process is not told."""
     answer["arrivals"] = {name: tokens[:-1] for name, tokens in answer["arrivals"].items()}
@@ -100,6 +113,9 @@ NETWORKS = [
     ) and None, "execute"),
     changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits", (
         ChannelState, "send", lost_beside_another
+    )),
+    changed("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone", (
+        TensorMap, "dependencies", after_the_last_read
     )),
     changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete", (
         TensorMap, "dependencies", lambda self, reads, writes: {}
