@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from tessera_conformance.protocol import Returned
 from tessera_conformance.reports.causes import Cause, causes
 from tessera_conformance.reports.claim import ProductResult, product_results
 from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.reports.lines import traits
+from tessera_conformance.reports.lines import _HEX, _TOLD, _TOLD_IN_HEX, traits
 from tessera_conformance.reports.outcomes import (
     by_document_and_level,
     clause_results,
@@ -391,6 +392,13 @@ def test_the_smallest_case_is_the_one_with_the_fewest_calls(build, observation):
     lines = [observation("ir/a/a", "fail", **wrong(), exchanges=line["exchanges"] * 3), line]
     (cause,) = causes(build(lines))
     assert cause.smallest["case"] == "ir/b/a"
+
+
+def test_what_hex_digits_tell_is_found_as_in_any_text():
+    draw = random.Random(38)
+    for _ in range(2000):
+        text = "".join(draw.choices("bfbf0123456789acde", k=draw.randrange(60)))
+        assert _HEX.fullmatch(text) and _TOLD_IN_HEX.findall(text) == _TOLD.findall(text)
 
 
 def test_traits_are_values_thresholds_and_what_a_program_has():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,7 +120,10 @@ class ReportKeeper:
             suite = suite_directory()
             paths = [Path(str(argument)).resolve() for argument in self._config.args]
             return any(path == suite or path in suite.parents for path in paths)
-        return all(any(case.startswith(prefix) for case in cases) for prefix in _file_prefixes())
+        ordered = [*sorted(cases), ""]  # the first case from a prefix on begins with it, if any does
+        return all(
+            ordered[bisect_left(ordered, prefix, hi=len(cases))].startswith(prefix) for prefix in _file_prefixes()
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""

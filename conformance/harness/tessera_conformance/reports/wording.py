@@ -314,7 +314,9 @@ def products(report: Report) -> list[str]:
     Of a run of a part of the suite none is known to be whole.
     """
     complete = report.header["selection"]["complete"]
-    results = product_results(report.plan, report.observed)
+    if "products" not in report.memo:
+        report.memo["products"] = product_results(report.plan, report.observed)
+    results: Mapping[str, ProductResult] = report.memo["products"]
     whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if complete and result.whole]
     near = [
         f"{name} {'within reach' if complete else 'in this run'}: {_reached(result)}"
