@@ -1,11 +1,10 @@
-"""Collectives and the ranks that meet in them: words of disagreement, orders of progress, adjoints."""
+"""Collectives and the ranks that meet in them: words of disagreement and orders of progress."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,12 @@ LINE = "mesh g = mesh<axes=[dp], shape=[{}]>;"
 
 def array(name: str, values: object) -> Array:
     return Array.checked(dtype(name), np.asarray(values, dtype(name).carrier))
+
+
+def on_mesh(mesh: str, signature: str, expression: str, *inputs: dict[str, Array]) -> list[Array]:
+    source = f"module m {{ {mesh} func f({signature}) {{ return {expression}; }} }}"
+    ranks = execute_on_mesh(compile_source(source, "t.tsr").module, "f", inputs)
+    return [result for (result,) in ranks]
 
 
 # Types
@@ -298,21 +303,6 @@ def test_a_run_without_one_mesh_is_refused(meshes: str, mesh: str | None, messag
     assert rejection.value.diagnostics[0].category == "distributed"
 
 
-def test_a_collective_over_a_mesh_of_another_size_is_refused() -> None:
-    body = "dist.broadcast(X, axis=dp, mesh=g) + dist.broadcast(X, axis=pp, mesh=h)"
-    module = compiled(BOTH, f"func f(X: int32) {{ return {body}; }}")
-    with pytest.raises(Rejection, match="mesh h has 3 ranks, 3 of them along pp, on every rank"):
-        execute_on_mesh(module, "f", rows("int32", [1, 2]), "g")
-
-
-def test_a_group_of_another_size_than_the_mesh_says_is_refused() -> None:
-    """IR that was put together by hand."""
-    module = compiled(LINE.format(2), "func f(X: int32) { return dist.broadcast(X, axis=dp); }")
-    stretched = replace(module, meshes={"g": Mesh(("dp",), (3,))})
-    with pytest.raises(Rejection, match="mesh g has 3 ranks, 3 of them along dp"):
-        execute_on_mesh(stretched, "f", rows("int32", [1, 2, 3]))
-
-
 def test_calls_nested_too_deep_are_unsupported() -> None:
     depth = 2000
     first = "func f0(X: int32) -> int32 { return dist.broadcast(X, axis=dp); }"
@@ -320,3 +310,19 @@ def test_calls_nested_too_deep_are_unsupported() -> None:
     module = compiled(LINE.format(1), first, *others)
     with pytest.raises(UnsupportedConstruct, match="deep_calls"):
         execute_on_mesh(module, f"f{depth - 1}", rows("int32", [1]))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_the_gradient_of_an_extreme_is_shared_by_those_who_are_it(op: str) -> None:
+    rows = [[1.0, 5.0, 2.0], [1.0, 3.0, 2.0], [1.0, 3.0, 2.0], [1.0, 9.0, 9.0]]
+    results = on_mesh(
+        LINE.format(4),
+        "X: tensor<3xfp64>, W: tensor<3xfp64>",
+        f'op.grad(W * dist.all_reduce(X, axis=dp, op="{op}"), X)',
+        *[{"X": array("fp64", row), "W": array("fp64", [1.0, 2.0, 3.0 * rank])} for rank, row in enumerate(rows)],
+    )
+    expected = {
+        "max": [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 8.0, 18.0]],
+        "min": [[1.0, 0.0, 6.0], [1.0, 4.0, 6.0], [1.0, 4.0, 6.0], [1.0, 0.0, 0.0]],
+    }
+    assert [result.values.tolist() for result in results] == expected[op]

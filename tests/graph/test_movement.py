@@ -1,4 +1,4 @@
-"""Movement of elements: slices against Python's lists, bounds of what is made, and checks of the arithmetic itself."""
+"""Movement of elements: malformed slices, bounds of size, and checks of the arithmetic itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runtime's operations as messages: what becomes of each, what cannot be expressed, what runs from memory."""
+"""The runtime's operations as messages: the same bits, calls that cannot be expressed, and the command."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ import pytest
 from tessera_reference.abi.status import Status
 from tessera_reference.cli import main
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.host_io.bridge import Bridge, Exchange, pattern_of
+from tessera_reference.host_io.bridge import Bridge, Exchange
 from tessera_reference.host_io.endpoint import MOST_SUNK, Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
-from tessera_reference.host_io.machine import MachineSize, Place
-from tessera_reference.host_io.messages import Pattern
+from tessera_reference.host_io.machine import Place
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.runtime.bridged import (
-    ATTENTION,
     EXAMPLES,
     NOT_EXPRESSED,
     BridgedRuntime,
@@ -59,70 +57,6 @@ def test_an_example_has_the_same_bits_both_ways(name: str) -> None:
     assert {json.loads(exchange.frame)["msg_type"] for exchange in comparison.exchanges} <= set(MESSAGES)
 
 
-def test_an_example_sends_the_same_frames_each_time() -> None:
-    first, second = (run_example("attention", Endpoint()) for _ in range(2))
-    assert first.exchanges == second.exchanges
-
-
-def test_attention_is_that_of_the_examples() -> None:
-    text = (ROOT / "examples" / "attention.tsr").read_text(encoding="utf-8")
-    assert text[text.index("module") :] == ATTENTION
-
-
-def test_every_sip_has_a_launch_of_its_own() -> None:
-    """Five ranks on three SIPs of two PEs, one request at a time: shards count on over the ranks."""
-    source = "module m { kernel k(A: tensor<3xfp32>) { A = A + A; } }"
-    endpoint = Endpoint(MachineSize(3, 1, 2, 1))
-    inputs = [{"A": array("fp32", rank, -0.0, 2.5**rank)} for rank in range(5)]
-    comparison = compared(source, *inputs, endpoint=endpoint)
-    assert comparison.equal
-    for rank, output in enumerate(comparison.outputs):
-        assert output.own == np.array([2 * rank, -0.0, 2 * 2.5**rank], "<f4").tobytes()
-    launches = sent(comparison.exchanges, "KernelLaunch")
-    shards = [launch["args"][0]["tensor_pa_map"]["shards"] for launch in launches]
-    assert [[(each["sip"], each["pe"], each["offset_bytes"]) for each in some] for some in shards] == [
-        [(0, 0, 0), (0, 1, 12)],
-        [(1, 0, 24), (1, 1, 36)],
-        [(2, 0, 48)],
-    ]
-    assert [each["target_device"] for each in launches] == ["sip:0", "sip:1", "sip:2"]
-
-
-SCALARS = """module m {
-  kernel k(A: tensor<NxMxfp32>, N: int32, x: fp32, big: int64, h: fp16, b: bool, M: int32) { A = A * x; }
-}
-"""
-
-
-@pytest.mark.parametrize(("x", "h"), [(-0.0, 6.103515625e-05), (1e-45, -65504.0), (-3.4e37, 0.1)])
-def test_scalars_go_by_value(x: float, h: float) -> None:
-    """The exact numbers, subnormal or with a sign, and a whole number that no double has."""
-    x32, h16 = np.float32(x), np.float16(h)
-    given = {
-        "A": array("fp32", *range(6), shape=(2, 3)),
-        "N": array("int32", 2, shape=()),
-        "x": array("fp32", x32, shape=()),
-        "big": array("int64", 2**53 + 1, shape=()),
-        "h": array("fp16", h16, shape=()),
-        "b": array("bool", True, shape=()),
-        "M": array("int32", 3, shape=()),
-    }
-    comparison = compared(SCALARS, given)
-    assert comparison.equal
-    assert comparison.outputs[0].own == (np.arange(6, dtype="<f4") * x32).tobytes()
-    args = sent(comparison.exchanges, "KernelLaunch")[0]["args"]
-    told = [(argument["dtype"], argument["value"]) for argument in args if argument["arg_kind"] == "scalar"]
-    assert told == [
-        ("i32", 2),
-        ("fp32", float(x32)),
-        ("i64", 2**53 + 1),
-        ("fp16", float(h16)),
-        ("bool", True),
-        ("i32", 3),
-    ]
-    assert np.signbit(float(told[1][1])) == np.signbit(x32)
-
-
 GAPS = {
     "fp64": ("x: fp64", array("fp64", 0.1, shape=()), "x is fp64, which no scalar argument is"),
     "int8": ("x: int8", array("int8", 3, shape=()), "x is int8, which no scalar argument is"),
@@ -152,76 +86,6 @@ def test_ranks_that_meet_are_a_gap() -> None:
     }"""
     comparison = compared(source, *({"A": array("fp32", rank, 1)} for rank in range(2)))
     assert comparison.gaps == ["tessLaunch: UNSUPPORTED: kernel_ref.name: kernel k meets other ranks"]
-
-
-def test_a_corrupted_byte_of_a_deployed_image_makes_the_launch_fail() -> None:
-    """Any byte, which a write of the host changes; once it is as it was, the same launch succeeds."""
-    endpoint = Endpoint()
-    frames = [json.loads(exchange.frame) for exchange in run_example("attention", endpoint).exchanges]
-    launch = next(frame for frame in frames if frame["msg_type"] == "KernelLaunch")
-    kernel = launch["kernel_ref"]
-    place = Place(kernel["deploy_sip"], kernel["deploy_cube"], kernel["deploy_pe"])
-    image = endpoint.machine.space(place).read(kernel["deploy_pa"], kernel["nbytes_code"])
-    assert image.startswith(b"TESSFBIN")
-    assert b"tessera.target" in image
-
-    def write(offset: int, value: int) -> None:
-        where = {"dst_sip": 0, "dst_cube": 0, "dst_pe": 0, "dst_pa": kernel["deploy_pa"] + offset, "nbytes": 1}
-        pattern = {"src_kind": "pattern", "pattern": {"pattern_kind": "fill_u8", "value": value}}
-        envelope = {"msg_type": "MemoryWrite", "correlation_id": "c", "request_id": "w", "target_device": "sip:0"}
-        endpoint.exchange([json.dumps(envelope | where | pattern)])
-
-    def launched() -> Any:
-        return json.loads(endpoint.exchange([json.dumps(launch)])[0])["completion"]
-
-    for offset in (0, 7, 9, 70, len(image) // 3, len(image) - 1):
-        write(offset, image[offset] ^ 0x10)
-        assert launched()["error_code"] == "KERNEL_NOT_DEPLOYED"
-        write(offset, image[offset])
-        assert launched()["ok"]
-
-
-def test_what_is_deployed_is_what_runs() -> None:
-    """Another image at the same address, by a write, makes the same launch compute something else."""
-    endpoint = Endpoint()
-    source = "module m {{ kernel k(A: tensor<3xfp32>) {{ A = A {} A; }} }}"
-    first = compared(source.format("+"), {"A": array("fp32", 1, 2, 3)}, endpoint=endpoint)
-    second = compared(source.format("-"), {"A": array("fp32", 1, 2, 3)}, endpoint=endpoint)
-    assert np.frombuffer(first.outputs[0].by_messages, "<f4").tolist() == [2, 4, 6]
-    assert np.frombuffer(second.outputs[0].by_messages, "<f4").tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (bytes(5), Pattern("zero")),
-        (b"\x07" * 3, Pattern("fill_u8", 7)),
-        (b"\x01\x02" * 3, Pattern("fill_u16", 0x0201)),
-        (b"\x00\x00\x80\x3f" * 2, Pattern("fill_u32", 0x3F800000)),
-        (b"\x01\x02\x01", None),
-        (b"\x01\x02\x03\x04\x01\x02\x03\x05", None),
-        (b"\x00\x00\x00\x00\x01", None),
-    ],
-)
-def test_the_shortest_element_that_makes_the_bytes(data: bytes, expected: Pattern | None) -> None:
-    assert pattern_of(data) == expected
-
-
-def test_a_pointer_within_an_allocation_is_an_address_within_it() -> None:
-    bridge = Bridge(Endpoint())
-    bridge.allocate(1 << 44, 100)
-    bridge.allocate(1 << 45, 100)
-    place = bridge.places([1])[0]
-    assert place == Place(0, 0, 1)
-    bridge.write([place], (1 << 45) + 7, b"\x01\x02\x03")
-    assert bridge.endpoint.machine.space(place).read(256 + 7, 3) == b"\x01\x02\x03"
-    assert bridge.read(place, (1 << 45) + 6, 4) == b"\x00\x01\x02\x03"
-    bridge.free(1 << 44)
-    with pytest.raises(RequestFailed, match="which tessMalloc did not give"):
-        bridge.write([place], 1 << 44, b"\x01")
-    bridge.allocate(1 << 46, 256)
-    bridge.write([place], 1 << 46, b"\x05")
-    assert bridge.endpoint.machine.space(place).read(0, 1) == b"\x05"
 
 
 def test_memory_that_a_pe_has_not_is_a_gap() -> None:
@@ -264,13 +128,6 @@ def test_calls_that_no_message_expresses_are_refused(runtime: BridgedRuntime) ->
         expected = (Status.TESS_ERR_UNSUPPORTED, None) if has_output else Status.TESS_ERR_UNSUPPORTED
         assert getattr(runtime, name)() == expected
         assert runtime.gaps[-1].startswith(f"{name}: UNSUPPORTED: ")
-
-
-def test_memory_that_no_pe_has_is_not_kept(runtime: BridgedRuntime, mesh: int) -> None:
-    """Two GiB, which a device of the runtime has and a PE has not."""
-    assert runtime.tessMalloc(mesh, 2 << 30) == (Status.TESS_ERR_UNSUPPORTED, None)
-    assert runtime.machine.memory.live() == ()
-    assert runtime.tessMalloc(mesh, 1 << 30)[0] is Status.TESS_OK
 
 
 def test_work_that_is_captured_is_a_gap(runtime: BridgedRuntime, context: int, mesh: int) -> None:

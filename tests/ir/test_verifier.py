@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.control import Call, For, If
 from tessera_reference.graph.elementwise import Negate
@@ -74,12 +73,6 @@ def test_a_value_is_used_where_it_is_defined() -> None:
         "types:6: %y is used before it is defined"
     )
     assert refused(function(negate(x, y), takes=(x,), gives=(z,))) == "types:1: %z is not defined"
-
-
-def test_a_value_of_another_function_is_none_of_this_one() -> None:
-    x, y, z = (Value(name, FP32) for name in "xyz")
-    other = replace(function(negate(x, z), gives=(z,)), name="g")
-    assert refused(function(negate(x, y), takes=(x,), gives=(y,)), other) == "types:5: %x is not defined"
 
 
 def test_a_value_and_its_name_are_defined_once() -> None:
@@ -163,18 +156,6 @@ def test_what_an_operation_refuses_is_told_with_its_operands() -> None:
     assert "%right" in diagnostic.remedy
 
 
-def test_unknown_dimensions_stay_what_they_are() -> None:
-    """The result of a negation has the dimension of its operand, not one of its own."""
-    x = Value("x", OPEN)
-    for dim, sound in (("?x.0", True), ("?y.0", False), ("?", False), (4, False)):
-        y = Value("y", replace(OPEN, shape=(dim, 2)))
-        made = function(negate(x, y), takes=(x,), gives=(y,))
-        if sound:
-            verify(module(made))
-        else:
-            assert refused(made).startswith("shapes:5: negate: the result is tensor<")
-
-
 # Symbols
 
 
@@ -188,31 +169,6 @@ def callee(takes: Type, gives: Type, **rest: Any) -> Function:
     p, c = Value("p", takes), Value("c", gives)
     body = (negate(p, c),) if takes == gives else (make(Constant(value=0, dtype=dtype("int32")), to=(c,)),)
     return replace(function(*body, takes=(p,), gives=(c,)), name="g", **rest)
-
-
-def test_a_call_binds_the_dimensions_of_the_callee() -> None:
-    named, fixed = Tensor(("N", 2), dtype("fp32")), Tensor((7, 2), dtype("fp32"))
-    verify(module(caller("g", fixed, argument=fixed), callee(named, named)))
-    verify(module(caller("g", OPEN, argument=OPEN), callee(named, named)))
-    verify(module(caller("g", OPEN, argument=OPEN), callee(OPEN, OPEN)))
-    wrong = replace(fixed, shape=(8, 2))
-    assert "call" in refused(caller("g", wrong, argument=fixed), callee(named, named))
-
-
-def test_of_several_results_one_may_have_a_dimension_that_only_the_callee_knows() -> None:
-    p, q = Value("p", FP32), Value("q", OPEN)
-    both = replace(function(takes=(p, q), gives=(p, q)), name="g")
-    x, y = Value("x", FP32), Value("y", Tensor((4, 2), dtype("fp32")))
-    results = replace(both, results=(FP32, replace(OPEN, shape=("?", 2))))
-    r, s = Value("r", FP32), Value("s", replace(OPEN, shape=("?s.0", 2)))
-    made = Call(arguments=(FP32, y.type), callee="g", returns=(FP32, replace(OPEN, shape=("?", 2))))
-    verify(module(function(make(made, x, y, to=(r, s)), takes=(x, y), gives=(r, s)), results))
-
-
-def test_a_kernel_is_not_called() -> None:
-    kernel = replace(callee(MATRIX, MATRIX), kernel=True)
-    assert "@g is a kernel" in refused(caller("g", MATRIX, argument=MATRIX), kernel)
-    verify(module(kernel))
 
 
 def test_functions_do_not_come_back_to_themselves() -> None:
@@ -230,29 +186,6 @@ def test_a_kernel_returns_its_buffers() -> None:
     for gives in ((a,), (b, a), (n, a, b)):
         broken = replace(function(takes=(n, a, b), gives=gives), kernel=True)
         assert "the kernel @f has other results than its tensor parameters" in refused(broken)
-
-
-def test_a_name_of_a_signature_is_one_dimension() -> None:
-    x, y = Value("x", OPEN), Value("y", replace(OPEN, shape=("?y.0", 2)))
-    same = replace(OPEN, shape=("N", 2))
-    verify(module(replace(function(takes=(x, y), gives=(x, x)), results=(same, same))))
-    assert "returns" in refused(replace(function(takes=(x, y), gives=(x, y)), results=(same, same)))
-
-
-def reduce(axis: str, group: int, mesh: str | None = None) -> Function:
-    x, y = Value("x", FP32), Value("y", FP32)
-    made = AllReduce(x=FP32, axis=axis, op="sum", mesh=mesh, group=group)
-    return function(make(made, x, to=(y,)), takes=(x,), gives=(y,))
-
-
-def test_a_collective_works_along_an_axis_of_a_mesh() -> None:
-    meshes = {"a": Mesh(("dp", "tp"), (4, 2)), "b": Mesh(("dp",), (8,))}
-    verify(module(reduce("dp", 4, "a"), meshes=meshes))
-    verify(module(reduce("dp", 8, "b"), meshes=meshes))
-    assert refused(reduce("tp", 2, "b"), meshes=meshes) == "distributed:5: all_reduce: mesh b has no axis 'tp'"
-    assert "its group" in refused(reduce("dp", 4, "b"), meshes=meshes)
-    assert "which mesh" in refused(reduce("dp", 4), meshes=meshes)
-    assert "the module declares none" in refused(reduce("dp", 4))
 
 
 def test_symbols_of_a_module_have_names_of_their_own() -> None:
@@ -290,19 +223,6 @@ def test_everything_wrong_is_told_in_the_order_of_the_source() -> None:
     x, y, z = (Value(name, FP32) for name in "xyz")
     whole = function(negate(z, y, 9), negate(x, Value("w", INT32), 3), negate(x, y, 6), takes=(x,), gives=(y,))
     assert [diagnostic.span.line for diagnostic in found(whole)] == [3, 6, 9]
-
-
-def test_a_thousand_nested_regions() -> None:
-    c, x = Value("c", BOOL), Value("x", FP32)
-    build: Callable[[int, Block], Block] = lambda i, inner: block(branches(c, inner, block(), (), line=i))  # noqa: E731
-    inner = block(negate(x, Value("deep", FP32)))
-    for depth in range(1000):
-        inner = build(depth + 1, inner)
-    verify(module(function(*inner.instructions, takes=(c, x))))
-    broken = block(negate(Value("lost", FP32), Value("deep", FP32), 7))
-    for depth in range(1000):
-        broken = build(depth + 8, broken)
-    assert refused(function(*broken.instructions, takes=(c, x))) == "types:7: %lost is not defined"
 
 
 def test_an_operation_that_lacks_what_its_level_needs_is_not_declared() -> None:

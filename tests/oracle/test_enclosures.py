@@ -1,11 +1,10 @@
-"""Enclosures of every function and of derivatives, tests of products by statistics, and what the oracle imports."""
+"""Enclosures of every function and of derivatives, and the imports of the oracle."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +17,22 @@ from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds.derivatives import (
     SLOPES,
-    Arithmetic,
     Model,
     Number,
     enclosed,
     function,
-    gradient,
-    numbers_of,
     sigmoid,
     total,
 )
-from tessera_conformance.oracle.bounds.intervals import FAST, Enclosure, Interval
+from tessera_conformance.oracle.bounds.intervals import Enclosure, Interval
 from tessera_conformance.oracle.elementwise import fraction
-from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, float_format, tensor_of, values_of
-from tessera_conformance.oracle.statistics import judge_products
+from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, tensor
 
 FLOATS = [name for name, entry in FORMATS.items() if isinstance(entry, FloatFormat)]
 UNARY = ["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "erf", "sqrt"]
-
-
 UNARY += ["rsqrt", "reciprocal", "sigmoid", "silu", "gelu", "relu", "negate", "transpose", "abs"]
-
-
 BINARY = ["add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"]
 ALONG = ["sum", "mean", "prod", "max", "min", "softmax", "logsumexp"]
 
@@ -248,26 +239,6 @@ def test_a_composition_of_several_operands() -> None:
             assert near(found, mpmath.diff(weighted, (0.5, -1, 2), order))
 
 
-def test_derivatives_have_derivatives() -> None:
-    arithmetic = Arithmetic(float_format("fp64"), FAST)
-    (x,) = numbers_of(tensor("fp64", [3]), arithmetic)
-    one = x.beside(1)
-    (first,) = gradient([x * x * x], [one], [x])
-    (second,) = gradient([first], [one], [x])
-    (third,) = gradient([second], [one], [x])
-    assert [float(each.ideal.low) for each in (first, second, third)] == [27, 18, 6]
-
-
-def test_what_does_not_depend_on_an_operand_has_the_derivative_zero() -> None:
-    model: Model = lambda a, b: [a[0] * a[0]]  # noqa: E731
-    (found,) = enclosed(model, [tensor("fp32", [3]), tensor("fp32", [2])], tensor("fp32", [1]), 1)
-    assert found == Enclosure(Fraction(0), Fraction(0), "the textbook adjoint, its error twice")
-
-
-def test_nothing_is_promised_beside_a_nan() -> None:
-    assert enclosed(each("exp"), [tensor("fp32", [1, float("nan")])], tensor("fp32", [1, 1])) == [None, None]
-
-
 FORMS: list[tuple[str, Model, Callable[[Any], Any]]] = [
     ("tanh by its value", each("tanh"), lambda x: 1 - np.tanh(x) * np.tanh(x)),
     ("tanh by cosh", each("tanh"), lambda x: 1 / (np.cosh(x) * np.cosh(x))),
@@ -294,119 +265,6 @@ def test_a_slope_of_another_sign_or_a_hundred_units_off_does_not() -> None:
     assert found is not None
     assert found.holds(found.exact) and not found.holds(-found.exact)
     assert not found.holds(found.exact * (1 + Fraction(100, 1 << 23)))
-
-
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
-def test_narrow_types_err_more(dtype: str) -> None:
-    x = tensor_of(dtype, (1,), [Fraction(1, 2)])
-    (found,) = enclosed(each("exp"), [x], tensor_of(dtype, (1,), [Fraction(1)]))
-    assert found is not None
-    unit = Fraction(1, 2 << float_format(dtype).fraction_bits)
-    assert 2 * unit * found.exact < found.error < 60 * unit * found.exact
-
-
-def test_sums_are_left_folds() -> None:
-    arithmetic = Arithmetic(float_format("fp32"), FAST)
-    terms = numbers_of(tensor("fp32", [1, 2, 3, 4]), arithmetic)
-    assert total(terms).ideal == reduce(lambda a, b: a + b, terms).ideal
-
-
-TERMS = 512
-
-
-@pytest.fixture
-def factors(rng: np.random.Generator) -> tuple[Any, Any]:
-    """Of either sign and nearly one size, so that no product stands out."""
-    left, right = rng.uniform(1, 2, (2, 6, TERMS)) * rng.choice([-1, 1], (2, 6, TERMS))
-    return left.astype(np.float32), right.T.astype(np.float32)
-
-
-def sequential(a: Any, b: Any) -> Any:
-    total = np.zeros((len(a), b.shape[1]), a.dtype)
-    for k in range(a.shape[1]):
-        total = total + a[:, k : k + 1] * b[k : k + 1]
-    return total
-
-
-def test_correct_products_are_accepted_by_every_rule(factors: tuple[Any, Any], fast: Any) -> None:
-    a, b = factors
-    for result in (sequential(a, b), a @ b, (a.astype(np.float64) @ b).astype(np.float32)):
-        verdict = judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(result), unbiased=True)
-        assert verdict.accepted, verdict.sentence()
-        assert [rule.rule for rule in verdict.rules] == ["bound", "variance", "bias, squared"]
-
-
-def test_only_the_variance_tells_tf32_at_512_terms(factors: tuple[Any, Any], fast: Any) -> None:
-    """Every error lies within TOSA's bound, and within that of any order too."""
-    a, b = factors
-    result = fast.tensor(sequential(fast.tf32(a), fast.tf32(b)))
-    operands = fast.tensor(a), fast.tensor(b)
-    verdict = judge_products(*operands, result)
-    assert verdict.refused_by == ("variance",), verdict.sentence()
-    limits = bounds.enclose("matmul", operands, {})
-    assert all(limit is not None and limit.holds(value) for limit, value in zip(limits, values_of(result), strict=True))
-
-
-def test_rounding_upward_is_told_by_the_bias(rng: np.random.Generator, fast: Any) -> None:
-    """Every sum rounded toward +inf: small errors, all of one sign."""
-    a, b = (rng.normal(0, 1, shape).astype(np.float32) for shape in ((20, 64), (64, 20)))
-    total = np.zeros((len(a), b.shape[1]), np.float32)
-    for k in range(64):
-        exact = total.astype(np.float64) + a[:, k : k + 1].astype(np.float64) * b[k : k + 1]
-        rounded = exact.astype(np.float32)
-        total = np.where(rounded < exact, np.nextafter(rounded, np.float32(np.inf)), rounded)
-    verdict = judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(total), unbiased=True)
-    assert verdict.refused_by == ("bias, squared",), verdict.sentence()
-    assert judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(total)).accepted
-
-
-def test_a_dropped_product_is_told_by_the_bound(factors: tuple[Any, Any], fast: Any) -> None:
-    a, b = factors
-    result = fast.tensor(sequential(a[:, :-1], b[:-1]))
-    assert "bound" in judge_products(fast.tensor(a), fast.tensor(b), result).refused_by
-
-
-def test_an_infinite_result_is_refused_where_none_is_due(factors: tuple[Any, Any], fast: Any) -> None:
-    a, b = factors
-    result = sequential(a, b)
-    result[2, 3] = np.inf
-    assert judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(result)).refused_by == ("bound",)
-
-
-def test_nothing_is_asked_where_the_sum_may_overflow(fast: Any) -> None:
-    a, b = np.full((1, 4), 1e20, np.float32), np.full((4, 1), 1e20, np.float32)
-    assert judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(np.float32([[np.inf]]))).accepted
-
-
-def test_products_of_zeros_are_zero(fast: Any) -> None:
-    a, b = np.zeros((1, 4), np.float32), np.ones((4, 1), np.float32)
-    assert judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(np.float32([[0]]))).accepted
-    assert not judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(np.float32([[1e-30]]))).accepted
-
-
-def test_a_narrow_result_leaves_one_rounding(rng: np.random.Generator, fast: Any) -> None:
-    """512 products in fp32 are less than one of bf16: KSB is 1."""
-    a, b = (fast.bf16(rng.normal(0, 1, shape)) for shape in ((5, TERMS), (TERMS, 5)))
-    operands = fast.tensor(a, "bf16"), fast.tensor(b, "bf16")
-    verdict = judge_products(*operands, fast.tensor(a @ b, "bf16"))
-    assert verdict.accepted
-    assert [float(rule.limit) for rule in verdict.rules] == [2, 1.6]
-
-
-def test_a_start_value_counts_as_one_more_product(factors: tuple[Any, Any], fast: Any) -> None:
-    a, b = factors
-    c = np.full((6, 6), 3, np.float32)
-    operands = fast.tensor(a), fast.tensor(b)
-    verdict = judge_products(*operands, fast.tensor(a @ b + c), addend=fast.tensor(c))
-    assert verdict.accepted
-    assert float(verdict.rules[0].limit) == 2 * (TERMS + 1)
-    assert not judge_products(*operands, fast.tensor(a @ b), addend=fast.tensor(c)).accepted
-
-
-def test_the_shape_is_checked(factors: tuple[Any, Any], fast: Any) -> None:
-    a, b = factors
-    with pytest.raises(BadArgument, match="result"):
-        judge_products(fast.tensor(a), fast.tensor(b), fast.tensor(a))
 
 
 FOLDER = Path(oracle.__file__).parent

@@ -31,8 +31,6 @@ Difference = tuple[int, Settings, dict[str, Any], dict[str, Any]]
 QUICK = ("-std=c99", "-O0", "-w")
 """Flags for many programs, of which compiling is what takes time; tcc takes a seventieth of gcc's."""
 SANITIZED = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address,undefined")
-
-
 SANITIZED += ("-fno-sanitize-recover=all",)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tessera_reference.wsp.builder import Channel, Kernel, Program, TaskWindow
+from tessera_reference.wsp.builder import Kernel, Program, TaskWindow
 
 CORPUS: dict[str, Callable[[Program], None]] = {}
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -31,41 +30,6 @@ def nothing(program: Program) -> None:
     pass
 
 
-@rule
-def two_producers_two_consumers(program: Program) -> None:
-    c = program.channel("c", capacity=2, latency=3)
-    for name, count in (("a", 4), ("b", 5)):
-        with program.process(name), program.repeat(count, index=f"i{name}") as i:
-            program.send(c, i)
-    for name in ("d", "e"):
-        with program.process(name), program.consume(c, into=f"x{name}"):
-            pass
-
-
-@rule
-def rendezvous_with_and_without_latency(program: Program) -> None:
-    channels = [program.channel("c", capacity=0), program.channel("d", capacity=0, latency=7)]
-    with program.process("a"):
-        for channel in channels:
-            for value in (5, 6):
-                program.send(channel, value)
-    with program.process("b"):
-        for channel in channels:
-            with program.consume(channel, into="x"):
-                pass
-
-
-@rule
-def tokens_left_over_and_a_channel_without_producers(program: Program) -> None:
-    c, nobody = program.channel("c", capacity=3), program.channel("nobody")
-    with program.process("a"):
-        program.send(c, 1)
-        program.send(c, 2)
-        program.close(c)
-        with program.consume(nobody, into="x"):
-            pass
-
-
 def ends_with_error(close: bool, latency: int) -> Callable[[Program], None]:
     def build(program: Program) -> None:
         c = program.channel("c", latency=latency)
@@ -85,36 +49,6 @@ for _latency in (0, 4):
 
 
 @rule
-def signal_after_close(program: Program) -> None:
-    c, x = program.channel("c"), program.tensor("x", "i8", 3)
-    with program.process("a"):
-        program.close(c)
-        program.task(costly(program), x, signals=[c])
-
-
-@rule
-def task_waits_at_a_closed_channel(program: Program) -> None:
-    c, x = program.channel("c", latency=2), program.tensor("x", "i8", 3)
-    with program.process("a"):
-        program.task(costly(program), x, waits=[c, c])
-    with program.process("b"):
-        program.send(c, 1)
-
-
-@rule
-def close_after_the_last_signal(program: Program) -> None:
-    c, x = program.channel("c"), program.tensor("x", "i8", 3)
-    kernel = costly(program)
-    program.dispatch("round_robin", workers=2)
-    with program.process("a"):
-        for _ in range(5):
-            program.task(kernel, x, signals=[c, c])
-        program.close(c)
-    with program.process("b"), program.consume(c, into="number") as number:
-        program.load("seen", x, number % 3)
-
-
-@rule
 def readers_and_writers(program: Program) -> None:
     x, y = program.tensor("x", "u16", 5), program.tensor("y", "u16", 5)
     write, copy = costly(program, 4), program.kernel("copy", cycles=2, x="tensor", y="tensor").copy("y", "x")
@@ -131,33 +65,6 @@ def readers_and_writers(program: Program) -> None:
         program.run(write, y)
         program.wait()
         program.load("late", y, 4)
-
-
-@rule
-def a_write_waits_for_a_long_read(program: Program) -> None:
-    x, y = program.tensor("x", "u16", 5, [9, 8, 7, 6, 5]), program.tensor("y", "u16", 5)
-    copy = program.kernel("copy", cycles=20, x="tensor", y="tensor").copy("y", "x")
-    program.dispatch("round_robin", workers=2)
-    with program.process("a"):
-        program.task(copy, x, y)
-        program.task(costly(program, 1), x)
-
-
-@rule
-def ready_earlier_goes_before_a_smaller_number(program: Program) -> None:
-    go, done = program.channel("go"), program.channel("done", capacity=3)
-    kernel = costly(program, 10)
-    x = [program.tensor(f"x{index}", "i8", 1) for index in range(3)]
-    with program.process("a"):
-        program.task(kernel, x[0], signals=[done])
-        program.task(kernel, x[1], waits=[go], signals=[done])
-        program.task(kernel, x[2], signals=[done])
-    with program.process("b"):
-        program.run(program.kernel("pause", cycles=5))
-        program.send(go)
-    with program.process("c"):
-        for each in ("first", "second", "third"):
-            program.receive(done, into=each)
 
 
 def dispatched(policy: str) -> Callable[[Program], None]:
@@ -187,32 +94,6 @@ def worker_out_of_range(program: Program) -> None:
         program.task(costly(program), x)
 
 
-def bounded(**sizes: int) -> Callable[[Program], None]:
-    def build(program: Program) -> None:
-        x, y = program.tensor("x", "i64", 2), program.tensor("y", "i64", 3)
-        both = program.kernel("both", cycles=3, x="tensor", y="tensor").add("x", "x", 2).iota("y", 5)
-        one = costly(program)
-        program.resources(**sizes)
-        for name in ("a", "b"):
-            with program.process(name), program.repeat(3), program.scope():
-                program.task(both, x, y)
-                with program.scope():
-                    program.task(one, x)
-                program.task(one, y)
-
-    return build
-
-
-for _name, _size in (("tensormap_pool", 4), ("deplist_pool", 2), ("heap_arena", 90), ("ready_queue", 2)):
-    CORPUS[f"bounded_{_name}"] = bounded(**{_name: _size})
-
-
-@rule
-def window_of_three_in_two_scopes(program: Program) -> None:
-    bounded()(program)
-    program.task_window(TaskWindow(6))
-
-
 @rule
 def every_operator(program: Program) -> None:
     values = (0, 1, 7, 63, 64, 1 << 63, LARGE)
@@ -229,22 +110,6 @@ def every_operator(program: Program) -> None:
                 program.send(c, total)
     with program.process("b"), program.consume(c, into="x") as x:
         program.load("z", program.tensor("t", "u8", 1, [3]), x.select(0, 0))
-
-
-@rule
-def the_first_division_by_zero_is_reported(program: Program) -> None:
-    zero = program.symbol("zero")
-    c = program.channel("c")
-    with program.process("a"):
-        program.send(c, (zero + 4) // zero + (zero + 5) % zero)
-
-
-@rule
-def the_last_time(program: Program) -> None:
-    kernel = program.kernel("long", cycles=(1 << 32) - 1, per_element=(1 << 32) - 1, x="tensor")
-    x = program.tensor("x", "u8", 1 << 24)
-    with program.process("a"), program.repeat(1 << 10):
-        program.run(kernel, x)
 
 
 def arithmetic_of(dtype: str) -> Callable[[Program], None]:
@@ -308,25 +173,6 @@ for _place, _value in enumerate(FLOATS):
     CORPUS[f"slot_value_fp64_{_place}"] = refused_element(_value, "fp64")
     if abs(_value) < 1e38 or not math.isfinite(_value):
         CORPUS[f"slot_value_fp32_{_place}"] = refused_element(_value, "fp32")
-
-
-@rule
-def element_out_of_range(program: Program) -> None:
-    with program.process("a"):
-        program.load("x", program.tensor("t", "u8", 2), LARGE)
-
-
-@rule
-def nested_control(program: Program) -> None:
-    c: Channel = program.channel("c", capacity=2)
-    bound = program.symbol("bound", 4)
-    with program.process("a"), program.repeat(bound, index="i") as i:
-        with program.cond(i % 2), program.repeat(i, index="j") as j:
-            program.send(c, i * 10 + j)
-        with program.otherwise():
-            program.send(c, i)
-    with program.process("b"), program.consume(c, into="x") as x, program.cond(x.gt(20)):
-        program.run(costly(program), program.tensor("t", "i16", 2))
 
 
 Form = dict[str, Any]
@@ -540,53 +386,3 @@ class _Maker:
         if upper and source.random() < 0.3:
             call["signals"] = [source.choice(upper) for _ in range(source.randint(1, 2))]
         return call
-
-
-def reduced(form: Form, differs: Callable[[Form], bool], most: int = 300) -> Form:
-    """A smaller program that still differs, where parts are left out one after the other; at most so many trials."""
-    smaller = True
-    while smaller and most > 0:
-        smaller = False
-        for candidate in _candidates(form):
-            most -= 1
-            if differs(candidate):
-                form, smaller = candidate, True
-                break
-            if most <= 0:
-                break
-    return form
-
-
-def _candidates(form: Form) -> Iterator[Form]:
-    processes = form["csp"]["processes"]
-    for place in range(len(processes)):
-        found = copy.deepcopy(form)
-        del found["csp"]["processes"][place]
-        yield found
-    for path in list(_bodies(processes)):
-        body = _at(processes, path)
-        for place, statement in enumerate(body):
-            inner = [each for name in ("body", "then", "otherwise") for each in statement.get(name, [])]
-            for replacement in ([], inner) if inner else ([],):
-                found = copy.deepcopy(form)
-                _at(found["csp"]["processes"], path)[place : place + 1] = copy.deepcopy(replacement)
-                yield found
-
-
-def _bodies(processes: Sequence[Form]) -> Iterator[tuple[int | str, ...]]:
-    for place in range(len(processes)):
-        yield from _within(processes[place]["body"], (place, "body"))
-
-
-def _within(body: Sequence[Form], path: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
-    yield path
-    for place, statement in enumerate(body):
-        for name in ("body", "then", "otherwise"):
-            if name in statement:
-                yield from _within(statement[name], (*path, place, name))
-
-
-def _at(found: Any, path: Sequence[int | str]) -> Any:
-    for each in path:
-        found = found[each]
-    return found

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -18,7 +17,7 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
 from tessera_reference.wsp import deadlock, policies
-from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build, states
+from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build
 from tessera_reference.wsp.builder import Channel, Program
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package, package_bytes
@@ -26,8 +25,8 @@ from tessera_reference.wsp.reading import load
 from tessera_reference.wsp.targets import target
 
 from .deadlocks import DEADLOCKS
-from .native import QUICK, SANITIZED, Difference, Settings, differences, differs, executed, package_of, results
-from .programs import CORPUS, program, reduced
+from .native import QUICK, SANITIZED, Settings, differences, executed, package_of, results
+from .programs import CORPUS, program
 
 RANDOM, BATCH, FEW = 500, 50, 15
 TIGHT_SIZES: Settings = {"resources": {"task_window": 2, "ready_queue": 1}}
@@ -160,10 +159,9 @@ def test_the_corpus_gives_equal_results_under_sanitizers(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [30, 100])
-def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both count the same steps: the search for mitigations ends at the same one."""
-    monkeypatch.setattr(deadlock, "LEAST_STEPS", steps)
+    monkeypatch.setattr(deadlock, "LEAST_STEPS", 30)
     packages = [*map(package_of, map(program, range(FEW)))]
     packages += [load(each.program.compile().package) for each in DEADLOCKS.values()]
     assert differences(packages, tmp_path / "program", QUICK, ({}, TIGHT_SIZES)) == []
@@ -171,19 +169,12 @@ def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_random_programs_give_equal_results(tmp_path: Path, drawn: Callable[[int], int]) -> None:
-    """Five hundred programs with `--whole`, each with two settings; one that differs is made smaller, and shown."""
+    """Five hundred programs with `--whole`, each with two settings; the seed of one that differs is shown."""
     for first in range(0, drawn(drawn(RANDOM)), BATCH):
         packages = [package_of(program(seed)) for seed in range(first, first + BATCH)]
         found = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
-        assert not found, smallest(first, found[0], tmp_path / "smaller")
+        assert not found, f"seed {first + found[0][0]}, {found[0][1]}"
         os.remove(tmp_path / f"program{first}")
-
-
-def smallest(first: int, found: Difference, path: Path) -> str:
-    """A difference with as little program as shows it."""
-    place, settings, *_ = found
-    form = reduced(program(first + place), lambda form: differs(form, path, settings))
-    return f"seed {first + place}, {settings}: {json.dumps(form)}"
 
 
 def test_a_policy_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,20 +216,6 @@ def test_the_native_program_shows_each_instant(name: str) -> None:
         goes_on = executor.step()
         assert native.step() == goes_on
         assert native.result() == executor.result()
-
-
-def test_compiling_takes_time_in_proportion_to_statements(tmp_path: Path) -> None:
-    """Ten thousand tasks, each a statement, compile in a part of the 20 s that they may take."""
-    program = Program("many")
-    kernel, tensor = program.kernel("k", cycles=1, x="tensor").add("x", "x", 1), program.tensor("x", "i32", 1)
-    with program.process("p"):
-        for _ in range(10_000):
-            program.task(kernel, tensor)
-    package = load(program.compile().package)
-    started = time.perf_counter()
-    build([package], tmp_path / "program", FLAGS)
-    assert time.perf_counter() - started < 20
-    assert states(tmp_path / "program")[0]["statistics"]["total_cycles"] == 10_000
 
 
 @pytest.mark.slow

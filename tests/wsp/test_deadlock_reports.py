@@ -10,7 +10,6 @@ import pytest
 
 from tessera_conformance.schemas import validator
 from tessera_reference.cli import main
-from tessera_reference.wsp.builder import Program, TaskWindow
 from tessera_reference.wsp.deadlock import MOST_SHOWN, drawing, explanation
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package
@@ -52,10 +51,6 @@ def ends(package: Package, knobs: dict[str, int], instants: int = 1000) -> str:
     return run.outcome
 
 
-def test_the_corpus_is_large() -> None:
-    assert len(DEADLOCKS) >= 25
-
-
 @corpus
 def test_the_reasons_are_those_of_the_program(name: str) -> None:
     assert {each["reason"] for each in report_of(name)["waiting"]} == DEADLOCKS[name].reasons
@@ -89,19 +84,6 @@ def test_a_cure_of_an_endless_run_goes_past_the_deadlock() -> None:
     assert mitigation["why"].endswith("with channel.c.capacity 2 the run goes past this deadlock")
 
 
-def test_a_large_scope_is_sized_to_its_end() -> None:
-    """The smallest window is found among ten thousand, far from the one that deadlocked."""
-    program = Program("p")
-    kernel = program.kernel("k", cycles=1, x="tensor").add("x", "x", 1)
-    x = program.tensor("x", "i32", 1)
-    program.task_window(TaskWindow(64))
-    program.resources(tensormap_pool=10_000, ready_queue=10_000, deplist_pool=10_000)
-    with program.process("p"), program.scope(), program.repeat(10_000):
-        program.task(kernel, x)
-    result = Run(load(program.compile().package)).finish().result()
-    assert settings(result["deadlock"]["mitigations"][0]) == {"task_window": 10_000}
-
-
 CYCLES = {
     "both_receive_first": ["process p", "channel a", "process q", "channel b"],
     "sends_twice_to_itself": ["process p", "channel c"],
@@ -117,50 +99,6 @@ CYCLES = {
 def test_the_cycle_is_who_waits_for_whom(name: str) -> None:
     """Empty where a request is larger than its resource, which nobody can end."""
     assert report_of(name)["cycle"] == CYCLES[name]
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "held"),
-    [("a_scope_holds_the_window", 1, 2), ("nested_scopes_hold_the_window", 2, 2), ("a_scope_holds_the_heap", 1, 2)],
-)
-def test_the_report_names_depth_and_outputs_of_scopes(name: str, depth: int, held: int) -> None:
-    report = report_of(name)
-    assert report["scopes"] == [{"process": "p", "depth": depth, "held": held}]
-    assert report["held_by_scopes"]
-
-
-@pytest.mark.parametrize("channel", ["c", "heap_arena"])
-def test_a_scope_that_holds_nothing_that_lacks_is_not_to_blame(channel: str) -> None:
-    """A complete task of the scope holds its slot and bytes of the heap arena; the process waits for a token.
-
-    A channel that is named like a resource is not that resource.
-    """
-    program = Program("p")
-    kernel = program.kernel("k", cycles=1, x="tensor").add("x", "x", 1)
-    c = program.channel(channel)
-    with program.process("p"), program.scope():
-        program.task(kernel, program.tensor("x", "i32", 1))
-        program.wait()
-        program.receive(c, "v")
-        program.send(c)
-    report = Run(load(program.compile().package)).finish().result()["deadlock"]
-    assert report["scopes"] == [{"process": "p", "depth": 1, "held": 1}]
-    assert [each["for"] for each in report["waiting"]] == [channel]
-    assert not report["held_by_scopes"]
-
-
-def test_without_its_scopes_a_process_names_its_statements_as_the_program_has_them() -> None:
-    program = Program("p")
-    c = program.channel("c")
-    with program.process("p"):
-        with program.scope():
-            program.wait()
-            program.wait()
-        program.receive(c, "v")
-        program.send(c)
-    package = load(program.compile().package)
-    (waiting,) = Run(package, resources={"scope.p": 1}).finish().result()["deadlock"]["waiting"]
-    assert waiting["statement"] == "body/1"
 
 
 @pytest.mark.parametrize(

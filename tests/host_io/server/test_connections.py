@@ -33,15 +33,6 @@ LONGEST = 1 << 20
 TOO_LONG = f"a frame of more than {LONGEST} bytes"
 
 
-def test_every_frame_has_one_answer(served: Served, memory_write: Build, kernel_launch: Build) -> None:
-    """Refusals and completions come in the order of arrival."""
-    with served.connect() as wire:
-        messages = [memory_write(), b"", b"[]", kernel_launch("unknown", request_id="2"), memory_write(nbytes=0)]
-        answers = wire.ask(*messages, memory_write(request_id="3"))
-        assert [answer.get("request_id") for answer in answers] == ["r", None, None, "2", "r", "3"]
-        assert codes(answers[:1] + answers[3:]) == [None, "UNKNOWN_KERNEL", "INVALID_MESSAGE", None]
-
-
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_a_frame_may_come_in_pieces(served: Served, memory_write: Build, size: int) -> None:
     data = frames([memory_write(debug_label="\u00e9"), memory_write(request_id="\U0001f600")])
@@ -49,46 +40,6 @@ def test_a_frame_may_come_in_pieces(served: Served, memory_write: Build, size: i
         for first in range(0, len(data), size):
             wire.socket.sendall(data[first : first + size])
         assert [line["request_id"] for line in wire.lines(2)] == ["r", "\U0001f600"]
-
-
-def test_a_carriage_return_is_white_space(served: Served, memory_write: Build) -> None:
-    with served.connect() as wire:
-        wire.socket.sendall(frames([memory_write()]).replace(b"\n", b"\r\n"))
-        assert codes(wire.lines(1)) == [None]
-
-
-def test_a_pair_is_free_after_its_answer(served: Served, memory_write: Build) -> None:
-    """A request is answered before the next is taken, whose ids may be the same."""
-    with served.connect() as wire:
-        answers = wire.ask(memory_write(), memory_write(), memory_write(correlation_id="d"))
-        assert [(each["correlation_id"], code) for each, code in zip(answers, codes(answers), strict=True)] == [
-            ("c", None),
-            ("c", None),
-            ("d", None),
-        ]
-
-
-def test_every_connection_has_ids_of_its_own(served: Served, memory_write: Build) -> None:
-    """Twenty hosts that use the same pairs at the same time."""
-    wires = [served.connect() for _ in range(20)]
-    for wire in wires:
-        wire.send(*(memory_write(request_id=str(number)) for number in range(50)))
-    for wire in wires:
-        answers = wire.lines(50)
-        assert [answer["request_id"] for answer in answers] == [str(number) for number in range(50)]
-        assert codes(answers) == [None] * 50
-        wire.close()
-
-
-def test_connections_share_the_machine(served: Served, memory_write: Build, kernel_launch: Build) -> None:
-    """A binary that one host deployed, and left at once, is launched by another."""
-    with served.connect() as first:
-        first.send(memory_write(dst_pa=1 << 20, nbytes=64))
-        assert codes(first.rest()) == [None]
-    kernel = {"kind": "deployed", "deploy_cube": 1, "deploy_pe": 2, "nbytes_code": 64}
-    launches = [kernel_launch("k", kernel={**kernel, "deploy_pa": pa}, request_id=str(pa)) for pa in (1 << 20, 1 << 21)]
-    with served.connect() as second:
-        assert codes(second.ask(*launches)) == [None, "KERNEL_NOT_DEPLOYED"]
 
 
 def test_many_requests_may_be_unanswered(served: Served, memory_write: Build) -> None:
@@ -152,12 +103,6 @@ def test_a_connection_has_its_turn_between_the_requests_of_another(
 
     asyncio.run(session())
     assert order.index("write") < 50
-
-
-def test_a_machine_has_the_size_that_is_told(serve: Callable[..., Served], memory_write: Build) -> None:
-    served = serve("--tcp", "127.0.0.1:0", "--machine", "1x2x3")
-    with served.connect() as wire:
-        assert codes(wire.ask(memory_write(target_device="sip:1"))) == ["UNKNOWN_DEVICE"]
 
 
 def test_a_frame_may_be_as_long_as_the_limit(served: Served, memory_write: Build) -> None:
