@@ -1,4 +1,4 @@
-"""Fatbins: the container, its signature, and the page that describes it (runtime spec 8.1, 15, 16)."""
+"""Fatbins: signatures, and the page that describes an image (runtime spec 8.1, 15, 16)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,30 @@ def test_what_a_newer_minor_adds_is_no_reason_to_call_a_module_malformed(surgeon
 @pytest.mark.parametrize("image", [None, 5, "TESSFBIN", [1, 2]])
 def test_what_is_no_bytes_is_refused(image: Any, refused: Any) -> None:
     refused(lambda: read(image))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"abi_version": (1,)},
+        {"abi_version": (1, 65536)},
+        {"abi_version": (-1, 0)},
+        {"abi_version": (True, 0)},
+        {"ir_hash": bytes(31)},
+        {"ir_hash": "0" * 32},
+        {"targets": ("sm_90", "SM_90")},
+        {"targets": ("sm_90", "a" * 32)},
+        {"targets": ("sm_90", "")},
+        {"targets": ("sm_90", "sm_90\n")},
+        {"targets": ["sm_90"]},
+        {"targets": ()},
+        {"sections": ()},
+        {"sections": ("ptx",)},
+        {"metadata": None},
+    ],
+)
+def test_a_fatbin_that_cannot_be_is_not_made(small_module: Fatbin, change: dict[str, Any], refused: Any) -> None:
+    refused(lambda: replace(small_module, **change))
 
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))

@@ -1,4 +1,4 @@
-"""The parameter buffer against independent arithmetic; what is refused as signature or value (runtime spec 10.1)."""
+"""Signatures of any text, and floats against C and ml_dtypes (runtime spec 10.1)."""
 
 from __future__ import annotations
 
@@ -80,3 +80,27 @@ def test_every_code_reads_as_another_package_reads_it(name: str) -> None:
         assert (found == wanted and math.copysign(1, found) == math.copysign(1, wanted)) or (
             math.isnan(found) and math.isnan(wanted)
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("fp8_e4m3", math.inf, "7e"),
+        ("fp8_e4m3", -1e300, "fe"),
+        ("fp8_e4m3", math.nan, "7f"),
+        ("fp8_e5m2", math.inf, "7b"),
+        ("fp8_e5m2", math.nan, "7e"),
+        ("bf16", -math.inf, "80ff"),
+        ("bf16", math.nan, "c07f"),
+        ("fp16", -math.nan, "007e"),
+        ("fp32", 16777217, "0000804b"),
+        ("fp32", 2**60 + 2**36 + 1, "0100805d"),  # rounding to fp64 first would make it a tie
+        ("fp64", 2**53 + 1, "0000000000004043"),
+        ("fp64", 10**400, "000000000000f07f"),
+        ("fp32", -(10**400), "000080ff"),
+        ("complex64", complex(1.5, -0.0), "0000c03f00000080"),
+        ("complex128", complex(-2.0, math.inf), "00000000000000c0000000000000f07f"),
+    ],
+)
+def test_values_worked_out_by_hand(name: str, value: ParameterValue, stored: str) -> None:
+    assert packed(name, value).hex() == stored

@@ -206,7 +206,6 @@ MODELS = [
     )
 ]
 
-
 MODELS += [model.but(start="none") for model in MODELS]
 
 

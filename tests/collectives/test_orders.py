@@ -1,4 +1,4 @@
-"""Algorithms of collectives: messages bring every contribution once, and bits follow their trees in any delivery."""
+"""Sums of collectives: fast times and patterns against the plain engine and trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks, compression, top-k messages and tokens: properties, and requests with arguments of any kind."""
+"""Bounds on size, words of refusals, and requests with arguments of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as text, from IR to units; running them, and how long that takes (AMB-COLL-87, -90)."""
+"""Plans that cannot be made or run, and the time that large plans take (AMB-COLL-87, -90)."""
 
 from __future__ import annotations
 

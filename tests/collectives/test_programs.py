@@ -1,4 +1,4 @@
-"""Futures and messages of programs: text, ranks under any schedule, and the report on ranks that do not meet."""
+"""Attributes of collectives as text, and the report on ranks that do not meet."""
 
 from __future__ import annotations
 

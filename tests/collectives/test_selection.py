@@ -1,4 +1,4 @@
-"""Tables from size to algorithm, costs against exact fractions, and the autotuner within its limits."""
+"""Tables from size to algorithm, read as they are written or refused."""
 
 from __future__ import annotations
 

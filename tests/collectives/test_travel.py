@@ -1,4 +1,4 @@
-"""Messages on links: the times of the engine, links that fail, queues of devices, and routes over transports."""
+"""Times of messages on links against those of the engine, rank by rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of programs: sections, hash, targets, the table of kernels, explanations, and the same bytes always."""
+"""Images of programs: without a compiler of machine code, explained, and the same bytes in every process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tessera_reference.abi.fatbin import CollectivePlan
 from tessera_reference.compilation import images
 from tessera_reference.compilation.images import compile_module, explanation_text
-from tessera_reference.ir.diagnostics import MissingTool, Rejection
+from tessera_reference.ir.diagnostics import MissingTool
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
 BOTH = """module m {
@@ -42,43 +42,6 @@ def test_without_the_compiler_of_machine_code_the_ir_stands_alone(build: Any, mo
     assert kinds(build.compiled(ADD)) == [("graph-ir", None), ("target-ir", "sm_90")]
 
 
-REFUSED = [
-    ("module m { kernel k(A: tensor<4xfp32>) { A = A + ; } }", "syntax", "", "parse"),
-    ("module m { kernel k(A: tensor<4xfp32>) { A = A + B; } }", "types", "B", "verify"),
-    ("module m { func f(A: tensor<4xfp32>) -> tensor<4xfp32> { return A; } }", "types", "there is no kernel", "lower"),
-    ("module m { kernel double(A: tensor<4xfp32>) { A = -A; } }", "types", "called double", "lower"),
-    ("module m { kernel k(int: tensor<4xfp32>) { int = -int; } }", "types", "parameter of @k is called int", "lower"),
-    ("module m { kernel k(A: tensor<Nxfp32>) { A = -A; } }", "shapes", "the dimension N, which no", "lower"),
-    ("module m { kernel k(A: tensor<Nxfp32>, N: fp32) { A = -A; } }", "shapes", "the dimension N, which", "lower"),
-    ("module m { kernel k(A: tensor<?xfp32>) { A = -A; } }", "shapes", "a dimension ?, which no", "lower"),
-    (
-        "module m { kernel k(A: tensor<4xfp32>) { A = -A; } } module n { kernel k(A: tensor<4xfp32>) { A = -A; } }",
-        "types",
-        "two kernels are called k",
-        "lower",
-    ),
-    (
-        "module m { kernel k(A: tensor<10x10xfp32>) { let B: tensor<10x10xfp32> = A @ A; schedule.tile(B, m=4, n=4); "
-        "A = B; } }",
-        "schedule",
-        "",
-        None,
-    ),
-]
-
-
-@pytest.mark.parametrize(("source", "category", "said", "phase"), REFUSED)
-def test_a_program_that_is_no_module_is_refused_by_a_diagnostic(
-    source: str, category: str, said: str, phase: str | None
-) -> None:
-    with pytest.raises(Rejection) as caught:
-        compile_module(source, ["sm_90"], filename="given.tsr")
-    first = caught.value.diagnostics[0]
-    assert (first.category, first.filename) == (category, "given.tsr")
-    assert said in first.message
-    assert phase is None or first.phase == phase
-
-
 BYTES = """
 import hashlib, sys
 from tessera_reference.compilation.images import compile_module
@@ -95,27 +58,6 @@ def test_the_bytes_of_an_image_are_the_same_in_every_process() -> None:
             [sys.executable, "-c", BYTES], input=BOTH, env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == expected
-
-
-@pytest.mark.parametrize(
-    ("body", "written"),
-    [
-        ("C = A + B;", ["C"]),
-        ("", []),
-        ("A = A;", []),
-        ("let T: tensor<4xfp32> = A; A = B; B = T;", ["A", "B"]),
-        ("if (n > 0) { B = -A; }", ["B"]),
-        ("for (i in 0:n) { C = C + A; }", ["C"]),
-        ("B[0] = A[1];", ["B"]),
-        ("if (n > 0) { A = B; return; } C = B;", ["A", "C"]),
-        ("if (n > 0) { A = B; return; } else { C = B; return; }", ["A", "C"]),
-    ],
-)
-def test_written_is_what_the_kernel_may_leave_changed(build: Any, body: str, written: list[str]) -> None:
-    entry = build.entry_of(
-        f"module m {{ kernel k(A: tensor<4xfp32>, B: tensor<4xfp32>, C: tensor<4xfp32>, n: int32) {{ {body} }} }}"
-    )
-    assert [parameter.name for parameter in entry.parameters if parameter.written] == written
 
 
 SOURCE = """module m {
@@ -135,10 +77,6 @@ PLANS = (
     CollectivePlan("broadcast", None, "ring", "default", "f", chunk_bytes=512, qos="bulk"),
 )
 PRODUCT = "%P = matmul -> tensor<20x18xbf16>"
-
-
-def test_what_targets_decide_alike_is_told_once(build: Any) -> None:
-    assert len(build.compiled(SOURCE, ("sm_80", "sm_90")).metadata.explanation.fusion_groups) == 1
 
 
 def test_the_text_names_what_was_decided_and_what_is_not_yet(build: Any) -> None:

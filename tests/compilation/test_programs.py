@@ -1,4 +1,4 @@
-"""Programs and kernels of a loaded module: grids, errors, opaque pointers, caches, and ranks that meet."""
+"""Payloads of another form, and the caches of launches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tessera_reference.compilation.images import compile_module
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import dtype
 
 SCALED = """module m {
   kernel scaled(X: tensor<MxNxfp32>, Y: tensor<MxNxfp32>, M: int32, N: int64, by: fp32) { Y = X * by; }
@@ -24,16 +23,6 @@ SCALED = """module m {
 }
 """
 X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
-
-
-def arguments(build: Any, rows: int = 2, columns: int = 3) -> dict[str, Any]:
-    return {
-        "X": build.array("fp32", X),
-        "Y": build.array("fp32", np.zeros((2, 3))),
-        "M": build.array("int32", rows),
-        "N": build.array("int64", columns),
-        "by": build.array("fp32", 0.5),
-    }
 
 
 @pytest.fixture(scope="module")
@@ -120,53 +109,3 @@ def test_one_kernel_is_made_for_one_configuration(kernels_fatbin: Fatbin) -> Non
     kernel = made.kernel  # type: ignore[attr-defined]  # of a tile kernel
     assert configured(kernel, (2, 1, 1), (8, 1, 1)) is configured(kernel, (2, 1, 1), (8, 1, 1))
     assert configured(kernel, (2, 1, 1), (8, 1, 1)).attributes["block"] == (8, 1, 1)
-
-
-def test_a_payload_of_a_program_is_no_tile_kernel(build: Any, kernels_fatbin: Fatbin) -> None:
-    """As of a cache that holds a kernel of the same name from another module."""
-    program = build.compiled("module m { kernel scale(x: tensor<4xfp32>) { x = -x; } }")
-    with pytest.raises(Failure, match="no kernel scale"):
-        executable_from(specialise(program, "scale", "sm_90"), kernels_fatbin.metadata.kernels[0], "sm_90")
-
-
-OPAQUE = """\
-"builtin.module"() ({
-  "tessera.target.kernel"() ({
-  ^bb0(%from: !llvm.ptr<1>, %to: !llvm.ptr<1>, %never: !llvm.ptr<1>, %n: int32):
-    %t = "nvvm.read.ptx.sreg.tid.x"() : () -> int32
-    %a = "llvm.getelementptr"(%from, %t) {elem_type = "fp32"} : (!llvm.ptr<1>, int32) -> !llvm.ptr<1>
-    %v = "llvm.load"(%a) : (!llvm.ptr<1>) -> fp32
-    %w = "llvm.fadd"(%v, %v) : (fp32, fp32) -> fp32
-    %b = "llvm.getelementptr"(%to, %n) {elem_type = "fp32"} : (!llvm.ptr<1>, int32) -> !llvm.ptr<1>
-    %c = "llvm.getelementptr"(%b, %t) {elem_type = "fp32"} : (!llvm.ptr<1>, int32) -> !llvm.ptr<1>
-    "llvm.store"(%w, %c) : (fp32, !llvm.ptr<1>) -> ()
-    "tessera.graph.return"() : () -> ()
-  }) {sym_name = "tss_kernel_twice", function_type = (!llvm.ptr<1>, !llvm.ptr<1>, !llvm.ptr<1>, int32) -> (), \
-grid = [1, 1, 1], block = [2, 1, 1], smem_bytes = 0, target = "sm_90"} : () -> ()
-}) {sym_name = "m"} : () -> ()
-"""
-
-
-def raw(text: str) -> Array:
-    data = bytes.fromhex(text)
-    return Array.from_bits(dtype("int8"), (len(data),), data)
-
-
-def test_opaque_pointers_are_given_bytes(build: Any) -> None:
-    """1.0 and -2.0 doubled, one element on; the odd byte behind and NaN of many kinds are left alone."""
-    kernels_fatbin = build.compiled(OPAQUE, at="target")
-    (entry,) = kernels_fatbin.metadata.kernels
-    found = [(parameter.type, parameter.dtype, parameter.shape, parameter.written) for parameter in entry.parameters]
-    assert [each[3] for each in found] == [False, True, False, False]
-    assert [each[:3] for each in found] == [("ptr", None, None)] * 3 + [("int32", None, None)]
-    arguments = {
-        "from": raw("0000803f 000000c0"),
-        "to": raw("0100a07f 00000000 00000000 0300c0ff a5"),
-        "never": raw("a5"),
-        "n": build.array("int32", 1),
-    }
-    written = executables_of(kernels_fatbin, "twice", "sm_90").run(arguments)
-    assert {name: each.to_bits().hex() for name, each in written.items()} == {
-        "to": "0100a07f00000040000080c00300c0ffa5"
-    }
-    assert written["to"].dtype.name == "int8"

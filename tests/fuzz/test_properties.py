@@ -13,7 +13,7 @@ from tessera_conformance.fuzz.run import pruned, shorter, simpler
 from tessera_conformance.fuzz.statements import Output
 from tessera_conformance.fuzz.strategies import judge_each
 from tessera_conformance.fuzz.tree import Chooser
-from tessera_conformance.fuzz.trials import Problem, Subject, Tally, Trial, judge
+from tessera_conformance.fuzz.trials import Subject, Tally, Trial, judge
 from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
 
 SOURCE = "module m {\n  func f() { }\n}\n"
@@ -147,13 +147,6 @@ def test_categories_are_those_of_the_specification() -> None:
     assert found(MUTANT, verify=Returned({"warnings": [warning]})) == "diagnostic outside the text"
 
 
-def test_odd_line_ends_may_be_counted_as_lines() -> None:
-    """A lone carriage return is a line end for some; a place is then judged by the whole text only."""
-    trial = Trial("mutant", "mutated", Subject("a\rb"))
-    assert found(trial, verify=refused("syntax", "parse", line=2, column=1)) is None
-    assert found(trial, verify=refused("syntax", "parse", line=3, column=1)) == "diagnostic outside the text"
-
-
 def test_every_rank_is_judged() -> None:
     values = [{"outputs": [tensor_of("int32", value)]} for value in (1, 1)]
     trial = Trial("legal", "legal", Subject(SOURCE, "f", {}, 2), outputs=(Output("int32", ()),))
@@ -170,13 +163,6 @@ def test_answers_are_counted() -> None:
     judge(answering(), legal(thorough=False), tally)
     assert tally.answers == {"verify unsupported": 1, "verify returned": 1, "execute returned": 1}
     assert tally.judged == 2
-
-
-def test_a_signature_is_without_names_and_numbers() -> None:
-    first = Problem("crash", "line 3: 'a' is tensor<2x2xfp32>, not @f.x of fp16")
-    second = Problem("crash", "line 12: 'abc' is tensor<?xint8>, not @g of fp32")
-    assert first.signature == second.signature
-    assert first.signature != Problem("crash", "elsewhere").signature
 
 
 def numbers(choose: Chooser) -> list[int]:
@@ -244,20 +230,6 @@ def test_an_error_of_the_case_is_no_failure_of_the_implementation() -> None:
         judge_each(Check(), numbers, judge_values, examples=5, number=0)
 
 
-def test_only_what_is_needed_stays() -> None:
-    needed = {3, 17, 18, 91}
-    assert shorter(range(100), lambda rest: needed <= set(rest), 2000) == sorted(needed)
-
-
-def test_everything_goes_where_nothing_is_needed() -> None:
-    assert shorter("abcdef", lambda rest: True, 100) == []
-
-
-def test_what_cannot_be_shortened_stays() -> None:
-    assert shorter([1, 2, 3], lambda rest: False, 100) == [1, 2, 3]
-    assert shorter([], lambda rest: True, 100) == []
-
-
 def test_attempts_to_shrink_are_bounded() -> None:
     asked = []
     shorter(range(1000), lambda rest: bool(asked.append(rest)), 50)
@@ -265,11 +237,6 @@ def test_attempts_to_shrink_are_bounded() -> None:
     asked.clear()
     simpler([9] * 1000, lambda rest: bool(asked.append(rest)), 50)
     assert len(asked) == 50
-
-
-def test_numbers_of_a_finding_become_small() -> None:
-    assert simpler([9, 8, 0, 7], lambda numbers: numbers[1] >= 4, 100) == [0, 4, 0, 0]
-    assert simpler([5, 5], lambda numbers: sum(numbers) == 10, 100) == [5, 5]
 
 
 def test_parts_are_left_out_or_made_simple() -> None:

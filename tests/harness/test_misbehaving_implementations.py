@@ -608,7 +608,6 @@ FRONT_ENDS = {
     "smoke": ([*TOOL, "smoke"], False),
 }
 
-
 QUICK = {("smoke", signal.SIGINT)}
 LEFT_OUT = {("run in parallel", signal.SIGTERM), ("pytest in parallel", signal.SIGINT)}
 """The signals come alike to both front ends, and to both where they run in parallel."""

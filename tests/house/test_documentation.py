@@ -141,7 +141,6 @@ NAMED = ("test_*.py", "kit/**/*.py", "vector_sources/*.py", "rejections/*.toml")
 FILE_NAME = re.compile(r"`([\w*/]+\.(?:py|toml))`")
 """A file, or a glob, in backticks; files of other rooms are linked instead."""
 
-
 CHAPTERS = rooms("interface.toml")
 
 

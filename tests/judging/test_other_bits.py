@@ -39,7 +39,6 @@ OF_ITS_OWN = {
 }
 """Vectors for which each has other bits than the reference arithmetic."""
 
-
 PARTS = 64
 """Of the suite, by the digests of case ids, each run has one, or four with `--whole`: whole runs would take minutes."""
 

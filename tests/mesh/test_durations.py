@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tessera_reference.collectives.links import FIXED
@@ -16,7 +14,6 @@ from tessera_reference.mesh.topology import (
     default,
     kernel_duration,
     occupancy,
-    read,
 )
 
 
@@ -75,11 +72,3 @@ def test_eight_devices_on_a_switch_by_alpha_and_beta() -> None:
     assert takes("all_reduce", "halving_doubling") == 2 * (3 * alpha + 7 * whole // 8)
     assert takes("reduce_scatter", "hierarchical") == takes("all_gather", "hierarchical") == alpha + 7 * whole // 8
     assert takes("broadcast", "hierarchical") == 2 * (alpha + 7 * whole // 8)
-
-
-@pytest.fixture
-def roomy(document: dict[str, Any]) -> Topology:
-    """The small machine with four credits on every link."""
-    for link in document["links"]:
-        link["credits"] = 4
-    return read(document)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -54,27 +53,6 @@ def test_time_passes_in_order_of_what_is_due() -> None:
     assert seen == [(10, 10), (10, 11), (0, 15), (20, 20), (20, 21), (30, 30), (30, 31)]
 
 
-def test_a_time_that_has_passed_is_now() -> None:
-    engine, seen = Engine(), []
-
-    async def late() -> None:
-        await engine.sleep(7)
-        await engine.sleep_until(3)
-        seen.append(engine.now)
-        engine.call_at(2, lambda: seen.append(engine.now))
-
-    engine.spawn("late", late())
-    engine.run()
-    assert seen == [7, 7]
-
-
-def test_seeds_reach_every_order_and_repeat_themselves() -> None:
-    found = Counter("".join(three(Seeded(seed))) for seed in range(600))
-    assert set(found) == {"".join(permutation) for permutation in permutations("abc")}
-    assert min(found.values()) > 40, "of 600, each of six orders comes about a hundred times"
-    assert three(Seeded(11)) == three(Seeded(11))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_record_replays_the_schedule(seed: int) -> None:
     seeded = Seeded(seed)
@@ -82,10 +60,6 @@ def test_a_record_replays_the_schedule(seed: int) -> None:
     replayed = Replayed(seeded.taken)
     assert three(replayed) == order
     assert (replayed.taken, replayed.widths) == (seeded.taken, seeded.widths)
-
-
-def test_a_record_that_does_not_fit_chooses_the_first() -> None:
-    assert three(Replayed([9, 9, 9, 9])) == three(Replayed([])) == ["a", "b", "c"]
 
 
 def test_all_schedules_are_found_by_varying_the_record() -> None:

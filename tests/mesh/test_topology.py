@@ -1,4 +1,4 @@
-"""Axes, documents of topologies against their schema, and routes against all ways (runtime spec 4.2, 13)."""
+"""Documents of topologies against their schema, and routes against all ways (runtime spec 4.2, 13)."""
 
 from __future__ import annotations
 

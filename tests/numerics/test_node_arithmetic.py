@@ -15,7 +15,7 @@ from tessera_reference.numerics.errors import InvalidArgument
 from tessera_reference.numerics.formats import DTYPES, UnsupportedDType, dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import ROUNDINGS, NodeArithmetic
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.numerics.trees import Tree
 
 FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
 NESTINGS: list[Any] = [
@@ -29,8 +29,6 @@ NESTINGS: list[Any] = [
 V100 = NodeArithmetic(dtype("fp32"), "fused", "toward_zero", alignment_bits=23)
 """As Fasi, Higham, Mikaitis and Pranesh (2021) found: four exact products and the accumulator are aligned to the
 largest of the five without extra bits, truncated, added, and the sum is truncated."""
-
-FOUR_AT_A_TIME = Tree.parse("((c 0 1 2 3) 4 5 6 7)")
 
 
 class Exact(NamedTuple):
@@ -188,113 +186,6 @@ def test_sums_are_combined_as_declared(name, accumulator, wild, directed, oracle
 
 def fp32(*values: float) -> Array:
     return Array(dtype("fp32"), np.array(values, np.float32))
-
-
-def dot(
-    a: list[float], b: list[float], tree: Tree, arithmetic: NodeArithmetic, c: float = 0.0, name: str = "fp32"
-) -> float:
-    left, right = (Array(dtype(name), np.array(x, dtype(name).carrier)) for x in (a, b))
-    start = Array(dtype("fp32"), np.array([[c]], np.float32)) if arithmetic.accumulator.name == "fp32" else None
-    product = matmul(
-        Array(left.dtype, left.values[None]),
-        Array(right.dtype, right.values[:, None]),
-        arithmetic.accumulator,
-        addend=start,
-        tree=tree,
-        arithmetic=arithmetic,
-    )
-    return float(product.values[0, 0])
-
-
-def test_a_fused_multiply_add_keeps_what_rounding_the_product_loses():
-    """(1 + 2**-12)**2 - (1 + 2**-11) is 2**-24."""
-    x = 1 + 2.0**-12
-    rounded, fused = NodeArithmetic(dtype("fp32")), NodeArithmetic(dtype("fp32"), "fused")
-    assert dot([x], [x], FOLD, rounded, c=-(1 + 2.0**-11)) == 0
-    assert dot([x], [x], FOLD, fused, c=-(1 + 2.0**-11)) == 2.0**-24
-
-
-def test_of_two_fused_products_in_a_node_the_first_is_rounded():
-    """x * x - x * x: the rounding error of the first square, 2**-24, is left."""
-    x = 1 + 2.0**-12
-    fused = NodeArithmetic(dtype("fp32"), "fused")
-    assert dot([x, -x], [x, x], Tree.parse("(0 1)"), fused) == -(2.0**-24)
-    assert dot([-x, x], [x, x], Tree.parse("(0 1)"), fused) == 2.0**-24
-    assert dot([x, -x], [x, x], Tree.parse("(0 1 c)"), fused) == 0
-
-
-def test_a_fused_multiply_add_in_fp64():
-    x = 1 + 2.0**-27
-    left, right = (Array(dtype("fp64"), np.array([[x]])) for _ in "ab")
-    c = Array(dtype("fp64"), np.array([[-(1 + 2.0**-26)]]))
-    fused = matmul(left, right, addend=c, arithmetic=NodeArithmetic(dtype("fp64"), "fused"))
-    assert fused.values.tolist() == [[2.0**-54]]
-    assert matmul(left, right, addend=c).values.tolist() == [[0.0]]
-
-
-def test_a_node_of_many_children_rounds_once():
-    x = fp32(2.0**24, 1, 1, -(2.0**24))
-    assert reductions.sum(x, 0, tree=FOLD).values == 0
-    assert reductions.sum(x, 0, tree=PAIRWISE).values == 1
-    assert reductions.sum(x, 0, tree=Tree.parse("(0 1 2 3)")).values == 2
-    assert reductions.sum(fp32(2.0**24, 1, 2.0**-30), 0, tree=Tree.parse("(0 1 2)")).values == 2.0**24 + 2
-
-
-def test_a_tensor_core_drops_what_lies_below_its_largest_term():
-    """Four products of 2**-24 beside 1: each falls off an adder of 23 bits, together they would make 2**-22."""
-    a = [2.0**-12] * 4 + [0.0] * 4
-    assert dot(a, a, FOUR_AT_A_TIME, V100, c=1.0, name="fp16") == 1.0
-    wider = NodeArithmetic(dtype("fp32"), "fused", "toward_zero", alignment_bits=24)
-    assert dot(a, a, FOUR_AT_A_TIME, wider, c=1.0, name="fp16") == 1 + 2.0**-22
-    whole = NodeArithmetic(dtype("fp32"), "fused", "toward_zero")
-    assert dot(a, a, FOUR_AT_A_TIME, whole, c=1.0, name="fp16") == 1 + 2.0**-22
-
-
-def test_a_wide_alignment_is_exact_too():
-    """1 + 2**-24 is a tie, and 2**-60 beside it decides; a sum that passed through 53 bits would have lost it."""
-    wide = NodeArithmetic(dtype("fp32"), alignment_bits=60)
-    x = fp32(1, 2.0**-24, 2.0**-60)
-    assert reductions.sum(x, 0, tree=Tree.parse("(0 1 2)"), arithmetic=wide).values == 1 + 2.0**-23
-    narrow = NodeArithmetic(dtype("fp32"), alignment_bits=59)
-    assert reductions.sum(x, 0, tree=Tree.parse("(0 1 2)"), arithmetic=narrow).values == 1
-
-
-def test_a_tensor_core_truncates_its_sum():
-    """Three products of 2**-25 beside 1 are 3/4 of a unit: the nearest is 1 + 2**-23, truncation leaves 1."""
-    a, b = [2.0**-12] * 3, [2.0**-13] * 3
-    tree = Tree.parse("(c 0 1 2)")
-    assert dot(a, b, tree, NodeArithmetic(dtype("fp32"), "fused", "toward_zero"), c=1.0, name="fp16") == 1.0
-    assert dot(a, b, tree, NodeArithmetic(dtype("fp32"), "fused"), c=1.0, name="fp16") == 1 + 2.0**-23
-
-
-@pytest.mark.parametrize("bits", [None, 23, 60])
-def test_flushing_makes_zeros_of_operands_and_results(bits, oracle):
-    """A subnormal of fp16 is a normal number of fp32, and yet flushed where it is an operand."""
-    flushed = NodeArithmetic(dtype("fp32"), alignment_bits=bits, subnormals="flushed")
-    assert dot([2.0**-24], [1.0], FOLD, flushed, name="fp16") == 0
-    assert dot([2.0**-14], [1.0], FOLD, flushed, name="fp16") == 2.0**-14
-    least = 2.0**-126
-    assert dot([1.5 * least, -least], [1.0, 1.0], FOLD, flushed) == 0
-    oracle.same([dot([-1.5 * least, least], [1.0, 1.0], Tree.parse("(0 1)"), flushed, c=-0.0)], [-0.0])
-    assert dot([1.5 * least, -least], [1.0, 1.0], FOLD, NodeArithmetic(dtype("fp32"))) == least / 2
-
-
-@pytest.mark.parametrize("tree", ["fold", "(0 1)", "(0 1 c)"])
-def test_zero_sums_are_minus_zero_when_rounding_down(tree, oracle):
-    down, nearest = (NodeArithmetic(dtype("fp32"), rounding=mode) for mode in ("down", "nearest_even"))
-    oracle.same([dot([1.0, -1.0], [1.0, 1.0], Tree.parse(tree), down)], [-0.0])
-    oracle.same([dot([1.0, -1.0], [1.0, 1.0], Tree.parse(tree), nearest)], [0.0])
-    oracle.same([dot([0.0, 0.0], [1.0, 1.0], Tree.parse(tree), down)], [0.0])
-
-
-@pytest.mark.parametrize("name", ["complex64", "complex128"])
-def test_complex_nodes_work_by_component(name):
-    part = dtype(name).component.name
-    big = 2.0 ** dtype(part).fraction_bits * 2
-    x = Array(dtype(name), np.array([big + 1j, 1 + 1j * big, 1 + 1j, -big - 1j * big], dtype(name).carrier))
-    assert reductions.sum(x, 0, tree=Tree.parse("(0 1 2 3)")).values == 2 + 2j
-    up = NodeArithmetic(dtype(name), rounding="up")
-    assert reductions.sum(x, 0, tree=Tree.parse("((0 1) 2 3)"), arithmetic=up).values == 3 + 3j
 
 
 def test_integers_wrap_in_any_arithmetic():

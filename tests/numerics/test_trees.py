@@ -1,17 +1,16 @@
-"""Reduction trees as values: their two written forms, the leaves that they cover, and their evaluation."""
+"""Reduction trees as values: their two written forms and the leaves that they cover."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera_reference.numerics.errors import InvalidArgument, LeafCount, MalformedTree
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, pairwise
+from tessera_reference.numerics.trees import FOLD, Tree
 
 EXPLICIT = {
     "0": 0,
@@ -23,11 +22,6 @@ EXPLICIT = {
     "((c 0 1 2 3) 4 5 6 7)": [["c", 0, 1, 2, 3], 4, 5, 6, 7],
     "(10 9 8 7 6 5 4 3 2 1 0)": [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
 }
-
-
-def nest(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Join names as a tree would, so that a tree shows its own shape."""
-    return np.array([f"({a}{b})" for a, b in zip(left.ravel(), right.ravel(), strict=True)], object).reshape(left.shape)
 
 
 @st.composite
@@ -42,24 +36,6 @@ def nestings(draw: st.DrawFn) -> tuple[Any, int]:
         at = draw(st.integers(0, len(row) - size))
         row = [*row[:at], row[at : at + size], *row[at + size :]]
     return row[0], n
-
-
-@pytest.mark.parametrize(
-    ("letters", "tree"),
-    [
-        ("a", "a"),
-        ("ab", "(ab)"),
-        ("abc", "((ab)c)"),
-        ("abcde", "(((ab)(cd))e)"),
-        ("abcdef", "(((ab)(cd))(ef))"),
-        ("abcdefg", "(((ab)(cd))((ef)g))"),
-        ("abcdefghi", "((((ab)(cd))((ef)(gh)))i)"),
-    ],
-)
-def test_adjacent_pairs_with_the_odd_tail_carried(letters, tree):
-    assert pairwise(np.array(list(letters), object), 0, nest)[()] == tree
-    explicit = PAIRWISE.over(len(letters))
-    assert explicit.evaluate(letters.__getitem__, lambda pair: f"({''.join(pair)})", "") == tree
 
 
 @pytest.mark.parametrize(("text", "form"), [*EXPLICIT.items(), ("fold", "fold"), ("pairwise", "pairwise")])
@@ -87,26 +63,6 @@ def test_every_nesting_survives_both_forms(nesting):
     assert Tree.parse(str(tree)) == tree
     assert tree.over(n) == tree
     assert str(tree) == json.dumps(form).replace("[", "(").replace("]", ")").replace(",", "").replace('"', "")
-
-
-@pytest.mark.parametrize(
-    ("tree", "n", "without", "with_start"),
-    [
-        ("fold", 0, "c", "c"),
-        ("fold", 1, "0", "(c 0)"),
-        ("fold", 3, "((0 1) 2)", "(((c 0) 1) 2)"),
-        ("pairwise", 1, "0", "(0 c)"),
-        ("pairwise", 5, "(((0 1) (2 3)) 4)", "((((0 1) (2 3)) 4) c)"),
-        ("ring(1)", 3, "((1 2) 0)", "(((1 2) 0) c)"),
-        ("ring(5)", 3, "((2 0) 1)", "(((2 0) 1) c)"),
-        ("(0 1 2)", 3, "(0 1 2)", "((0 1 2) c)"),
-        ("((c 0) 1)", 2, "((c 0) 1)", "((c 0) 1)"),
-        ("c", 0, "c", "c"),
-    ],
-)
-def test_a_fold_takes_the_start_value_first_and_other_trees_last(tree, n, without, with_start):
-    assert str(Tree.parse(tree).over(n)) == without
-    assert str(Tree.parse(tree).over(n, start=True)) == with_start
 
 
 @pytest.mark.parametrize(

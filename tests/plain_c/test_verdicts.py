@@ -51,7 +51,6 @@ DEFECTS = {
 }
 """The clauses that each defect breaks."""
 
-
 Judge = Callable[..., list[Mapping[str, Any]]]
 
 

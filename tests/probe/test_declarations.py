@@ -1,12 +1,11 @@
-"""Declared orders: confirmed in few calls, departures named; algorithms of an all-reduce; adapters, commands, files."""
+"""Declared orders: confirmed in few calls, departures named; adapters, commands, files."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,19 +13,17 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.arithmetic import FOLD, Tree, ring
+from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.cli import main
 from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
 from tessera_conformance.probe import Finding, probe
-from tessera_conformance.probe.algorithms import ALGORITHMS, as_table, probe_algorithms
-from tessera_conformance.probe.calls import CannotProbe, Subject
-from tessera_conformance.probe.rendering import as_text
-from tessera_conformance.probe.shapes import as_toml, orders, subjects
+from tessera_conformance.probe.algorithms import ALGORITHMS
+from tessera_conformance.probe.calls import Subject
+from tessera_conformance.probe.shapes import as_toml, orders
 from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.transports.locate import DirectTransport, locate
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_conformance.transports.locate import locate
 
 SUM = Subject("sum", (64,), "fp32")
 PRODUCT = Subject("matmul", (1, 24, 1), "fp32")
@@ -56,20 +53,6 @@ def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) 
     assert found.arithmetic is not None
 
 
-def test_two_leaves_exchanged(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    tree = FOLD.over(24).to_json()
-    text = str(tree).replace("20", "x").replace("21", "20").replace("x", "21")
-    found = probed(Subject("sum", (24,), "fp32"), declared=_nested(text))
-    assert aspects(found) == ["order"]
-    assert set(found.departures[0].witness["pair"]) & {20, 21}
-
-
-def _nested(text: str) -> Any:
-    import json
-
-    return json.loads(text)
-
-
 @pytest.mark.parametrize(
     ("products", "arithmetic", "aspect"),
     [
@@ -93,92 +76,7 @@ def test_a_wrong_arithmetic_is_named(
     assert found.departures[0].witness
 
 
-def test_a_wrong_number_of_alignment_bits(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    tree: Any = list(range(4))
-    for first in range(4, 64, 4):
-        tree = [tree, *range(first, first + 4)]
-    right = probed(SUM, declared=tree, arithmetic={"alignment_bits": 24}, reduce=orders.blocks(4, 24))
-    assert right.verdict == "agrees"
-    wrong = probed(SUM, declared=tree, arithmetic={"alignment_bits": 25}, reduce=orders.blocks(4, 24))
-    assert aspects(wrong) == ["alignment"]
-
-
-def test_an_order_that_varies_departs_from_any_declaration(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(SUM, declared="fold", reduce=orders.Varying())
-    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
-
-
-def test_kahan_departs_from_a_declared_fold(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(SUM, declared="fold", reduce=orders.kahan)
-    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
-
-
-def test_a_tree_in_the_hello_counts_as_declared(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    right = probed(SUM, trees={"sum": "pairwise"}, reduce=orders.pairwise)
-    assert right.verdict == "agrees"
-    assert right.declared is not None
-    assert right.declared.source.startswith("Hello")
-    assert probed(SUM, trees={"sum": "fold"}, reduce=orders.pairwise).verdict == "differs"
-    assert probed(SUM, trees={"matmul": "fold"}, reduce=orders.pairwise).verdict == "nothing declared"
-
-
-def test_a_start_value_that_is_declared_and_missing(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(PRODUCT, declared="fold", products=lambda a, b: orders.fold(a * b))
-    assert aspects(found) == ["start"]
-
-
-def test_a_product_that_starts_from_its_first_term_is_declared_so(
-    probed: Callable[..., Finding], orders: ModuleType
-) -> None:
-    started = {"start": "none"}
-    assert (
-        probed(PRODUCT, declared="fold", arithmetic=started, products=lambda a, b: orders.fold(a * b)).verdict
-        == "agrees"
-    )
-    wrong = probed(PRODUCT, declared="fold", arithmetic=started, products=orders.rounded_products)
-    assert aspects(wrong) == ["start"]
-
-
-@pytest.mark.parametrize(("operation", "shape"), [("sum", (40,)), ("all_reduce", (8, 2))])
-def test_an_order_that_leaves_no_trace_agrees_with_any_declared(
-    operation: Any, shape: tuple[int, ...], probed: Callable[..., Finding], orders: ModuleType
-) -> None:
-    """Sums of fp8_e4m3 are exact in fp32, so that every order gives the same bits."""
-    reduce = orders.in_type("float32", orders.fold)
-    for declared in ("fold", "pairwise", [*range(shape[0])]):
-        found = probed(Subject(operation, shape, "fp8_e4m3"), declared=declared, reduce=reduce)
-        assert (found.verdict, found.departures, found.kind) == ("agrees", (), "exact sum")
-        assert found.calls < 300
-        assert ("no input tells the orders apart" in as_text(found)) == isinstance(declared, str)
-
-
-def test_an_order_that_leaves_a_trace_in_rounded_sums_departs(
-    probed: Callable[..., Finding], orders: ModuleType
-) -> None:
-    subject = Subject("sum", (40,), "fp8_e4m3")
-    assert aspects(probed(subject, declared="pairwise", reduce=orders.fold)) == ["order"]
-    exact = probed(SUM, declared="pairwise", reduce=orders.exact)
-    assert (exact.kind, aspects(exact)) == ("exact sum", ["order"])
-    assert exact.departures[0].witness["inputs"]
-
-
-def test_noise_is_shown_with_two_runs_on_the_same_terms(probed: Callable[..., Finding]) -> None:
-    chance = random.Random(3)
-    found = probed(SUM, declared="fold", reduce=lambda x: x.dtype.type(chance.random()))
-    assert (found.verdict, found.kind) == ("differs", "no fixed tree")
-    assert found.evidence is not None
-    assert found.evidence.witness["first"] != found.evidence.witness["again"]
-    assert len(found.evidence.witness["inputs"]["terms"]) == 64
-
-
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_every_shape_of_the_suite_is_asked() -> None:
-    asked = subjects()
-    assert len(asked) == len(set(asked)) > 200
-    assert {subject.operation for subject in asked} == {"matmul", "sum"}
-    assert max(subject.terms for subject in asked) == 4097
 
 
 def test_what_is_found_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,90 +109,6 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
         Declarations(path)
 
 
-class AnotherOrder(ReferenceAdapter):
-    """Declares the order of `tree` for a ring."""
-
-    def numerics_declared(self, *, attributes: Mapping[str, Any] | None = None, **given: Any) -> Any:
-        named = dict(attributes or {})
-        if named.get("algorithm") == "ring":
-            named["algorithm"] = "tree"
-        return super().numerics_declared(attributes=named or None, **given)
-
-
-class Doubling(ReferenceAdapter):
-    """A rank that is alone gets twice what it brings."""
-
-    def collectives_run(self, *, inputs: Any, **given: Any) -> Any:
-        return super().collectives_run(inputs=inputs * 2 if len(inputs) == 1 else inputs, **given) | (
-            {} if len(inputs) > 1 else {"outputs": [self.twice(inputs[0])]}
-        )
-
-    def twice(self, brought: Any) -> Any:
-        return super().collectives_run(operation="all_reduce", op="sum", inputs=[brought, brought])["outputs"][0]
-
-
-class Silent(ReferenceAdapter):
-    """Declares nothing."""
-
-    def numerics_declared(self, **given: Any) -> Any:
-        raise NotSupported("numerics.declared")
-
-
-def rows_of(make: Callable[[], Any], ranks: tuple[int, ...]) -> list[Any]:
-    session = Session(DirectTransport(make, "py:fake"), deadline=20.0)
-    try:
-        return probe_algorithms(session, "fp32", ranks)
-    finally:
-        session.close()
-
-
-def test_every_share_of_a_ring_of_a_prime_number_of_ranks_has_its_own_order() -> None:
-    """Of five ranks and eleven elements, shares of two and one of three; by hand: share s begins at rank s + 1."""
-    rows = [row for row in rows_of(ReferenceAdapter, (5,)) if (row.algorithm, row.level) == ("ring", "deterministic")]
-    texts = ["((((1 2) 3) 4) 0)", "((((2 3) 4) 0) 1)", "((((3 4) 0) 1) 2)", "((((4 0) 1) 2) 3)", "((((0 1) 2) 3) 4)"]
-    assert [row.probed for row in rows] == [Tree.from_text(text).canonical() for text in texts]
-    assert [(row.first, row.last) for row in rows] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 10)]
-    assert {row.verdict for row in rows} == {"agrees"}
-
-
-def test_every_algorithm_has_the_canonical_order_at_strict() -> None:
-    rows = [row for row in rows_of(ReferenceAdapter, (6,)) if row.level == "strict"]
-    assert [row.algorithm for row in rows] == list(ALGORITHMS)
-    assert {row.probed for row in rows} == {Tree.from_text("(((0 1) (2 3)) (4 5))").canonical()}
-
-
-def test_nodes_of_a_hierarchy() -> None:
-    """Two ranks on a node where that divides; a prime number of ranks is one node."""
-    rows = rows_of(ReferenceAdapter, (3, 4))
-    assert {row.ranks: row.per_node for row in rows if row.algorithm == "hierarchical"} == {3: None, 4: 2}
-    assert {row.per_node for row in rows if row.algorithm != "hierarchical"} == {None}
-
-
-def test_a_declaration_that_is_another_algorithm_s_differs() -> None:
-    rows = rows_of(AnotherOrder, (1, 7))
-    wrong = {(row.algorithm, row.level, row.ranks) for row in rows if row.verdict == "differs"}
-    assert wrong == {("ring", "deterministic", 7)}
-
-
-def test_what_is_not_declared_is_probed_all_the_same() -> None:
-    rows = rows_of(Silent, (4,))
-    assert {row.verdict for row in rows} == {"nothing declared"}
-    assert all(row.probed is not None for row in rows)
-
-
-def test_a_rank_that_is_alone_keeps_what_it_brings() -> None:
-    assert {row.verdict for row in rows_of(ReferenceAdapter, (1,))} == {"agrees"}
-    rows = rows_of(Doubling, (1,))
-    assert {row.verdict for row in rows} == {"differs"}
-    assert "| no tree | differs |" in "\n".join(as_table(rows))
-
-
-@pytest.mark.parametrize("ranks", [0, 17])
-def test_numbers_of_ranks_that_cannot_be_probed(ranks: int) -> None:
-    with pytest.raises(CannotProbe, match=f"{ranks} ranks: expected 1 to 16"):
-        rows_of(ReferenceAdapter, (ranks,))
-
-
 def test_the_command_prints_the_table_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "--algorithms", "--ranks=1,3", "--dtype=bf16", f"--report={tmp_path}"]) == 0
     told = capsys.readouterr().out
@@ -303,21 +117,6 @@ def test_the_command_prints_the_table_and_writes_files(tmp_path: Path, capsys: p
     rows = json.loads((tmp_path / "algorithms.json").read_text())
     assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
     assert {row["verdict"] for row in rows} == {"agrees"}
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_every_chunk_is_revealed(dtype: str, probed: Callable[..., Finding]) -> None:
-    found = probed(Subject("all_reduce", (8, 16), dtype), chunked=True)
-    assert found.tree == ring(1).over(8).canonical()
-    assert [(group.first, group.last) for group in found.groups] == [(2 * k, 2 * k + 1) for k in range(8)]
-    assert [group.tree for group in found.groups] == [ring(k + 1).over(8).canonical() for k in range(8)]
-    assert found.ranks_agree
-
-
-def test_one_order_for_all_elements(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(Subject("all_reduce", (6, 4), "fp32", element=(3,)), reduce=orders.halving)
-    assert [(group.first, group.last) for group in found.groups] == [(0, 3)]
-    assert found.pattern == "recursive halving"
 
 
 NUMPY = "ops:conformance.adapters.numpy_adapter:TABLE"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from operator import mul
 from typing import Any
@@ -13,7 +12,6 @@ from unittest import mock
 import pytest
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.chapters.ir.kit import kernel_texts
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.interface import interface
 from tessera_conformance.schemas import first_problem
@@ -81,120 +79,7 @@ def test_what_it_claims_depends_on_what_is_installed(
     assert set(reference.hello()["capabilities"]) - without == features
 
 
-def doubling() -> kernel_texts.KernelText:
-    """y = x + x, and n into the last element, which is 32 places further."""
-    kernel = kernel_texts.KernelText(
-        {"x": kernel_texts.buffer("int32", 32), "y": kernel_texts.buffer("int32", 33), "n": "int32"}
-    )
-    lane = kernel.index("thread_id")
-    value = kernel.load(kernel["x"], lane)
-    kernel.store(kernel.compute("add", value, value), kernel["y"], lane)
-    first, last = kernel.constant(0), kernel.constant(32)
-    kernel.branch(kernel.compute("equal", lane, first), lambda: kernel.store(kernel["n"], kernel["y"], last) or ())
-    return kernel
-
-
 X = Tensor.from_words("int32", (32,), range(32))
-SOURCE = {"source": PRODUCT}
-EXECUTE = {"source": PRODUCT, "function": "f", "inputs": INPUTS}
-KERNEL = {"text": doubling().module, "at": "tile"}
-REFUSED: list[tuple[str, Mapping[str, Any], str]] = [
-    (
-        "language_lower",
-        SOURCE | {"to": "tiles"},
-        "to is 'tiles', allowed is one of graph, schedule, tile, target, llvm",
-    ),
-    ("language_lower", SOURCE | {"to": "native"}, "to is 'native', allowed is one of graph"),
-    ("language_lower", SOURCE | {"to": "tile", "target": "sm_9"}, "target is 'sm_9', allowed is one of sm_80, sm_90"),
-    ("language_lower", SOURCE | {"to": "tile", "target": 90}, "target is 90, allowed is one of sm_80"),
-    ("language_lower", SOURCE | {"to": "tile", "target": ["sm_90"]}, "target is ['sm_90']"),
-    *[
-        ("language_execute", EXECUTE | {"at": "tile", "schedule": given}, message)
-        for given, message in [
-            (5, "schedule is 5, allowed is an object"),
-            ([], "schedule is [], allowed is an object"),
-            ({"tiles": [1, 1, 1]}, "schedule, a name in it, is 'tiles', allowed is one of tile, depth, prefetch, fuse"),
-            ({"tile": 16}, "schedule.tile is 16, allowed is a list of m, n and k"),
-            ({"tile": [16, 16]}, "schedule.tile is [16, 16], allowed is a list of m, n and k"),
-            ({"tile": [16, 16, 0]}, "schedule.tile[2] is 0, allowed is a whole number from 1"),
-            ({"tile": [16, 16, 1 << 40]}, f"schedule.tile[2] is {1 << 40}"),
-            ({"tile": [True, 16, 16]}, "schedule.tile[0] is True"),
-            ({"depth": 0}, "schedule.depth is 0, allowed is a whole number from 1"),
-            ({"depth": 2.0}, "schedule.depth is 2.0"),
-            ({"prefetch": "local"}, "schedule.prefetch is 'local', allowed is one of shared, global, none"),
-            ({"fuse": 1}, "schedule.fuse is 1, allowed is true or false"),
-        ]
-    ],
-    (
-        "language_execute",
-        EXECUTE | {"at": "ptx"},
-        "at is 'ptx', allowed is one of graph, schedule, tile, target, native",
-    ),
-    ("language_execute", EXECUTE | {"at": "tile", "target": "sm_70"}, "target is 'sm_70'"),
-    ("language_execute", EXECUTE | {"at": None}, "at is None"),
-    (
-        "language_verify_ir",
-        KERNEL | {"at": "native"},
-        "at is 'native', allowed is one of graph, schedule, tile, target",
-    ),
-    ("language_verify_ir", KERNEL | {"target": "tpu"}, "target is 'tpu'"),
-    ("language_execute_ir", {}, "language.execute_ir: text is None, allowed is a value"),
-    ("language_execute_ir", KERNEL | {"function": "k"}, "inputs is None, allowed is a value"),
-    ("language_execute_ir", {"text": "", "function": "k", "inputs": {}}, "at is None, allowed is a value"),
-    ("language_execute_ir", KERNEL | {"function": "k", "inputs": {"x": 5}}, "inputs.x is 5, allowed is a tensor"),
-]
-
-
-@pytest.mark.parametrize(("method", "parameters", "message"), REFUSED)
-def test_malformed_parameters_are_refused_by_name(
-    reference: ReferenceAdapter, method: str, parameters: Mapping[str, Any], message: str
-) -> None:
-    with pytest.raises(Refusal) as refused:
-        getattr(reference, method)(**parameters)
-    assert (refused.value.outcome.code, refused.value.outcome.phase) == ("TESS_ERR_INVALID_VALUE", "call")
-    assert message in refused.value.outcome.message
-
-
-ONE = 0x3F800000
-
-
-def floats(*words: int) -> Tensor:
-    return Tensor.from_words("fp32", (len(words),), words)
-
-
-OPERATIONS_REFUSED: list[tuple[str, int, Mapping[str, Any], str]] = [
-    ("sums", 1, {}, "operation is 'sums', allowed is one of exp"),
-    ("exp", 2, {}, "number of operands is 2, allowed is 1"),
-    ("matmul", 1, {}, "number of operands is 1, allowed is 2 or 3"),
-    ("exp", 1, {"axis": 0}, "attribute is 'axis', allowed is one of overflow"),
-    ("relu", 1, {"axis": 0}, "attribute is 'axis', allowed is one of none"),
-    ("cast", 1, {}, "dtype is None, allowed is a value, since it has no default"),
-    ("cast", 1, {"dtype": "fp8"}, "dtype is 'fp8', allowed is a dtype: one of fp8_e4m3, "),
-    ("cast", 1, {"dtype": "bf16", "overflow": "wrap"}, "overflow is 'wrap'"),
-    ("sum", 1, {"axis": 1}, "axis 1 is out of range for rank 1, allowed is -1 <= axis <= 0"),
-    ("sum", 1, {"axis": 0, "tree": [0, 1]}, "3 elements are reduced, the tree has 2 leaves"),
-    ("sum", 1, {"axis": 0, "tree": "folded"}, "tree"),
-    ("sum", 1, {"axis": 0, "order": "sorted"}, "order is 'sorted'"),
-    ("quantize", 1, {"wire": "fp64", "block": 2}, "fp64"),
-    ("quantize", 1, {"wire": "bf16", "block": 0}, "block is 0"),
-    ("top_k", 1, {"k": 4}, "k is 4, allowed is an integer from 0 to 3"),
-    ("dropout", 1, {"rate": 1.0}, "rate is 1.0"),
-    ("add", 1, {}, "number of operands is 1, allowed is 2"),
-    ("negate", 1, {"axis": 0}, "attribute is 'axis', allowed is none"),
-    ("transpose", 1, {"perm": "0) + f("}, "perm is '0) + f(', allowed is a number, a word or a list of them"),
-]
-
-
-@pytest.mark.parametrize(("operation", "operands", "attributes", "message"), OPERATIONS_REFUSED)
-def test_a_refusal_names_the_argument_and_what_is_allowed(
-    reference: ReferenceAdapter, operation: str, operands: int, attributes: Mapping[str, Any], message: str
-) -> None:
-    with pytest.raises(Refusal) as caught:
-        reference.numerics_evaluate(
-            operation=operation, inputs=[floats(ONE, ONE, ONE)] * operands, attributes=attributes
-        )
-    assert caught.value.outcome.code == "TESS_ERR_INVALID_VALUE"
-    assert message in caught.value.outcome.message
 
 
 ABI_SOURCE = "module m { kernel k(x: tensor<4xint32>, n: int32) { x[0] = n; } }"

@@ -33,8 +33,6 @@ def zeros(*shape: int, dtype: str = "fp32") -> Tensor:
 
 
 ROW = zeros(4)
-
-
 DEEP: list[Any] = []
 
 
@@ -50,17 +48,9 @@ def evaluated(operation: Any, *inputs: Any, **attributes: Any) -> dict[str, Any]
 
 
 SUM = evaluated("sum", ROW, axis=0)
-
-
 EXP = evaluated("exp", ROW)
-
-
 RANKS = {"source": "", "function": "f", "ranks": []}
-
-
 UNIFORM = {"shape": [2], "dtype": "fp32"}
-
-
 MATRIX, COMPLEX = zeros(2, 2), zeros(2, 2, dtype="complex64")
 
 
@@ -211,7 +201,6 @@ def test_a_policy_has_four_switches(reference: ReferenceAdapter, policy: Any, me
 NARROW = zeros(0, 1 << 40)
 """Nothing, along axes that no loop ends on."""
 
-
 TOO_LARGE: list[Mapping[str, Any]] = [
     evaluated("uniform", **UNIFORM | {"shape": [1 << 40]}),
     evaluated("normal", **UNIFORM | {"shape": [1 << 62]}),
@@ -236,7 +225,6 @@ def test_what_no_machine_holds_is_unsupported(reference: ReferenceAdapter, param
 
 
 RANKS = (1,) * MOST_AXES
-
 
 ACCEPTED: list[tuple[Mapping[str, Any], list[tuple[int, ...]]]] = [
     *[(evaluated(name, NARROW, axis=1), [(0,)]) for name in ("sum", "prod", "mean", "max", "argmax", "logsumexp")],
@@ -331,10 +319,7 @@ for _ in range(5000):
 
 
 REQUEST_ROW = Tensor("fp32", (4,), bytes(16))
-
-
 WORDS = ["", "c", "sum", "fold", "pairwise", "ring(2)", "((c 0 1) 2)", "kahan", "nonfinite", "fp8_e4m3", "\ud800", "0"]
-
 
 NUMBERS = [
     0,
@@ -358,9 +343,7 @@ NUMBERS = [
     -(2**63),
 ]
 
-
 FLOATS = [0.0, -0.0, 0.5, 1.0, 2.5, -1.0, 1e308, 5e-324, float("inf"), float("nan")]
-
 
 ODD = [
     None,
@@ -378,7 +361,6 @@ ODD = [
     [[0, 1], 2],
     ["c", 0, 1],
 ]
-
 
 EXTENTS = [0, 1, 1, 2, 2, 3, 3, 4, 5, 9, 2**16, 2**40, 2**47, 2**62]
 
@@ -409,10 +391,8 @@ SENSIBLE: Mapping[str, list[Any]] = {
     "shape": [[], [2], [2, 3], [0, 4], [1] * 40, [0, 1 << 40], [1 << 20, 1 << 20]],
 }
 
-
 LEFT_OUT = ("tree", "order", "out", "accum", "overflow", "offset")
 """Attributes that are seldom given."""
-
 
 TAKEN: Mapping[str, list[str]] = {
     "fft": ["complex64", "complex128"],

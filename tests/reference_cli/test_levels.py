@@ -62,12 +62,6 @@ def test_the_trace_of_a_schedule_shows_tiles_in_their_buffers(capsys: pytest.Cap
     ]
 
 
-def test_the_trace_of_kernels_shows_their_launches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "d.tsr", "--input", "x=x.npy", "--at", "tile", "--trace"]) == 0
-    (launch,) = (line for line in capsys.readouterr().out.splitlines() if line[0].isdigit())
-    assert launch.startswith("3:61 tessera.tile.launch %")
-
-
 def test_what_is_lowered_has_a_file_for_every_level(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lower", "d.tsr", "--to", "target", "--dump-dir", "out/ir"]) == 0
     assert capsys.readouterr().out == ""
@@ -142,16 +136,6 @@ def test_plans_that_cannot_be_made(capsys: pytest.CaptureFixture[str], options: 
     assert message in capsys.readouterr().err
 
 
-def test_a_zero_divisor_is_one_error_at_every_level(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("z.tsr").write_text("module m { func f(x: tensor<4xint32>) -> tensor<4xint32> { return 7 / x; } }")
-    np.save("z.npy", np.int32([1, 0, 2, 0]))
-    for at in LEVELS:
-        assert main(["run", "z.tsr", "--input", "x=z.npy", "--at", at]) == 2
-    first, *others = capsys.readouterr().err.split("error[numerics]: ")[1:]
-    assert first.startswith("divide: integer division by zero\n  --> z.tsr:1:67")
-    assert others == [first] * 3
-
-
 @pytest.mark.parametrize("command", [("print", "--level"), ("lower", "--to")])
 def test_open_shapes_are_told_or_given(capsys: pytest.CaptureFixture[str], command: tuple[str, str]) -> None:
     name, option = command
@@ -161,14 +145,6 @@ def test_open_shapes_are_told_or_given(capsys: pytest.CaptureFixture[str], comma
     printed = capsys.readouterr().out
     assert "grid = [1, 1, 1]" in printed
     assert "@double" not in printed
-
-
-def test_kernels_are_for_the_target(capsys: pytest.CaptureFixture[str]) -> None:
-    for target, dialect in (("sm_80", "nvvm."), ("gfx90a", "rocdl.")):
-        assert main(["print", "d.tsr", "--level", "target", "--target", target]) == 0
-        printed = capsys.readouterr().out
-        assert f'target = "{target}"' in printed
-        assert dialect in printed
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,9 @@ from tessera_conformance.reports.summary import (
     HEIGHT,
     LEFT,
     RIGHT,
-    SHOWN,
     SHOWN_FAILURES,
     TOP,
     WIDTH,
-    code,
     figures,
     markdown,
     rooflines,
@@ -34,8 +32,6 @@ from tessera_conformance.reports.summary import (
     text,
 )
 from tessera_conformance.reports.summary import CHART_WIDTH as DRAWN_WIDTH
-
-# A report in its forms: the summary of a terminal, Markdown and JUnit; and the commands that write them.
 
 # The end of a run in the terminal.
 
@@ -91,13 +87,6 @@ def test_a_c_library_whose_devices_nothing_names_is_told_where_to_name_them(buil
     text = " ".join(terminal_summary(report, registry).split())
     description = "the description of --impl=cabi:libacme.so,description=FILE (docs/cabi.md)"
     assert f"remedy 3 cases need the devices: write [[devices]] in {description}" in text
-
-
-def test_success_lists_nothing(build, registry, observation):
-    text = terminal_summary(build([observation("abi/a")]), registry)
-    assert "claim      SUCCESS" in text
-    assert "fix" not in text
-    assert "reproduce" not in text
 
 
 def test_partial_and_invalid_say_why(build, killed, registry, observation):
@@ -241,16 +230,6 @@ def test_nothing_an_implementation_says_becomes_markup(build, registry, observat
     assert "\x00" not in document
 
 
-def test_markdown_of_an_invalid_report_says_so(killed, registry, observation):
-    document = markdown(read(killed([observation("abi/a")])), registry)
-    assert "## Claim: INVALID\n\nthere is no footer: the run did not end; 1 of 1 planned cases observed." in document
-
-
-def test_long_tables_are_cut_and_say_so(build, registry, observation):
-    lines = [observation(f"abi/{number:03}", "unsupported") for number in range(SHOWN + 3)]
-    assert "\nAnd 3 more, in `index.html`." in markdown(build(lines), registry)
-
-
 @pytest.mark.parametrize(
     ("raw", "escaped"),
     [
@@ -272,11 +251,6 @@ def test_long_tables_are_cut_and_say_so(build, registry, observation):
 )
 def test_text_is_escaped(raw, escaped):
     assert text(raw) == escaped
-
-
-def test_code_spans_hold_backticks():
-    assert code("a b") == "`a b`"
-    assert code("a `b`` c") == "``` a `b`` c ```"
 
 
 def test_a_long_list_of_failures_is_cut_and_says_so(build, registry, observation):

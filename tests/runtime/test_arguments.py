@@ -1,4 +1,4 @@
-"""Arguments of any kind give a status and leave the machine usable: numbers, handles, fault plans (spec 4, 7)."""
+"""Arguments of any kind give a status and leave the machine usable; fault plans (spec 4, 7)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.arguments import Handles
@@ -14,13 +15,19 @@ from tessera_reference.runtime.contexts import read_environment, read_faults
 from tessera_reference.runtime.launches import LaunchConfig
 
 
-def test_live_ones_are_in_the_order_in_which_they_were_made() -> None:
+def status_of_handle(handles: Handles, kind: str, handle: Any) -> Status:
+    with pytest.raises(Failure) as caught:
+        handles.find(kind, object, handle, "tessTest")
+    return caught.value.status
+
+
+def test_a_handle_of_another_kind_is_refused_alive_and_dead() -> None:
     handles = Handles()
-    given = [handles.give("event", name) for name in "abc"]
-    handles.give("mesh", "d")
-    handles.end(given[1])
-    assert [held for _, held in handles.live("event")] == ["a", "c"]
-    assert handles.live("graph") == []
+    stream = handles.give("stream", object())
+    assert status_of_handle(handles, "mesh", stream) is Status.TESS_ERR_INVALID_VALUE
+    handles.end(stream)
+    assert status_of_handle(handles, "mesh", stream) is Status.TESS_ERR_INVALID_VALUE
+    assert status_of_handle(handles, "stream", stream) is Status.TESS_ERR_INVALID_VALUE
 
 
 @pytest.mark.parametrize(
@@ -155,3 +162,14 @@ def test_a_profiler_whose_trace_cannot_be_written_runs_on(used: Maker, tmp_path:
         assert at.refused("tessProfilerStop", profiler, path) is Status.TESS_ERR_INVALID_VALUE
     at.ask("tessProfilerStop", profiler, str(tmp_path / "trace.json"))
     assert at.refused("tessProfilerStop", profiler, str(tmp_path / "again.json")) is Status.TESS_ERR_INVALID_VALUE
+
+
+LOOSE = {"stableReductions": 0, "deterministic": 0, "rngStateless": 0, "allowFastMath": 1}
+
+
+@pytest.mark.parametrize("policy", [{**LOOSE, "deterministic": 2}, {"deterministic": 1}, {**LOOSE, "more": 1}, None, 5])
+def test_a_policy_without_its_four_switches_leaves_the_old_one(used: Maker, policy: Any) -> None:
+    at = used(1)
+    at.ask("tessSetNumericsPolicy", at.context, LOOSE)
+    assert at.refused("tessSetNumericsPolicy", at.context, policy) is Status.TESS_ERR_INVALID_VALUE
+    assert at.ask("tessGetNumericsPolicy", at.context) == NumericsPolicy(0, 0, 0, 1)

@@ -1,4 +1,4 @@
-"""The order of work on the simulated machine, its caches and choices, and its end (runtime spec 8.2, 12, 13)."""
+"""Kernels whose ranks meet, lack of memory, caches, and the end of a runtime (runtime spec 8.2, 12, 13)."""
 
 from __future__ import annotations
 

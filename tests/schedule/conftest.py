@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import execute
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text_reader import read_module
-from tessera_reference.ir.types import Scalar, Tensor
 from tessera_reference.language import compile_source
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.rounding import cast
 from tessera_reference.schedule.nests import Nest, nests_of
 from tessera_reference.schedule.verifier import verify_schedule
 
@@ -68,34 +62,6 @@ class Schedules:
         names = [value.name for value in each.inputs], [value.name for value in each.outputs]
         operations = [instruction.operation.short_name for instruction in each.instructions]
         return (each.kind, operations, *names, each.tile, each.depth, sorted(value.name for value in each.staged))
-
-    @staticmethod
-    def numbers(module: Module, seed: int = 5) -> dict[str, Array]:
-        """Inputs for f: of every magnitude, zeros among them."""
-        random = np.random.Generator(np.random.PCG64(seed))
-        found = {}
-        for parameter in module.functions["f"].parameters:
-            assert isinstance(parameter.type, Tensor | Scalar)
-            shape = tuple(extent for extent in parameter.type.shape if isinstance(extent, int))
-            held = parameter.type.dtype
-            drawn = random.normal(size=shape) * random.choice([0.0, 1.0, 1e-3, 30.0], size=shape)
-            if held.kind == "complex":
-                found[parameter.name] = Array(held, (drawn + 1j * drawn[::-1]).astype(held.carrier))
-            elif held.kind == "float":
-                found[parameter.name] = cast(Array(dtype("fp64"), np.asarray(drawn, np.float64)), held)
-            else:
-                found[parameter.name] = Array(held, random.integers(0, 2, shape).astype(held.carrier))
-        return found
-
-    @staticmethod
-    def told(results: Sequence[Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
-        """Results by dtype, shape and bits."""
-        return [(result.dtype.name, result.shape, result.to_bits()) for result in results]
-
-    @classmethod
-    def of_graph(cls, module: Module, inputs: dict[str, Array]) -> list[tuple[str, tuple[int, ...], bytes]]:
-        """Return the results of the Graph level."""
-        return cls.told(execute(module, "f", inputs))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""From Graph to Schedule IR: nests and fusions that are chosen, their order, directives, options, and the text."""
+"""Nests and fusions that are legal on every target and keep the order of effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs, fragments and complex numbers at the Target level: the bits of Graph IR, accepted by every tool."""
+"""Programs at the Target level as native code, with the bits of Graph IR, accepted by every tool."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.constant import Constant
-from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction, Module
+from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import target_of
-from tessera_reference.ir.text_reader import read_modules
-from tessera_reference.ir.types import Memref, Value
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit
 from tessera_reference.levels.execution import lower
@@ -24,18 +19,6 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import round_to
 from tessera_reference.target_ir.emission.host import native
-from tessera_reference.target_ir.emission.machine_code import llvm_text
-from tessera_reference.target_ir.lowering import to_target
-from tessera_reference.tile.interpreter import run_kernel
-from tessera_reference.tile.operations import (
-    CopyAsync,
-    If,
-    Load,
-    SharedAlloc,
-    ShuffleSync,
-    Store,
-    ThreadId,
-)
 
 PROGRAMS = {
     "matmul-bf16": ("A: tensor<32x48xbf16>, B: tensor<48x40xbf16>", "op.matmul(A, B)"),
@@ -179,105 +162,3 @@ def test_native_code_has_the_same_bits_of_complex_numbers(name: str, dtype: str,
     module, inputs = compiled(name, dtype), inputs_of(name, dtype)
     lowered = native(lower(module, "target", target_of("sm_90")))
     assert bits.of(lowered, inputs) == bits.of(module, inputs)
-
-
-# By hand
-
-
-LANES = """
-"builtin.module"() ({
-  "tessera.tile.kernel"() ({
-  ^bb0(%x: memref<64xcomplex64>[addrspace=global], %y: memref<64xcomplex64>[addrspace=global]):
-    %lane = "tessera.tile.thread_id"() {axis = "x"} : () -> int32
-    %zero = "tessera.graph.constant"() {value = 0} : () -> int32
-    %one = "tessera.graph.constant"() {value = 1} : () -> int32
-    %three = "tessera.graph.constant"() {value = 3} : () -> int32
-    %s = "tessera.tile.shared.alloc"() : () -> memref<64xcomplex64>[addrspace=shared]
-    %v = "tessera.tile.load"(%x, %lane) : (memref<64xcomplex64>[addrspace=global], int32) -> complex64
-    %power = "tessera.tile.for"(%zero, %three, %one, %v) ({
-    ^bb0(%i: int32, %p: complex64):
-      %q = "tessera.graph.multiply"(%p, %v) : (complex64, complex64) -> complex64
-      "tessera.graph.yield"(%q) : (complex64) -> ()
-    }) : (int32, int32, int32, complex64) -> complex64
-    %first = "tessera.graph.less"(%lane, %three) : (int32, int32) -> bool
-    %c = "tessera.tile.if"(%first) ({
-      %re = "tessera.tile.part"(%power) {which = "real"} : (complex64) -> fp32
-      %im = "tessera.tile.part"(%power) {which = "imaginary"} : (complex64) -> fp32
-      %t = "tessera.tile.complex"(%im, %re) : (fp32, fp32) -> complex64
-      "tessera.graph.yield"(%t) : (complex64) -> ()
-    }, {
-      "tessera.graph.yield"(%power) : (complex64) -> ()
-    }) : (bool) -> complex64
-    %next = "tessera.tile.shfl.sync"(%c) {delta = 2} : (complex64) -> complex64
-    "tessera.tile.store"(%next, %s, %lane) : (complex64, memref<64xcomplex64>[addrspace=shared], int32) -> ()
-    %r = "tessera.tile.load"(%s, %lane) : (memref<64xcomplex64>[addrspace=shared], int32) -> complex64
-    "tessera.tile.store"(%r, %y, %lane) : (complex64, memref<64xcomplex64>[addrspace=global], int32) -> ()
-    "tessera.graph.return"() : () -> ()
-  }) {sym_name = "tss_kernel_k", block = [64, 1, 1], grid = [1, 1, 1], smem_bytes = 512, target = "TARGET",
-      function_type = (memref<64xcomplex64>[addrspace=global], memref<64xcomplex64>[addrspace=global]) -> ()} : () -> ()
-}) {sym_name = "m"} : () -> ()
-"""
-"""The fourth power by a loop, its parts exchanged by a branch in three lanes, then handed on by two lanes."""
-
-
-@pytest.mark.parametrize("target", VENDORS)
-def test_what_lanes_do_together_is_accepted(tools: Any, tmp_path: Any, target: str) -> None:
-    """Two phis for what a loop or a branch carries, a shuffle for each part, and shared memory."""
-    (module,) = read_modules(LANES.replace("TARGET", target))
-    text = emit(to_target(module, target_of(target)), "llvm", target_of(target))
-    assert len(re.findall(r"phi float", text)) == 4
-    tools.assemble(text, target_of(target), tmp_path)
-
-
-# Memory
-
-
-PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
-
-
-class TileBuild(BlockBuilder):
-    """Builds the body of a kernel of Tile IR."""
-
-    def index(self, number: int) -> Value:
-        return self(Constant, value=number, dtype=DTYPES["int32"])
-
-    def staged(self, source: Value, warp: int) -> Value:
-        """A copy in shared memory, 16 bytes a lane."""
-        memref = source.type
-        assert isinstance(memref, Memref)
-        rows, columns = (int(dim) for dim in memref.shape)
-        shared = self(SharedAlloc, returns=Memref(memref.shape, memref.dtype, "shared"))
-        each = 16 // memref.dtype.storage_bytes
-        lane = self(ThreadId, axis="x")
-        for begin in range(0, rows * columns // each, warp):
-            number = self(Add, lane, self.index(begin))
-            inside = self(Less, number, self.index(rows * columns // each))
-            copy = TileBuild(PLACE, f"{source.name}{begin}.")
-            place = copy(Multiply, number, copy.index(each))
-            row = copy(Divide, place, copy.index(columns))
-            at = (row, copy(Subtract, place, copy(Multiply, row, copy.index(columns))))
-            copy.all(CopyAsync, source, shared, *at, *at, bytes=16)
-            regions = (copy.block((), ()), Block((), (), (), "yield"))
-            self.instructions.append(Instruction(If(inside.type, ()), (inside,), (), PLACE, regions))
-        return shared
-
-
-def tile_kernel(name: str, parameters: tuple[Value, ...], build: BlockBuilder, smem: int, target: str) -> Function:
-    attributes = {"grid": (1, 1, 1), "block": (target_of(target).warp, 1, 1), "smem_bytes": smem, "target": target}
-    return Function(name, Block(parameters, tuple(build.instructions), ()), (), PLACE, attributes, device="tile")
-
-
-@pytest.mark.parametrize(("target", "instruction"), [("sm_90", "shfl.sync.down"), ("gfx90a", "ds_bpermute_b32")])
-def test_a_shuffle_becomes_the_vendors(target: str, instruction: str, tools: Any) -> None:
-    """LANG-08.2-09, LANG-08.2-12: lane i gets what lane i + 5 holds; the last five keep their own."""
-    build = TileBuild(PLACE, "t")
-    warp = target_of(target).warp
-    x, y = (Value(name, Memref((warp,), DTYPES["fp64"])) for name in "xy")
-    lane = build(ThreadId, axis="x")
-    build.all(Store, build(ShuffleSync, build(Load, x, lane), delta=5), y, lane)
-    made = tile_kernel("tss_kernel_shuffle", (x, y), build, 0, target)
-    lowered = to_target(Module("m", {made.name: made}, PLACE), target_of(target)).functions[made.name]
-    given = Array(DTYPES["fp64"], np.arange(warp, dtype=np.float64))
-    found = run_kernel(lowered, (given, given), target_of(target))[1].values.tolist()
-    assert found == [float(i + 5 if i + 5 < warp else i) for i in range(warp)]
-    assert instruction in tools.assembly(llvm_text(lowered, target_of(target)), target_of(target))

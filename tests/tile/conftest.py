@@ -11,8 +11,8 @@ import pytest
 
 import tessera_reference.graph  # noqa: F401  # declares its operations
 from tessera_reference.graph.constant import Constant
-from tessera_reference.graph.elementwise import Add, Divide, Equal, Less, Multiply, Subtract
-from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
+from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
+from tessera_reference.ir.diagnostics import Location, Span
 from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.targets import target_of
@@ -108,9 +108,6 @@ class Kernel:
     def less(self, a: Value, b: Value | int) -> Value:
         return self(Less, a, self.number(b))
 
-    def equal(self, a: Value, b: Value | int) -> Value:
-        return self(Equal, a, self.number(b))
-
     def load(self, memory: Value, *indices: Value | int) -> Value:
         return self(Load, memory, *map(self.number, indices))
 
@@ -164,18 +161,6 @@ class Kernel:
     def run(self, *arguments: Any, **options: Any) -> tuple[Array, ...]:
         verify_kernel(self.function, self.target)
         return run_kernel(self.function, arguments, self.target, **options)
-
-    def result(self, *arguments: Any, **options: Any) -> Any:
-        """Its last buffer, which it fills, as lists of numbers."""
-        return self.run(*arguments, **options)[-1].values.tolist()
-
-    def fails(self, *arguments: Any, **options: Any) -> Diagnostic:
-        """The one diagnostic with which it ends, in an instruction."""
-        with pytest.raises(Rejection) as caught:
-            self.run(*arguments, **options)
-        (found,) = caught.value.diagnostics
-        assert found.phase == "execute"
-        return found
 
 
 @pytest.fixture

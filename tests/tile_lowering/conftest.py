@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.execution import execute
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.targets import target_of
@@ -56,11 +54,6 @@ def codes(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     return Array.from_bits(held, shape, drawn.tobytes())
 
 
-def type_of(array: Array) -> str:
-    extents = "".join(f"{extent}x" for extent in array.shape)
-    return f"tensor<{extents}{array.dtype}>" if array.shape else str(array.dtype)
-
-
 @dataclass(frozen=True)
 class Lowered:
     """A program at Graph IR and at Tile IR; its function is f."""
@@ -84,14 +77,6 @@ class Lowered:
         every = (each.operation for kernel in self.kernels for each in kernel.body.walk())
         return [operation for operation in every if operation.name == f"tessera.tile.{name}"]
 
-    def agrees(self, inputs: Mapping[str, Array]) -> bool:
-        expected, found = (execute(module, "f", inputs) for module in (self.graph, self.tile))
-        return [described(each) for each in expected] == [described(each) for each in found]
-
-
-def described(array: Array) -> tuple[Any, ...]:
-    return array.dtype, array.shape, array.to_bits()
-
 
 class Programs:
     """Makes and compares programs; a body without a semicolon is what f returns."""
@@ -111,21 +96,6 @@ class Programs:
         lowered = Lowered(graph, tile)
         for kernel in lowered.kernels:
             verify_kernel(kernel, device)
-        return lowered
-
-    @classmethod
-    def same(
-        cls, body: str, target: str = "sm_90", *, options: Mapping[str, Any] | None = None, **inputs: Any
-    ) -> Lowered:
-        """The program for these inputs, whose bits are the same at both levels; dtype and shape stand for numbers."""
-        arrays = {
-            name: given if isinstance(given, Array) else numbers(given[0], given[1:], place)
-            for place, (name, given) in enumerate(inputs.items())
-        }
-        signature = ", ".join(f"{name}: {type_of(array)}" for name, array in arrays.items())
-        lowered = cls.lower(body, signature, target, **(options or {}))
-        assert lowered.kernels
-        assert lowered.agrees(arrays)
         return lowered
 
 

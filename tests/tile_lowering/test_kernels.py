@@ -1,8 +1,7 @@
-"""Products, maps and rows lowered to kernels: the bits of Graph IR for every dtype, tile, depth and target."""
+"""Products and rows lowered to kernels: room in shared memory, the order of blocks, levels within a warp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,34 +41,6 @@ def test_an_accumulator_that_does_not_hold_the_operands_is_refused(operands: str
     with pytest.raises(Refusal, match="accumulates in"):
         require_accumulator(MatMul(a=square, b=square, accum=DTYPES[accum]))
     require_accumulator(MatMul(a=square, b=square))
-
-
-FLOATS = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "tf32", "fp32", "fp64"]
-
-
-REDUCTIONS = ["sum", "prod", "mean", "max", "min", "argmax", "logsumexp", "softmax"]
-SHAPES = [(5, 7), (3, 1, 70), (33,), (2, 3, 1), (1, 300)]
-
-
-@pytest.mark.parametrize("operation", REDUCTIONS)
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_every_float(programs: Any, every: Callable[[int], int], operation: str, dtype: str) -> None:
-    """Every second shape of each, other ones for another pair."""
-    first = (REDUCTIONS.index(operation) + FLOATS.index(dtype)) % every(2)
-    for place, shape in list(enumerate(SHAPES))[first :: every(2)]:
-        axis = place % len(shape)
-        programs.same(f"op.{operation}(x, axis={axis})", x=(dtype, *shape))
-        programs.same(f"op.{operation}(x, axis=-1)", "gfx942" if place % 2 else "sm_90", x=(dtype, *shape))
-
-
-@pytest.mark.parametrize("tile", ["m=1, n=1", "m=4, n=4", "m=33, n=1"])
-@pytest.mark.parametrize("operation", ["sum", "softmax"])
-def test_no_bit_depends_on_the_tile(programs: Any, operation: str, tile: str) -> None:
-    result = {"sum": "tensor<9xfp32>", "softmax": "tensor<9x40xfp32>"}[operation]
-    m, n = (int(part.split("=")[1]) for part in tile.split(","))
-    height, width = (1, 9) if operation == "sum" else (9, 40)
-    body = f"let y: {result} = op.{operation}(x, axis=1); schedule.tile(y, {tile}, pad=[{-height % m}, {-width % n}]);"
-    programs.same(f"{body} return y;", x=("fp32", 9, 40))
 
 
 def test_levels_within_a_warp_are_shuffles_and_those_above_wait_at_barriers(programs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Modules at Tile IR: names of kernels, launches in the place of nests, text, and what is refused."""
+"""Modules at Tile IR: names of kernels, the host function, and what is refused."""
 
 from __future__ import annotations
 

@@ -50,12 +50,6 @@ def test_an_implementation_that_disagrees_freezes_nothing(project: Any) -> None:
     assert not project.vectors.exists()
 
 
-def test_an_implementation_that_cannot_answer_freezes_nothing(project: Any) -> None:
-    code, said = project.fill("Unable")
-    assert (code, "does not support adding" in said) == (1, True)
-    assert not project.vectors.exists()
-
-
 @pytest.mark.parametrize("adapter", ["Dead", "Missing"])
 def test_an_implementation_that_does_not_start_is_reported(project: Any, adapter: str) -> None:
     code, said = project.fill(adapter)
@@ -183,25 +177,6 @@ def test_every_flipped_byte_is_noticed(frozen: Any, mask: int) -> None:
             assert list(integrity(frozen.vectors)), f"{path.name} byte {place}"
         path.write_bytes(sound)
     assert list(integrity(frozen.vectors)) == []
-
-
-def test_an_edited_line_is_noticed_without_the_manifest(frozen: Any) -> None:
-    reseal(frozen.vectors, frozen.lines, frozen.lines.read_bytes().replace(b"3f800001", b"3f800002", 1))
-    code, said = frozen("check")
-    assert (code, "does not have the hash it names" in said, "sums.jsonl:2" in said) == (1, True, True)
-
-
-def test_another_formatting_is_noticed(frozen: Any) -> None:
-    reseal(frozen.vectors, frozen.lines, frozen.lines.read_bytes().replace(b'","', b'", "', 1))
-    code, said = frozen("check")
-    assert (code, "canonical form" in said) == (1, True)
-
-
-def test_reordered_lines_are_noticed(frozen: Any) -> None:
-    header, *cases = frozen.lines.read_bytes().splitlines(keepends=True)
-    reseal(frozen.vectors, frozen.lines, b"".join([header, *reversed(cases)]))
-    code, said = frozen("check")
-    assert (code, "another order" in said) == (1, True)
 
 
 def test_a_wrong_answer_that_was_sealed_is_found_by_computing_it_again(frozen: Any) -> None:

@@ -155,29 +155,6 @@ def flushed_products(left: Any, right: Any) -> Any:
     return np.float32(total)
 
 
-def truncated_products(left: Any, right: Any) -> Any:
-    """Blocks of four exact products, aligned to 24 bits, cut and rounded toward zero, as of an accelerator."""
-    total = Fraction(0)
-    products = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(left, right, strict=True)]
-    for first in range(0, len(products), 4):
-        terms = [total, *products[first : first + 4]]
-        exponents = [_exponent(term) for term in terms if term]
-        if exponents:
-            spacing = Fraction(2) ** (max(exponents) - 24)
-            total = _cut(sum((_cut(term, spacing) for term in terms), Fraction(0)))
-    return float(total)
-
-
-def _exponent(number: Fraction) -> int:
-    return math.frexp(float(abs(number)))[1] - 1
-
-
-def _cut(number: Fraction, spacing: Fraction | None = None) -> Fraction:
-    if number and spacing is None:
-        spacing = Fraction(2) ** (_exponent(number) - 23)
-    return int(number / spacing) * spacing if spacing else number
-
-
 class Summing:
     """The adapter: one sum and one product, a declaration, and calls counted."""
 
@@ -278,10 +255,6 @@ def make_liar() -> Summing:
 
 def make_silent() -> Summing:
     return Summing(lanes)
-
-
-def make_varying() -> Summing:
-    return Summing(Varying())
 
 
 class _Bad(Summing):
