@@ -210,14 +210,25 @@ def low_words(block: BlockState, values: Any, sources: Any, mask: int | None = N
     return (low | own).view(found.dtype)
 
 
+def down(exchanging: Callable[..., Any]) -> Callable[..., Any]:
+    """A shuffle down by this exchange."""
+
+    def shuffled(block: BlockState, values: Any, delta: int, mask: int | None = None) -> Any:
+        lane = block.every_lane % block.warp
+        return exchanging(block, values, np.where(lane + delta < block.warp, lane + delta, lane), mask)
+
+    return shuffled
+
+
 _exchanged = exchange.exchanged
 
 EXCHANGES = [
     shuffles("up", "shuffles up", lambda lane, delta, warp: np.where(lane >= delta, lane - delta, lane)),
     shuffles("around", "shuffles around the end", lambda lane, delta, warp: (lane + delta) % warp),
     shuffles("butterfly", "shuffles by exclusive or", lambda lane, delta, warp: lane ^ delta),
-    replaced(SHFL, "reads lanes that are not active", make, (vendors, "exchanged", inactive_too), name="inactive_shfl"),
-    replaced(SHFL, "exchanges 32 bits of 64", make, (vendors, "exchanged", low_words), name="low_words_of_shfl"),
+    replaced(SHFL, "reads lanes that are not active", make, (vendors, "shuffled", down(inactive_too)),
+             name="inactive_shfl"),
+    replaced(SHFL, "exchanges 32 bits of 64", make, (vendors, "shuffled", down(low_words)), name="low_words_of_shfl"),
     permutes("by_lane", "takes the address of a permutation for a lane", lambda index, warp: index % warp),
     permutes("clamped", "clamps addresses of permutations", lambda index, warp: np.clip(index // 4, 0, warp - 1)),
     permutes("in_halves", "permutes within 32 lanes", lambda index, warp: index // 4 % 32),
