@@ -95,6 +95,26 @@ def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype
         check.bits(found, vector.expected[0], f"the frozen bits on rank {rank}")
 
 
+@level("strict")
+@feature("rank-memory")
+@clause("RT-11-02")
+def test_a_collective_has_the_order_that_was_set_when_it_was_queued(impl, check):
+    """Three all-reduces are queued under three descriptors, and a fourth is set before the first has run."""
+    session = opened(impl, check, 4)
+    inputs = [counted("fp32", (32,), seed=824 + rank, exponents=(-12, 12)) for rank in range(4)]
+    pointers = [filled(session, inputs) for _ in range(3)]
+    trees = [[[[0, 1], 2], 3], [[0, 1], [2, 3]], [0, [1, [2, 3]]]]
+    for tree, pointer in zip(trees, pointers, strict=True):
+        session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+        session.all_reduce(pointer, 32, "fp32")
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": [[0, 2], [1, 3]]})
+    session.synchronize()
+    for tree, pointer in zip(trees, pointers, strict=True):
+        expected = replay.all_reduce(inputs, Tree.from_json(tree), canonical("fp32"))
+        for rank, found in enumerate(held(session, pointer, inputs)):
+            check.bits(found, expected, f"the sum over {tree} on rank {rank}")
+
+
 ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; } }"
 
 

@@ -84,6 +84,26 @@ def test_tiles_keep_the_order_of_the_terms(impl, check, sizes, staged):
 
 @text_form
 @strict
+@clause("LANG-06.2-01", "LANG-06.1-01")
+@pytest.mark.parametrize("batch", [(2, 3), (3, 2), (2, 2)], ids=lambda batch: "x".join(map(str, batch)))
+def test_every_product_of_a_batch_has_operands_of_its_own(impl, check, batch):
+    """Matrices of two dimensions of batch, staged and in tiles with tails along every extent."""
+    shapes = [(*batch, *extents) for extents in ((3, 5), (5, 4), (3, 4))]
+    left, right, result = (f"tensor<{'x'.join(map(str, shape))}xfp32>" for shape in shapes)
+    text = scheduled(
+        line("%s", "tessera.schedule.prefetch", {"%A": left}, left, scope="shared", align=16),
+        line("%p", "tessera.graph.matmul", {"%s": left, "%B": right}, result),
+        line("%t", "tessera.schedule.tile", {"%p": result}, result, m=2, n=3, k=2, pad=[1, 2, 1]),
+        returning(t=result),
+        takes=f"%A: {left}, %B: {right}",
+        gives=result,
+    )
+    a, b = (counted("fp32", shape, 7132 + place, (-9, 9)) for place, shape in enumerate(shapes[:2]))
+    check.bits(outputs_of(impl, check, text, A=a, B=b)[0], FUNCTIONS["oracle.matmul"](a, b))
+
+
+@text_form
+@strict
 @clause("LANG-04-11", "LANG-06.1-03", "LANG-06.2-05")
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("staged", ["A", "AB"], ids=["one", "both"])

@@ -145,6 +145,23 @@ SUMS = [
 ]
 
 
+def _of_one_batch_dimension(self: execution.Contraction, place: Any, covered: Any) -> Array:
+    first, *others = covered
+    if len(covered) > 3 and others[0].stop <= self.operands[0].shape[0]:
+        first = others[0]
+    return TILE(self, place, (first, *others))
+
+
+TILE = execution.Contraction.tile
+ONE_BATCH_DIMENSION = replaced(
+    "LANG-06.2-01",
+    "takes the operands of a batch of two dimensions by the second alone",
+    make,
+    (execution.Contraction, "tile", _of_one_batch_dimension),
+    name="one_batch_dimension",
+)
+
+
 def _first_of_a_fusion(self: Annotations, instruction: Instruction) -> None:
     """A fusion returns its first value."""
     _note(self, instruction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -60,6 +61,14 @@ def uncompensated(operation: str, inputs: Any, given: Any) -> Any:
     return EVALUATE(operation, inputs, {name: value for name, value in given.items() if name != "order"})
 
 
+def latest(self: collectives.CollectiveWork, *given: Any) -> Any:
+    """The collective under the descriptor of its context now."""
+    work = copy(self)
+    work.descriptor = self.stream.mesh.context.descriptor
+    return COMBINED(work, *given)
+
+
+COMBINED = collectives.CollectiveWork._combined
 STABLE = [
     changed("RT-04.7-02", "uncompensated", "adds pairwise where Kahan's sum is selected",
             (numerics, "evaluate", uncompensated)),
@@ -73,6 +82,7 @@ ORDERS = [
     changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
              uneven_as_fold),
     changing("in_steps", "rounds within a node of three or more terms", NodeArithmetic, "_sum", in_steps),
+    changing("latest", "combines in the order that was set last", collectives.CollectiveWork, "_combined", latest),
     changing("order_dropped", "launches in its own order, whatever the descriptor fixes", calls, "require_order",
              lambda *of: None),
 ]  # fmt: skip
