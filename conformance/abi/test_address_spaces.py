@@ -14,7 +14,7 @@ SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
 def table(impl, check):
     """The rows of the table, each with its number once."""
     spaces = check.returns(impl.abi.address_spaces())["spaces"]
-    numbers = [each["number"] for each in spaces]
+    numbers = [space["number"] for space in spaces]
     check.equal(sorted(numbers), sorted(set(numbers)), "the numbers of the spaces, each once")
     return spaces
 

@@ -202,7 +202,7 @@ def block_of_nothing(entry: dict[str, Any]) -> None:
 
 def extent_below_zero(entry: dict[str, Any]) -> None:
     """A tensor of fewer than no elements."""
-    next(each for each in entry["parameters"] if each["type"] == "ptr")["shape"] = [-COUNT]
+    next(parameter for parameter in entry["parameters"] if parameter["type"] == "ptr")["shape"] = [-COUNT]
 
 
 def module_without_name(entry: dict[str, Any]) -> None:
@@ -249,8 +249,8 @@ def test_metadata_are_utf_8_with_nothing_escaped(impl, check):
     image = image_of(session)
 
     def rename(metadata: dict[str, Any]) -> None:
-        for each in metadata["kernels"]:
-            each["module"] = "spur-\u00e4\u03bb"
+        for kernel in metadata["kernels"]:
+            kernel["module"] = "spur-\u00e4\u03bb"
 
     judge_refused(session, with_metadata(image, rename), with_metadata(image, rename, escaped=True))
 
@@ -265,9 +265,12 @@ def test_a_program_that_is_no_text_has_an_answer(impl, check, kind):
     session = opened(impl, check)
     image = image_of(session)
     fatbin = parsed(image)
-    if all(each.kind != kind for each in fatbin.sections):
+    if all(section.kind != kind for section in fatbin.sections):
         raise Inapplicable(f"forges a section of kind {kind}, and the image has none")
-    sections = [replace(each, data=each.data[:-1] + b"\xff") if each.kind == kind else each for each in fatbin.sections]
+    sections = [
+        replace(section, data=section.data[:-1] + b"\xff") if section.kind == kind else section
+        for section in fatbin.sections
+    ]
     answer = loading(session, written(replace(fatbin, sections=sections)).hex())
     if isinstance(answer, Returned):
         answer = session.attempt("tessKernelGet", module=answer.value["module"], name="fill")
@@ -288,7 +291,7 @@ def test_a_program_that_is_no_text_has_an_answer(impl, check, kind):
 
 def targets_of(session: MeshSession) -> set[str]:
     """The targets of the machine's devices."""
-    return {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    return {device["target"] for device in session.ask("tessxDevices")["devices"]}
 
 
 def with_targets(fatbin: Fatbin, *targets: str) -> bytes:
@@ -337,7 +340,7 @@ def test_targets_that_all_nearly_match_are_others(impl, check):
     fatbin = parsed(image_of(session))
     first = fatbin.targets[0].decode()
     names = sorted({resemble(first) for resemble in NEARLY.values()} - own)
-    many = replace(fatbin, sections=[each for each in fatbin.sections if each.target in (0, 0xFFFFFFFF)])
+    many = replace(fatbin, sections=[section for section in fatbin.sections if section.target in (0, 0xFFFFFFFF)])
     check.status(loading(session, with_targets(many, *names).hex()), ARCH_MISMATCH)
 
 

@@ -74,24 +74,24 @@ def scalar(type_: str, place: int) -> Argument:
 
 def source_of(arguments: Sequence[Argument]) -> str:
     """A kernel that stores its scalars, those of a type side by side."""
-    counts = {type_: sum(each.type == type_ for each in arguments) for type_ in SIZES}
-    targets = {each.type[1:]: each.name for each in arguments if each.type.startswith("*")}
+    counts = {type_: sum(argument.type == type_ for argument in arguments) for type_ in SIZES}
+    targets = {argument.type[1:]: argument.name for argument in arguments if argument.type.startswith("*")}
     parameters, statements, places = [], [], dict.fromkeys(SIZES, 0)
-    for each in arguments:
-        if each.type.startswith("*"):
-            parameters.append(f"{each.name}: tensor<{counts[each.type[1:]]}x{each.type[1:]}>")
+    for argument in arguments:
+        if argument.type.startswith("*"):
+            parameters.append(f"{argument.name}: tensor<{counts[argument.type[1:]]}x{argument.type[1:]}>")
         else:
-            parameters.append(f"{each.name}: {each.type}")
-            statements.append(f"{targets[each.type]}[{places[each.type]}] = {each.name};")
-            places[each.type] += 1
+            parameters.append(f"{argument.name}: {argument.type}")
+            statements.append(f"{targets[argument.type]}[{places[argument.type]}] = {argument.name};")
+            places[argument.type] += 1
     return f"module m {{ kernel k({', '.join(parameters)}) {{ {' '.join(statements)} }} }}"
 
 
 def buffer_of(arguments: Sequence[Argument], pointers: dict[str, int], fill: int = 0) -> bytes:
     """The buffer by the rule: each argument at a multiple of the smaller of its size and 8, the whole one of 8."""
     buffer = b""
-    for each in arguments:
-        data = struct.pack("<Q", pointers[each.name]) if each.type.startswith("*") else each.data
+    for argument in arguments:
+        data = struct.pack("<Q", pointers[argument.name]) if argument.type.startswith("*") else argument.data
         buffer += bytes([fill]) * (-len(buffer) % min(len(data), 8)) + data
     return buffer + bytes([fill]) * (-len(buffer) % 8)
 
@@ -100,17 +100,17 @@ def judge_read(session: MeshSession, arguments: Sequence[Argument], fill: int = 
     """Launch a kernel with these arguments: it stores the bytes of each scalar."""
     kernel = session.kernel("k", source_of(arguments))
     held = {
-        each.name: b"".join(scalar.data for scalar in arguments if scalar.type == each.type[1:])
-        for each in arguments
-        if each.type.startswith("*")
+        argument.name: b"".join(scalar.data for scalar in arguments if scalar.type == argument.type[1:])
+        for argument in arguments
+        if argument.type.startswith("*")
     }
     pointers = {name: session.upload(bytes(len(data))) for name, data in held.items()}
     session.launch(kernel, buffer_of(arguments, pointers, fill))
-    for each in arguments:
-        if each.type.startswith("*"):
-            found = session.download(pointers[each.name], len(held[each.name]))
-            what = f"the {each.type[1:]} arguments as the kernel reads them"
-            session.check.equal(found.hex(), held[each.name].hex(), what)
+    for argument in arguments:
+        if argument.type.startswith("*"):
+            found = session.download(pointers[argument.name], len(held[argument.name]))
+            what = f"the {argument.type[1:]} arguments as the kernel reads them"
+            session.check.equal(found.hex(), held[argument.name].hex(), what)
 
 
 @clause("RT-10.1-01", "RT-10.1-02", "RT-10.1-03", "RT-10.1-13", "RT-09-06")

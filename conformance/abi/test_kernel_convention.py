@@ -53,8 +53,8 @@ def test_a_kernel_keeps_its_name(impl, check, name):
 @clause("RT-10.3-01")
 def test_every_public_name_is_a_c_identifier(impl, check):
     """Letters, digits and underscores, no digit first."""
-    for each in kernels_of(impl, check, KERNELS):
-        check.true(IDENTIFIER.fullmatch(each["name"]) is not None, "a C identifier", each["name"])
+    for kernel in kernels_of(impl, check, KERNELS):
+        check.true(IDENTIFIER.fullmatch(kernel["name"]) is not None, "a C identifier", kernel["name"])
 
 
 @feature("image-inspection")
@@ -62,7 +62,7 @@ def test_every_public_name_is_a_c_identifier(impl, check):
 def test_kernels_of_several_modules_are_not_qualified(impl, check):
     """The names do not carry the module that the kernels are declared in."""
     source = "module one { kernel a(x: tensor<4xint32>) { x[0] = 1; } }\nmodule two { kernel b(n: int32) { } }\n"
-    check.equal(sorted(each["name"] for each in kernels_of(impl, check, source)), ["a", "b"], "the public names")
+    check.equal(sorted(kernel["name"] for kernel in kernels_of(impl, check, source)), ["a", "b"], "the public names")
 
 
 @clause("RT-10.3-01")
@@ -83,7 +83,7 @@ def test_a_keyword_of_c_is_no_name_of_a_kernel(impl, check, name):
 @clause("RT-10.2-01")
 def test_a_kernel_returns_nothing(impl, check):
     """No entry of the kernel table has a result."""
-    found = {each["name"]: each["returns"] for each in kernels_of(impl, check, KERNELS)}
+    found = {kernel["name"]: kernel["returns"] for kernel in kernels_of(impl, check, KERNELS)}
     check.true(len(found) > 1, "there are kernels", sorted(found))
     check.equal(found, {name: [] for name in found}, "what the kernels return")
 

@@ -166,6 +166,6 @@ def test_a_kernel_reads_truth_values_in_memory(impl, check, kernel, tensors, wan
     As AMB-RT-56 has it.
     """
     session = opened(impl, check)
-    pointers = [session.upload(each) for each in tensors]
+    pointers = [session.upload(tensor) for tensor in tensors]
     found = left(session, session.kernel(kernel, TRUTH), struct.pack(f"<{len(pointers)}Q", *pointers))
     check.equal(found, wanted, f"what {kernel} leaves")

@@ -89,7 +89,7 @@ def test_an_image_says_for_which_targets_it_is(impl, check):
     session = opened(impl, check)
     foreign = foreign_targets(session)
     check.given(bool(foreign), "there is a target that no device of the machine has", foreign)
-    own = list(dict.fromkeys(each["target"] for each in session.ask("tessxDevices")["devices"]))
+    own = list(dict.fromkeys(device["target"] for device in session.ask("tessxDevices")["devices"]))
     source = modules_of(["k"])
     judge_kernels(session, session.load(source, targets=own), ["k"])
     check.status(loading(session, compiled(impl, check, source, targets=foreign[:1])), ARCH_MISMATCH)

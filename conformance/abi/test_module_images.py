@@ -69,7 +69,7 @@ def said(impl, check, source=ONE, **options):
 
 def kernel_of(impl, check, source, name):
     """The one entry of that name in the kernel table of a program."""
-    found = [each for each in said(impl, check, source)["kernels"] if each["name"] == name]
+    found = [kernel for kernel in said(impl, check, source)["kernels"] if kernel["name"] == name]
     check.equal(len(found), 1, f"the number of kernels called {name}")
     return found[0]
 
@@ -89,7 +89,7 @@ def kernel_of(impl, check, source, name):
 )
 def test_a_module_holds_one_kernel_or_several(impl, check, source, names):
     """Each kernel of the program is in the kernel table once; functions that are no kernels are not."""
-    found = [each["name"] for each in said(impl, check, source)["kernels"]]
+    found = [kernel["name"] for kernel in said(impl, check, source)["kernels"]]
     check.equal(sorted(found), names, "the names in the kernel table")
 
 
@@ -97,7 +97,7 @@ def test_a_module_holds_one_kernel_or_several(impl, check, source, names):
 @pytest.mark.parametrize("source", [ONE, THREE], ids=["one", "three"])
 def test_an_image_has_one_metadata_section(impl, check, source):
     """However many kernels there are; it is for all targets and not empty."""
-    found = [each for each in said(impl, check, source)["sections"] if each["kind"] == "metadata"]
+    found = [section for section in said(impl, check, source)["sections"] if section["kind"] == "metadata"]
     check.equal([each["target"] for each in found], [None], "the targets of the metadata sections")
     check.true(found[0]["bytes"] > 0, "the metadata have bytes", found[0]["bytes"])
 
@@ -155,7 +155,7 @@ def test_an_image_carries_the_abi_version_it_is_made_for(impl, check, version):
 @clause("RT-08.1-03", "RT-02-03")
 def test_an_image_carries_its_targets(impl, check):
     """Without a wish, those of the machine's devices, each once."""
-    machine = {each["target"] for each in check.returns(impl.runtime.tessxDevices())["devices"]}
+    machine = {device["target"] for device in check.returns(impl.runtime.tessxDevices())["devices"]}
     check.equal(sorted(said(impl, check)["targets"]), sorted(machine), "the targets")
 
 
@@ -210,7 +210,7 @@ def test_an_image_has_code_for_each_of_its_targets(impl, check, name):
     (AMB-RT-60)."""
     found = said(impl, check, PROGRAMS[name][0])
     for target in found["targets"]:
-        code = [each["bytes"] for each in found["sections"] if each["target"] == target]
+        code = [section["bytes"] for section in found["sections"] if section["target"] == target]
         check.true(any(code), f"there is code for {target}", code)
 
 
@@ -228,7 +228,7 @@ def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target
     As AMB-RT-106 has it.
     """
     sections = said(impl, check, PROGRAMS[name][0], targets=[target])["sections"]
-    found = [each for each in sections if each["kind"] == kind]
+    found = [section for section in sections if section["kind"] == kind]
     check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
     check.true(found[0]["bytes"] > 0, "the section has bytes", found[0]["bytes"])
 
@@ -247,7 +247,7 @@ def defined(data):
         module = llvm.parse_bitcode(data)
     except RuntimeError as error:
         return str(error), []
-    return module.triple, [each.name for each in module.functions if not each.is_declaration]
+    return module.triple, [function.name for function in module.functions if not function.is_declaration]
 
 
 @feature("target-amdgcn")
@@ -280,7 +280,9 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
     """A visible entry at least, also of kernels whose extents a launch gives; where the section is bitcode of NVVM a
     definition, if llvmlite is there to read it."""
     source, kernels = PROGRAMS[name]
-    found = [each for each in said(impl, check, source, targets=["sm_90"])["sections"] if each["kind"] == "ptx"]
+    found = [
+        section for section in said(impl, check, source, targets=["sm_90"])["sections"] if section["kind"] == "ptx"
+    ]
     check.equal(len(found), 1, "the number of sections of kind ptx")
     data = bytes.fromhex(found[0].get("data", ""))
     if data[:4].hex() in BITCODE:
@@ -298,7 +300,7 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
 def test_an_image_can_hold_both(impl, check):
     """One image for devices of both vendors."""
     sections = said(impl, check, targets=["sm_90", "gfx942"])["sections"]
-    found = {(each["kind"], each["target"]) for each in sections}
+    found = {(section["kind"], section["target"]) for section in sections}
     check.true({("ptx", "sm_90"), ("rocdl", "gfx942")} <= found, "there is a section for each", sorted(map(str, found)))
 
 
@@ -309,7 +311,7 @@ def test_an_image_can_hold_both(impl, check):
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_the_kernel_table_has_an_entry_for_each_name(impl, check, name):
     """The kernel table has an entry for each name, with that kernel's own parameters in declared order."""
-    found = [(each["name"], each["type"]) for each in kernel_of(impl, check, THREE, name)["parameters"]]
+    found = [(parameter["name"], parameter["type"]) for parameter in kernel_of(impl, check, THREE, name)["parameters"]]
     check.equal(found, ARGUMENTS[name], "names and types of the parameters")
 
 
@@ -318,7 +320,7 @@ def test_the_kernel_table_has_an_entry_for_each_name(impl, check, name):
 def test_an_entry_has_its_parameter_layout(impl, check, name):
     """Offsets, sizes and the size of the buffer follow the rules of section 10."""
     entry, wanted = kernel_of(impl, check, THREE, name), by_the_rule(ARGUMENTS[name])
-    check.equal(tuple(Place(**each) for each in entry["parameters"]), wanted.places, "the parameters")
+    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), wanted.places, "the parameters")
     check.equal(entry["size"], wanted.size, "the size of the buffer")
 
 
@@ -328,7 +330,7 @@ def test_dimensions_that_are_parameters_stay_where_they_are_declared(impl, check
     source = "module m { kernel k(N: int32, x: tensor<Nxfp32>, M: int64, y: tensor<NxMxfp32>) { x = x + x; } }"
     wanted = by_the_rule([("N", "int32"), ("x", "ptr"), ("M", "int64"), ("y", "ptr")])
     entry = kernel_of(impl, check, source, "k")
-    check.equal(tuple(Place(**each) for each in entry["parameters"]), wanted.places, "the parameters")
+    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), wanted.places, "the parameters")
     check.equal(entry["size"], wanted.size, "the size of the buffer")
 
 
@@ -344,10 +346,10 @@ def test_an_image_carries_its_numerics_defaults(impl, check, values):
 def test_an_image_of_ir_alone_has_metadata_too(impl, check):
     """An IR-pack has the same kernel table and names the same targets (AMB-RT-44)."""
     whole, pack = said(impl, check, THREE), said(impl, check, THREE, ir_pack=True)
-    kinds = [each["kind"] for each in pack["sections"]]
+    kinds = [section["kind"] for section in pack["sections"]]
     check.equal(kinds.count("metadata"), 1, "the number of metadata sections")
     check.true(not {"ptx", "rocdl"} & set(kinds), "there is no binary section", kinds)
-    tables = [[(each["name"], each["parameters"]) for each in found["kernels"]] for found in (pack, whole)]
+    tables = [[(kernel["name"], kernel["parameters"]) for kernel in found["kernels"]] for found in (pack, whole)]
     check.equal(tables[0], tables[1], "the kernel table")
 
 
@@ -355,6 +357,6 @@ def test_an_image_of_ir_alone_has_metadata_too(impl, check):
 def test_the_machine_has_devices(impl, check):
     """What the cases of targets rest on: at least one device, whose target the compiler knows."""
     first = devices(impl, check, 1)[0]
-    machine = {each["id"]: each["target"] for each in check.returns(impl.runtime.tessxDevices())["devices"]}
+    machine = {device["id"]: device["target"] for device in check.returns(impl.runtime.tessxDevices())["devices"]}
     found = said(impl, check, targets=[machine[first]])["targets"]
     check.equal(found, [machine[first]], "the targets of an image for one device")

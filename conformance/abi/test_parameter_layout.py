@@ -152,7 +152,7 @@ def test_the_buffer_is_aligned_to_eight(impl, check, arguments):
 def test_arguments_keep_their_declared_order(impl, check, arguments):
     """Scalars stay before pointers and small ones before large ones where they are declared so (AMB-RT-19)."""
     found = places(impl, check, f"k({', '.join(arguments)})")
-    names = [each.split()[-1].rstrip("*") for each in arguments]
+    names = [argument.split()[-1].rstrip("*") for argument in arguments]
     check.equal([place.name for place in found], names, "the names")
     offsets = [place.offset for place in found]
     check.equal(offsets, sorted(offsets), "the offsets, which rise")

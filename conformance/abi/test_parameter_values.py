@@ -84,7 +84,7 @@ def packed(impl, check, text, values):
 
 def unpacked(impl, check, text, buffer):
     """The bytes of each argument in a buffer."""
-    return [each["bits"] for each in check.returns(impl.abi.unpack(signature=text, buffer=buffer))["values"]]
+    return [value["bits"] for value in check.returns(impl.abi.unpack(signature=text, buffer=buffer))["values"]]
 
 
 # The sample

@@ -28,7 +28,7 @@ def carried_out(request: Request, arrays: Rows) -> Rows:
     """
     width = arrays[0].dtype.itemsize
     combining = request.operation in COMBINING
-    brought = arrays if combining else [each.view(np.uint8) for each in arrays]
+    brought = arrays if combining else [array.view(np.uint8) for array in arrays]
     outputs: dict[int, Any] = {}
     if request.operation == "send_recv":
         return [row.view(each.dtype) for row, each in zip(_exchanged(request, brought), arrays, strict=True)]
@@ -53,7 +53,7 @@ def _of_group(request: Request, group: tuple[int, ...], rows: Rows, chunk: int) 
         counts = [row.size for row in rows]
         gathered = _run("all_gather", "", group, _filled(rows, max(counts)))
         blocks = [row.reshape(len(rows), -1) for row in gathered]
-        return [np.concatenate([part[:n] for part, n in zip(each, counts, strict=True)]) for each in blocks]
+        return [np.concatenate([part[:n] for part, n in zip(block, counts, strict=True)]) for block in blocks]
     if request.operation == "all_to_all":
         return _run("all_to_all", "", group, rows)
     if request.op == "prod" or request.operation == "broadcast":  # lax.pbroadcast is not there for the CPU

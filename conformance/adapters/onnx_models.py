@@ -103,7 +103,10 @@ def _require_types(graph: onnx.GraphProto) -> None:
     types |= {constant.name: constant.data_type for constant in graph.initializer}
     for node in graph.node:
         schema = _schema(node.op_type)
-        allowed = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
+        allowed = {
+            type_constraint.type_param_str: type_constraint.allowed_type_strs
+            for type_constraint in schema.type_constraints
+        }
         for place, name in enumerate(node.input):
             declared = schema.inputs[min(place, len(schema.inputs) - 1)].type_str
             dtype = f"tensor({TensorProto.DataType.Name(types[name]).lower()})"

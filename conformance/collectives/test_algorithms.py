@@ -122,18 +122,18 @@ def test_no_message_crosses_the_end_of_a_chunk(impl, check, algorithm):
     check.true(len(whole) > 0, "there are messages", len(whole))
     for chunk in (1, 4, 7, 22, 23, 40):
         messages = check.returns(impl.collectives.run(**given, chunk=chunk))["messages"]
-        for each in messages:
-            crosses = each["first"] // chunk != (each["first"] + each["count"] - 1) // chunk
-            check.true(not crosses, f"a message stays within a chunk of {chunk} elements", each)
+        for message in messages:
+            crosses = message["first"] // chunk != (message["first"] + message["count"] - 1) // chunk
+            check.true(not crosses, f"a message stays within a chunk of {chunk} elements", message)
         check.equal(pieces(messages), whole, f"what is sent in chunks of {chunk} elements")
 
 
 def pieces(messages):
     """Every element that every message sends, in order of step, source, target and place."""
     return sorted(
-        [each["step"], each["source"], each["target"], place, each["combines"]]
-        for each in messages
-        for place in range(each["first"], each["first"] + each["count"])
+        [message["step"], message["source"], message["target"], place, message["combines"]]
+        for message in messages
+        for place in range(message["first"], message["first"] + message["count"])
     )
 
 
@@ -212,10 +212,12 @@ def test_a_ring_sends_to_the_next_rank_alone(impl, check, operation):
         given = {"op": "sum"} if operation != "all_gather" else {}
         observed = impl.collectives.run(operation=operation, inputs=inputs, algorithm="ring", messages=True, **given)
         messages = check.returns(observed)["messages"]
-        for each in messages:
-            check.equal(each["target"], (each["source"] + 1) % ranks, f"the neighbour of rank {each['source']}")
+        for message in messages:
+            check.equal(
+                message["target"], (message["source"] + 1) % ranks, f"the neighbour of rank {message['source']}"
+            )
         rounds = (ranks - 1) * (2 if operation == "all_reduce" else 1)
-        check.equal(len({each["step"] for each in messages}), rounds, f"steps of {ranks} ranks")
+        check.equal(len({message["step"] for message in messages}), rounds, f"steps of {ranks} ranks")
 
 
 @feature("operation-access", "collective-messages", "algorithm-control")
@@ -228,7 +230,9 @@ def test_a_tree_takes_as_many_steps_as_it_has_levels(impl, check):
             operation="all_reduce", inputs=inputs, op="sum", algorithm="tree", messages=True
         )
         messages = check.returns(observed)["messages"]
-        check.equal(len({each["step"] for each in messages}), 2 * (ranks - 1).bit_length(), f"steps of {ranks} ranks")
+        check.equal(
+            len({message["step"] for message in messages}), 2 * (ranks - 1).bit_length(), f"steps of {ranks} ranks"
+        )
         check.equal(len(messages), 2 * (ranks - 1), f"messages of {ranks} ranks")
 
 
@@ -246,8 +250,8 @@ def test_hierarchical_exchanges_within_nodes_and_by_a_tree_between_them(impl, ch
         operation="all_reduce", inputs=inputs, op="sum", algorithm="hierarchical", per_node=per_node, messages=True
     )
     messages = check.returns(observed)["messages"]
-    across = [each for each in messages if each["source"] // per_node != each["target"] // per_node]
-    inside = [each for each in messages if each["source"] // per_node == each["target"] // per_node]
+    across = [message for message in messages if message["source"] // per_node != message["target"] // per_node]
+    inside = [message for message in messages if message["source"] // per_node == message["target"] // per_node]
     check.equal(len({each["step"] for each in inside}), 2 if per_node > 1 else 0, "steps within nodes")
     check.equal(len({each["step"] for each in across}), 2 * (nodes - 1).bit_length(), "steps between nodes")
     for each in across:
@@ -266,8 +270,8 @@ def test_direct_send_takes_one_step_each_way(impl, check):
             operation="all_reduce", inputs=inputs, op="sum", algorithm="direct", messages=True
         )
         messages = check.returns(observed)["messages"]
-        check.equal(len({each["step"] for each in messages}), 2 if ranks > 1 else 0, f"steps of {ranks} ranks")
-        pairs = {(each["source"], each["target"]) for each in messages}
+        check.equal(len({message["step"] for message in messages}), 2 if ranks > 1 else 0, f"steps of {ranks} ranks")
+        pairs = {(message["source"], message["target"]) for message in messages}
         check.equal(len(pairs), ranks * (ranks - 1), f"pairs of {ranks} ranks")
 
 
@@ -283,8 +287,8 @@ def test_halving_and_doubling_takes_a_logarithm_of_steps(impl, check):
         )
         messages = check.returns(observed)["messages"]
         beyond = 2 if ranks != 1 << levels else 0
-        check.equal(len({each["step"] for each in messages}), 2 * levels + beyond, f"steps of {ranks} ranks")
+        check.equal(len({message["step"] for message in messages}), 2 * levels + beyond, f"steps of {ranks} ranks")
         if not beyond:
             for rank in range(ranks):
-                sent = sum(each["count"] for each in messages if each["source"] == rank)
+                sent = sum(message["count"] for message in messages if message["source"] == rank)
                 check.equal(sent, 2 * (count - count // ranks), f"elements that rank {rank} of {ranks} sends")

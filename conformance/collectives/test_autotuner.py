@@ -92,7 +92,7 @@ def test_a_knob_out_of_its_range_is_refused_by_name(impl, check, knob, value, wo
 @clause("COLL-08-18")
 def test_the_same_measurements_give_the_same_knobs(impl, check):
     """The autotuner looks at nothing else; a later measurement changes no earlier step."""
-    factors = [(1 + each * 7 % 5) * (1 if each < 20 else 300) for each in range(40)]
+    factors = [(1 + index * 7 % 5) * (1 if index < 20 else 300) for index in range(40)]
     measurements = [measured(LATENCY * each, BANDWIDTH // (1 + at * 3 % 4)) for at, each in enumerate(factors)]
     first = tuned(check, impl, measurements)
     check.equal(tuned(check, impl, measurements), first, "the steps of another run")
@@ -102,28 +102,28 @@ def test_the_same_measurements_give_the_same_knobs(impl, check):
 @clause("COLL-05.3-01", "COLL-08-18")
 def test_chunks_grow_with_latency(impl, check):
     """Four in flight; a larger chunk hides more of it (AMB-COLL-49)."""
-    small, large = (settled(check, impl, LATENCY * each, **FOUR_IN_FLIGHT)[0] for each in (1, 64))
+    small, large = (settled(check, impl, LATENCY * number, **FOUR_IN_FLIGHT)[0] for number in (1, 64))
     check.true(small < large, "a latency 64 times as long makes chunks larger", (small, large))
 
 
 @clause("COLL-05.3-01")
 def test_chunks_grow_with_bandwidth(impl, check):
     """A slower link is filled by less."""
-    slow, usual = (settled(check, impl, LATENCY, BANDWIDTH // each, **FOUR_IN_FLIGHT)[0] for each in (64, 1))
+    slow, usual = (settled(check, impl, LATENCY, BANDWIDTH // number, **FOUR_IN_FLIGHT)[0] for number in (64, 1))
     check.true(slow < usual, "a bandwidth 64 times as large makes chunks larger", (slow, usual))
 
 
 @clause("COLL-05.3-02", "COLL-08-18")
 def test_more_is_in_flight_with_more_latency(impl, check):
     """Of chunks of one size."""
-    few, many = (settled(check, impl, LATENCY * each, **ONE_CHUNK)[1] for each in (1, 64))
+    few, many = (settled(check, impl, LATENCY * number, **ONE_CHUNK)[1] for number in (1, 64))
     check.true(few < many, "a latency 64 times as long puts more in flight", (few, many))
 
 
 @clause("COLL-05.3-02")
 def test_more_is_in_flight_with_more_bandwidth(impl, check):
     """Of chunks of one size, at a latency of ten microseconds."""
-    few, many = (settled(check, impl, 10 * LATENCY, BANDWIDTH // each, **ONE_CHUNK)[1] for each in (64, 1))
+    few, many = (settled(check, impl, 10 * LATENCY, BANDWIDTH // number, **ONE_CHUNK)[1] for number in (64, 1))
     check.true(few < many, "a bandwidth 64 times as large puts more in flight", (few, many))
 
 
@@ -150,7 +150,7 @@ def test_one_odd_measurement_changes_nothing_that_lasts(impl, check, odd, place)
 def test_one_odd_measurement_in_sixteen_changes_nothing(impl, check, odd, limits):
     """Again and again: the knobs end where even measurements lead."""
     usual = tuned(check, impl, [measured()] * 64, **limits)[-1]
-    last = tuned(check, impl, [measured(*odd) if each % 16 == 9 else measured() for each in range(64)], **limits)[-1]
+    last = tuned(check, impl, [measured(*odd) if index % 16 == 9 else measured() for index in range(64)], **limits)[-1]
     found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
     check.equal(found, wanted, "the knobs at the end")
 
@@ -159,7 +159,7 @@ def test_one_odd_measurement_in_sixteen_changes_nothing(impl, check, odd, limits
 @pytest.mark.parametrize("limits", [FOUR_IN_FLIGHT, ONE_CHUNK], ids=["chunks", "in flight"])
 def test_old_measurements_are_forgotten(impl, check, limits):
     """A long time of changing slow links, then 64 quick ones: the knobs end where the quick ones alone lead."""
-    before = [measured(LATENCY * 1024 * (1 if each % 2 else 16)) for each in range(100)]
+    before = [measured(LATENCY * 1024 * (1 if index % 2 else 16)) for index in range(100)]
     alone = tuned(check, impl, [measured()] * 64, **limits)[-1]
     after = tuned(check, impl, before + [measured()] * 64, **limits)[-1]
     found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (after, alone))
@@ -172,7 +172,7 @@ def test_old_measurements_are_forgotten(impl, check, limits):
 def test_knobs_are_pinned_once_measurements_are_stable(impl, check, jitter, latency):
     """Not at first; and from then on they stay."""
     spread = [0, 3, -5, 8, -9, 10, -2, 6, -10, 1]
-    every = [latency + latency * spread[each % 10] // (10 * jitter or 10**30) for each in range(96)]
+    every = [latency + latency * spread[index % 10] // (10 * jitter or 10**30) for index in range(96)]
     steps = tuned(check, impl, [measured(each) for each in every])
     pinned = [step["pinned"] for step in steps]
     check.equal((pinned[0], pinned[63]), (False, True), "whether knobs are pinned at first, and after 64 measurements")
@@ -194,8 +194,8 @@ def test_pinned_knobs_stay_for_the_run(impl, check):
 @pytest.mark.parametrize("what", ["latency", "bandwidth"])
 def test_knobs_are_not_pinned_while_measurements_change(impl, check, what):
     """By a factor of 16, each time."""
-    factors = [1 if each % 2 else 16 for each in range(96)]
-    changing = [measured(**{what: (LATENCY if what == "latency" else BANDWIDTH) * each}) for each in factors]
+    factors = [1 if index % 2 else 16 for index in range(96)]
+    changing = [measured(**{what: (LATENCY if what == "latency" else BANDWIDTH) * factor}) for factor in factors]
     pinned = [step["pinned"] for step in tuned(check, impl, changing)]
     check.equal(pinned, [False] * 96, "whether knobs are pinned")
 

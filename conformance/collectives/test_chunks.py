@@ -99,7 +99,7 @@ def test_a_number_of_bytes_slices_the_whole_tensor(impl, check, shape, dtype, ch
     """Each element is in exactly one chunk, in order; only the last chunk is short."""
     for given in ({"chunk": chunk}, {"chunk_bytes": chunk}, {"chunk": chunk, "chunk_bytes": chunk}):
         chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, **given))["chunks"]
-        check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
+        check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
 @feature("operation-access")
@@ -108,8 +108,8 @@ def test_a_number_of_bytes_slices_the_whole_tensor(impl, check, shape, dtype, ch
 def test_units_are_powers_of_two(impl, check, chunk, dtype, extent, counts):
     """KiB is 1024 bytes, MiB 1048576, GiB 1073741824; a fraction that gives whole bytes is one (AMB-COLL-01)."""
     chunks = check.returns(impl.collectives.chunks(shape=[extent], dtype=dtype, chunk=chunk))["chunks"]
-    check.equal([each["count"] * each["runs"] for each in chunks], counts, "elements of the chunks")
-    check.equal([each["first"] for each in chunks], [sum(counts[:i]) for i in range(len(counts))], "where they begin")
+    check.equal([piece["count"] * piece["runs"] for piece in chunks], counts, "elements of the chunks")
+    check.equal([piece["first"] for piece in chunks], [sum(counts[:i]) for i in range(len(counts))], "where they begin")
 
 
 @feature("operation-access")
@@ -118,7 +118,7 @@ def test_units_are_powers_of_two(impl, check, chunk, dtype, extent, counts):
 def test_chunks_end_on_tiles(impl, check, shape, dtype, chunk, tile, counts):
     """A boundary is a multiple of the tile's elements, the largest within the chunk, and at least one tile."""
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, chunk=chunk, tile=tile))["chunks"]
-    check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
+    check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
 @feature("operation-access")
@@ -136,7 +136,7 @@ def test_any_tensor_is_sliced(impl, check, seed):
     while step * tile_bytes // prod(tile) + tile_bytes <= chunk:
         step += prod(tile)
     counts = [min(step, prod(shape) - first) for first in range(0, prod(shape), step)]
-    check.equal([elements(each) for each in chunks], consecutive(counts), "the elements of the chunks")
+    check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
 @feature("operation-access")
@@ -152,7 +152,7 @@ def test_a_number_of_rows_or_columns_slices_the_tensor(impl, check, shape, chunk
         [place for place in places if low <= (place // width if "rows" in chunk else place % width) < high]
         for low, high in bands
     ]
-    check.equal([elements(each) for each in chunks], wanted, "the elements of the chunks")
+    check.equal([elements(piece) for piece in chunks], wanted, "the elements of the chunks")
 
 
 @feature("operation-access")

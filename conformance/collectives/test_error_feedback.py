@@ -89,7 +89,7 @@ def test_each_step_sends_the_gradient_and_the_residual_before_it(impl, check, wi
         data = list(map(finite, values_of(gradient)))
         before = residuals[step - 1] if step else [Fraction(0)] * COUNT
         sums = [SINGLE.round(g + r) for g, r in zip(data, before, strict=True)]
-        wanted = of_values("fp32", [target.round(each) for each in sums], SHAPE)
+        wanted = of_values("fp32", [target.round(sum_) for sum_ in sums], SHAPE)
         check.bits(found["sent"][step], wanted, f"step {step}: what is sent")
 
 
@@ -107,7 +107,7 @@ def test_each_step_sends_what_compression_restores(impl, check, wire, block):
         sums = [finite(SINGLE.round(g + r)) for g, r in zip(data, before, strict=True)]
         call = impl.collectives.compress(input=of_values("fp32", sums, SHAPE), **attributes(wire, block))
         check.bits(found["sent"][step], check.returns(call)["restored"], f"step {step}: what is sent")
-        bounds = [each + UNIT * each for each in half_steps(sums, WIRES[wire], block)]
+        bounds = [half_step + UNIT * half_step for half_step in half_steps(sums, WIRES[wire], block)]
         check.within(found["residuals"][step], [Fraction(0)] * COUNT, bounds, f"step {step}: half a step is kept")
 
 
@@ -205,9 +205,9 @@ def test_residuals_are_for_fp32_data(impl, check, dtype):
 def numbers(check, tensors: list[Tensor], given: list[Tensor]) -> list[list[Fraction]]:
     """The values of what was answered, which are finite, one tensor for each gradient."""
     check.equal(
-        [(each.dtype, each.shape) for each in tensors], [(each.dtype, each.shape) for each in given], "the steps"
+        [(tensor.dtype, tensor.shape) for tensor in tensors], [(each.dtype, each.shape) for each in given], "the steps"
     )
-    read = [values_of(each) for each in tensors]
+    read = [values_of(tensor) for tensor in tensors]
     check.true(all(isinstance(v, Fraction) or v.value == "-0" for row in read for v in row), "all values are finite")
     return [list(map(finite, row)) for row in read]
 

@@ -49,8 +49,8 @@ def test_a_collective_yields_a_future_of_what_each_rank_will_have(impl, check, c
     """!tessera.future<T>, from which tessera.await makes a T (AMB-COLL-15)."""
     answer = told(impl, check, awaited(attributes, collective, gives))
     (issued,) = operations(answer, f"tessera.collective.{collective}")
-    check.equal([plain(each) for each in issued["operand_types"]], [T], "the type of the operand")
-    check.equal([plain(each) for each in issued["result_types"]], [f"future<{gives}>"], "the type of the result")
+    check.equal([plain(type_) for type_ in issued["operand_types"]], [T], "the type of the operand")
+    check.equal([plain(type_) for type_ in issued["result_types"]], [f"future<{gives}>"], "the type of the result")
 
 
 @clause("COLL-02.1-05")
@@ -61,8 +61,10 @@ def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
         lines = [issue("%f", "%x", SUM, type_=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
         answer = told(impl, check, program(*lines, takes=f"%x: {type_text}", gives=type_text))
         (found,) = operations(answer, "tessera.await")
-        check.equal([plain(each) for each in found["operand_types"]], [f"future<{plain(type_text)}>"], "what it takes")
-        check.equal([plain(each) for each in found["result_types"]], [plain(type_text)], "what it yields")
+        check.equal(
+            [plain(type_) for type_ in found["operand_types"]], [f"future<{plain(type_text)}>"], "what it takes"
+        )
+        check.equal([plain(type_) for type_ in found["result_types"]], [plain(type_text)], "what it yields")
 
 
 @clause("COLL-02.1-05")
@@ -278,9 +280,9 @@ WIRES = ["int8", "fp32", "fp64", "fp4", "BF16", "fp8_e3m4"]
 SCOPES = ["nodes", "NODE", "", "intra_sm, node"]
 REFUSALS = [
     *refused(
-        ("COLL-02.2-01",), *(f'scope="{each}"' for each in SCOPES), "scope=1", 'scope=["node"]', features=["scopes"]
+        ("COLL-02.2-01",), *(f'scope="{scope}"' for scope in SCOPES), "scope=1", 'scope=["node"]', features=["scopes"]
     ),
-    *refused(("COLL-02.5-01",), *(f'dtype="{each}"' for each in WIRES), "dtype=16", features=["compression"]),
+    *refused(("COLL-02.5-01",), *(f'dtype="{wire}"' for wire in WIRES), "dtype=16", features=["compression"]),
     *refused(("COLL-03.2-04",), 'algo="rings"', 'algo=""', "algo=true", features=["auto-algorithm"]),
     *refused(("COLL-03.2-05",), 'path="wire"', "path=0", features=["auto-transport"]),
     *refused(("COLL-08-01",), *WORD, *WRONG_UNITS, BOTH[0]),

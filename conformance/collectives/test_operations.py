@@ -152,7 +152,7 @@ def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operati
         for group in groups:
             for place, rank in enumerate(group):
                 own = share(total, place, len(group))
-                rows[rank] = [100 * rank + each for each in range(own.start, own.stop)]
+                rows[rank] = [100 * rank + index for index in range(own.start, own.stop)]
     given = {"op": op} if op else {"root": 0} if operation == "broadcast" else {}
     inputs = [tensor_of("int32", row) for row in rows]
     for algorithm in ALGORITHMS:

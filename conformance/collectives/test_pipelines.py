@@ -39,7 +39,7 @@ def pipeline(impl, check, kind, **given):
     """A pipeline's answer; and its units by id."""
     usual = {"layers": LAYERS, "bytes": 16 * MIB, "picoseconds": LAYER, "topology": topology()}
     found = check.returns(impl.collectives.pipeline(kind=kind, **{**usual, **given}))
-    return found, {each["id"]: each for each in found["units"]}
+    return found, {unit["id"]: unit for unit in found["units"]}
 
 
 def started(timeline, name):
@@ -59,7 +59,7 @@ def test_gradients_are_scattered_layer_by_layer(impl, check, layers):
     """From the last layer to the first: each as soon as it is computed, while the layers before it compute theirs."""
     found, units = pipeline(impl, check, "data_parallel", layers=layers)
     timeline = found["timeline"]
-    scattering = [each for each in units.values() if each.get("collective", {}).get("operation") == "reduce_scatter"]
+    scattering = [unit for unit in units.values() if unit.get("collective", {}).get("operation") == "reduce_scatter"]
     check.equal(sorted(each["id"] for each in scattering), [f"scatter{k}" for k in range(layers)], "one for each layer")
     for layer in range(layers):
         check.equal(units[f"scatter{layer}"]["after"], [f"backward{layer}"], "needs the layer's gradients, no others")
@@ -83,8 +83,8 @@ def test_four_to_eight_chunks_of_gradients_are_in_flight(impl, check, size):
         for layer in range(LAYERS):
             slots = of(timeline, f"scatter{layer}", device=device)
             check.true(most_at_once(slots) <= 8, "at most eight at a time", most_at_once(slots))
-            for time in sorted({each["start"] for each in slots} | {each["end"] for each in slots}):
-                left = sum(each["end"] > time for each in slots)
+            for time in sorted({slot["start"] for slot in slots} | {slot["end"] for slot in slots}):
+                left = sum(slot["end"] > time for slot in slots)
                 check.true(in_flight(slots, time) >= min(4, left), f"four in flight at {time}, {left} are left")
 
 
@@ -140,7 +140,7 @@ def test_prefetched_weights_are_awaited_right_before_use(impl, check, picosecond
     timeline = found["timeline"]
     for layer in range(LAYERS):
         awaiting = [
-            each["id"] for each in units.values() if f"gather{layer}" in each["after"] and each["queue"] == "compute"
+            unit["id"] for unit in units.values() if f"gather{layer}" in unit["after"] and unit["queue"] == "compute"
         ]
         check.equal(awaiting, [f"layer{layer}"], f"computations that await gather{layer}")
         needed = ended(timeline, f"gather{layer}")
@@ -169,7 +169,7 @@ def test_every_bucket_is_exchanged_by_itself(impl, check):
 def test_packing_takes_no_place_in_the_compute_queue(impl, check):
     """The send packs: what leaves awaits the routing alone, and the compute queue has the routing and experts only."""
     found, units = pipeline(impl, check, "moe")
-    computing = sorted(each["id"] for each in units.values() if each["queue"] == "compute")
+    computing = sorted(unit["id"] for unit in units.values() if unit["queue"] == "compute")
     check.equal(computing, [*(f"expert{bucket}" for bucket in range(LAYERS)), "route"], "units of the compute queue")
     run = {each["id"] for each in of(found["timeline"], queue="compute")}
     check.equal(sorted(run), computing, "what runs there")

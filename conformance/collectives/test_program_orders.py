@@ -107,7 +107,7 @@ def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim,
         held = f"tensor<{shape[0]}x{shape[1]}xfp32>"
         shape[dim] = 2
         gives = f"tensor<{shape[0]}x{shape[1]}xfp32>"
-        whole = declared_bits(impl, check, [parts_of(each, ranks, dim) for each in rows], algorithm)
+        whole = declared_bits(impl, check, [parts_of(row, ranks, dim) for row in rows], algorithm)
         own = count // ranks
         wanted = [stretch(whole, slice(rank * own, (rank + 1) * own), shape) for rank in range(ranks)]
         attributes = f'{SUM}, dim={dim}, chunk=28, algo="{algorithm}"'

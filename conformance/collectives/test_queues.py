@@ -49,7 +49,7 @@ def test_a_compute_queue_runs_one_unit_at_a_time(impl, check):
     first, second = devices_of(1, 2)
     for device, names in ((first, ["a", "c", "d"]), (second, ["b", "d"])):
         slots = of(found["timeline"], queue="compute", device=device)
-        check.equal(sorted(each["id"] for each in slots), names, f"units of device {device}")
+        check.equal(sorted(slot["id"] for slot in slots), names, f"units of device {device}")
         check.equal(most_at_once(slots), 1, f"units at one time on device {device}")
         check.equal(span(slots), (0, 7 * MICROSECOND * len(names)), f"device {device} is never idle between units")
     check.equal(found["duration"], 21 * MICROSECOND)
@@ -82,9 +82,9 @@ def test_as_many_chunks_as_allowed_are_in_flight_while_there_is_work(impl, check
         slots = of(timeline, "r", "comm", device)
         check.equal(len(slots), chunks)
         running = of(timeline, "long", "compute", device)
-        for time in sorted({each[edge] for each in slots for edge in ("start", "end")})[:-1]:
+        for time in sorted({slot[edge] for slot in slots for edge in ("start", "end")})[:-1]:
             check.true(running[0]["start"] <= time < running[0]["end"], f"tiles run at {time}")
-            left = sum(each["end"] > time for each in slots)
+            left = sum(slot["end"] > time for slot in slots)
             check.equal(in_flight(slots, time), min(most, left), f"in flight on device {device} at {time}, {left} left")
 
 
@@ -94,8 +94,8 @@ def test_chunks_of_several_collectives_are_in_flight_together(impl, check):
     """What remains of the next collective fills the queue."""
     units = [comm(name, 3 * MIB, MIB) for name in "abc"]
     slots = of(simulated(impl, check, units, max_inflight=5)["timeline"], device=devices_of(1, 2)[0])
-    for time in sorted({each["end"] for each in slots})[:-1]:
-        left = sum(each["end"] > time for each in slots)
+    for time in sorted({slot["end"] for slot in slots})[:-1]:
+        left = sum(slot["end"] > time for slot in slots)
         check.equal(in_flight(slots, time), min(5, left), f"in flight at {time}, {left} left")
 
 
@@ -240,7 +240,7 @@ def test_idle_times_are_those_of_the_timeline(impl, check, beside):
     ]
     found = simulated(impl, check, units, topology=topology(each=3))
     for queue in ("compute", "comm"):
-        busy = [covered(of(found["timeline"], queue=queue, device=each)) for each in devices_of(1, 3)]
+        busy = [covered(of(found["timeline"], queue=queue, device=device)) for device in devices_of(1, 3)]
         check.equal(found["idle"][queue], 3 * found["duration"] - sum(busy), f"idle time of {queue} queues")
     check.equal(found["duration"], span(found["timeline"])[1], "the end of the last unit")
     check.equal(shared(of(found["timeline"], "a"), of(found["timeline"], "r")), 0, "no collective before its values")

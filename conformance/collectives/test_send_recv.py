@@ -48,13 +48,13 @@ def test_each_element_is_sent_once(impl, check, pairs):
         observed = impl.collectives.send_recv(inputs=brought("fp32"), pairs=pairs, chunk=chunk, messages=True)
         messages = check.returns(observed)["messages"]
         sent = sorted(
-            [each["source"], each["target"], place]
-            for each in messages
-            for place in range(each["first"], each["first"] + each["count"])
+            [message["source"], message["target"], place]
+            for message in messages
+            for place in range(message["first"], message["first"] + message["count"])
         )
         check.equal(sent, sorted([source, target, p] for source, target in pairs for p in range(7)), "what is sent")
-        for each in messages:
-            check.true(each["count"] <= chunk, f"at most {chunk} elements together", each)
+        for message in messages:
+            check.true(message["count"] <= chunk, f"at most {chunk} elements together", message)
 
 
 MISTAKES = {"to_itself": [[1, 1]], "unknown_source": [[5, 0]], "unknown_target": [[0, 5]], "negative": [[-1, 0]]}

@@ -84,7 +84,7 @@ def test_a_message_yields_a_future_of_the_operands_type(impl, check, collective)
         text = program(issue("%f", "%x", said, collective), awaits("%y", "%f"), returns("%y"))
         answer = told(impl, check, text)
         (found,) = operations(answer, f"tessera.collective.{collective}")
-        check.equal([plain(each) for each in found["result_types"]], [f"future<{T}>"], "the type of the result")
+        check.equal([plain(type_) for type_ in found["result_types"]], [f"future<{T}>"], "the type of the result")
         kept = {name: found["attributes"].get(name) for name in attributes}
         check.equal(kept, attributes, "the attributes that are kept")
 
@@ -118,9 +118,9 @@ def test_a_plan_has_a_unit_for_each_chunk_of_a_message(impl, check):
     )
     units = check.returns(impl.collectives.plan(text=text, function="f"))["units"]
     for name in ("send", "recv"):
-        chunks = [each for each in units if each["op"] == f"tessera.collective.{name}"]
-        check.equal([each["queue"] for each in chunks], ["comm"] * 3, f"the queue of each {name}")
-        ranges = [(each["chunk"]["first"], each["chunk"]["count"]) for each in chunks]
+        chunks = [unit for unit in units if unit["op"] == f"tessera.collective.{name}"]
+        check.equal([chunk["queue"] for chunk in chunks], ["comm"] * 3, f"the queue of each {name}")
+        ranges = [(chunk["chunk"]["first"], chunk["chunk"]["count"]) for chunk in chunks]
         check.equal(ranges, [(0, 3), (3, 3), (6, 2)], f"the chunks of the {name}")
-        check.equal([each.get("folds", []) for each in chunks], [[]] * 3, f"what is folded into the {name}")
-    check.equal(len([each for each in units if each["op"] == "tessera.graph.multiply"]), 2, "products that stay")
+        check.equal([chunk.get("folds", []) for chunk in chunks], [[]] * 3, f"what is folded into the {name}")
+    check.equal(len([unit for unit in units if unit["op"] == "tessera.graph.multiply"]), 2, "products that stay")

@@ -24,10 +24,10 @@ def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
     """Devices are named by their ids, the others by their names (AMB-COLL-42)."""
     nodes = check.returns(impl.collectives.topology(topology=text(nodes=3, each=2)))["nodes"]
     ids = devices_of(3, 2)
-    wanted = [(str(each), "gpu") for each in ids] + [(f"n{each}", "nic") for each in ids]
-    wanted += [(f"s{each}", "switch") for each in (1, 2, 3)] + [("fabric", "switch"), ("ethernet", "switch")]
-    wanted += [(f"h{each}", "host") for each in (1, 2, 3)]
-    check.equal(sorted((each["name"], each["kind"]) for each in nodes), sorted(wanted), "the nodes and their kinds")
+    wanted = [(str(id_), "gpu") for id_ in ids] + [(f"n{id_}", "nic") for id_ in ids]
+    wanted += [(f"s{number}", "switch") for number in (1, 2, 3)] + [("fabric", "switch"), ("ethernet", "switch")]
+    wanted += [(f"h{number}", "host") for number in (1, 2, 3)]
+    check.equal(sorted((node["name"], node["kind"]) for node in nodes), sorted(wanted), "the nodes and their kinds")
 
 
 @clause("COLL-03.3-01", "COLL-03.3-03", "COLL-03.3-06")
@@ -37,13 +37,13 @@ def test_every_edge_has_its_ends_bandwidth_latency_kind_and_credits(impl, check,
     edges = check.returns(impl.collectives.topology(topology=text(nodes=nodes)))["edges"]
     found = {each["name"]: each for each in edges}
     links = machine(nodes=nodes)["links"]
-    check.equal(sorted(each["name"] for each in edges), sorted(each["name"] for each in links), "the names of edges")
-    for each in links:
-        ends = {str(each["a"]), str(each["b"])}
-        edge = found[each["name"]]
-        check.equal(sorted((edge["a"], edge["b"])), sorted(ends), f"the ends of {each['name']}")
+    check.equal(sorted(each["name"] for each in edges), sorted(link["name"] for link in links), "the names of edges")
+    for link in links:
+        ends = {str(link["a"]), str(link["b"])}
+        edge = found[link["name"]]
+        check.equal(sorted((edge["a"], edge["b"])), sorted(ends), f"the ends of {link['name']}")
         for member in ("bandwidth", "latency", "kind", "credits"):
-            check.equal(edge[member], each[member], f"the {member} of {each['name']}")
+            check.equal(edge[member], link[member], f"the {member} of {link['name']}")
 
 
 @clause("COLL-03.3-01")
@@ -51,13 +51,13 @@ def test_a_link_without_kind_and_credits_is_given_both(impl, check):
     """PCIe inside a node, network between nodes, and one credit (AMB-COLL-42)."""
 
     def change(document):
-        for each in document["links"]:
-            del each["kind"], each["credits"]
+        for link in document["links"]:
+            del link["kind"], link["credits"]
 
     edges = check.returns(impl.collectives.topology(topology=text(change=change)))["edges"]
-    for each in edges:
-        kind = "network" if each["name"].startswith(("net", "rdma")) else "pcie"
-        check.equal((each["kind"], each["credits"]), (kind, 1), f"the kind and the credits of {each['name']}")
+    for edge in edges:
+        kind = "network" if edge["name"].startswith(("net", "rdma")) else "pcie"
+        check.equal((edge["kind"], edge["credits"]), (kind, 1), f"the kind and the credits of {edge['name']}")
 
 
 @clause("COLL-03.3-03")

@@ -45,8 +45,8 @@ def test_nvlink_is_taken_though_pcie_is_quicker(impl, check):
     """The transport is preferred, not the latency."""
 
     def change(document):
-        for each in document["links"]:
-            each["latency"] = 1 if each["kind"] == "pcie" else 10**9
+        for connection in document["links"]:
+            connection["latency"] = 1 if connection["kind"] == "pcie" else 10**9
 
     is_path(check, taken(check, impl, INSIDE, text(change=change)), INSIDE, "nvlink", False)
 
@@ -72,8 +72,8 @@ def test_rdma_is_taken_though_the_network_is_quicker(impl, check):
     """The transport is preferred, not the latency."""
 
     def change(document):
-        for each in document["links"]:
-            each["latency"] = 1 if each["name"].startswith(("net", "pcie")) else 10**9
+        for connection in document["links"]:
+            connection["latency"] = 1 if connection["name"].startswith(("net", "pcie")) else 10**9
 
     is_path(check, taken(check, impl, BETWEEN, text(change=change)), BETWEEN, "rdma", False)
 

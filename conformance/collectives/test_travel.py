@@ -78,10 +78,10 @@ def test_what_waits_for_a_credit_holds_up_nothing_else(impl, check):
     inside = [each for each in from_root if all(kinds[name] == "nvlink" for name in each["links"])]
     across = [each for each in from_root if any(kinds[name] == "rdma" for name in each["links"])]
     check.true(len(across) > 1 and len(inside) > 1, "the root sends to both nodes", len(from_root))
-    last_inside, last_across = max(each["start"] for each in inside), max(each["start"] for each in across)
+    last_inside, last_across = max(message["start"] for message in inside), max(message["start"] for message in across)
     check.true(last_inside < last_across, "the last chunk inside leaves first", [last_inside, last_across])
-    first_arrival = min(each["end"] for each in across)
-    early = [each for each in inside if each["start"] < first_arrival]
+    first_arrival = min(message["end"] for message in across)
+    early = [message for message in inside if message["start"] < first_arrival]
     check.true(len(early) > 1, "chunks inside leave while the credit is out", len(early))
 
 
@@ -96,15 +96,15 @@ def test_messages_advance_until_the_last_has_arrived(impl, check, operation, alg
         found = asked(impl, check, operation=operation, algorithm=algorithm, topology=topology, chunk=chunk)
         transfers = found["transfers"]
         check.true(len(transfers) > 0, "messages travel", len(transfers))
-        check.equal(found["duration"], max(each["end"] for each in transfers), "the end of the collective")
+        check.equal(found["duration"], max(transfer["end"] for transfer in transfers), "the end of the collective")
         arrived = defaultdict(list)
-        for each in transfers:
-            arrived[each["target"], each["first"] // chunk].append(each)
-        for each in transfers:
-            check.true(each["start"] < each["end"], "a message takes time", each)
-            for before in arrived[each["source"], each["first"] // chunk]:
-                if before["step"] < each["step"]:
-                    check.true(before["end"] <= each["start"], f"{each} leaves after {before} has come")
+        for transfer in transfers:
+            arrived[transfer["target"], transfer["first"] // chunk].append(transfer)
+        for transfer in transfers:
+            check.true(transfer["start"] < transfer["end"], "a message takes time", transfer)
+            for before in arrived[transfer["source"], transfer["first"] // chunk]:
+                if before["step"] < transfer["step"]:
+                    check.true(before["end"] <= transfer["start"], f"{transfer} leaves after {before} has come")
 
 
 @feature("link-credits")
@@ -115,17 +115,17 @@ def test_no_link_is_faster_than_it_is(impl, check, algorithm):
     topology, devices = with_credits(4, nodes=2, each=2), devices_of(2, 2)
     given = {"algorithm": algorithm, "topology": topology, "count": 4007, "element_bytes": 4096}
     transfers = asked(impl, check, **given)["transfers"]
-    links = {each["name"]: each for each in json.loads(topology)["links"]}
+    links = {link["name"]: link for link in json.loads(topology)["links"]}
     loads = defaultdict(list)
-    for each in transfers:
-        took = sum(links[name]["latency"] for name in each["links"])
-        took += Fraction(4096 * each["count"] * SECOND, min(links[name]["bandwidth"] for name in each["links"]))
-        check.true(each["end"] - each["start"] >= took, f"{each} takes {float(took):.0f} ps at least")
-        for way in ways(topology, devices, each):
-            loads[way].append(each)
+    for transfer in transfers:
+        took = sum(links[name]["latency"] for name in transfer["links"])
+        took += Fraction(4096 * transfer["count"] * SECOND, min(links[name]["bandwidth"] for name in transfer["links"]))
+        check.true(transfer["end"] - transfer["start"] >= took, f"{transfer} takes {float(took):.0f} ps at least")
+        for way in ways(topology, devices, transfer):
+            loads[way].append(transfer)
     for (name, _), carried in loads.items():
-        bytes_time = Fraction(4096 * sum(each["count"] for each in carried) * SECOND, links[name]["bandwidth"])
-        span = max(each["end"] for each in carried) - min(each["start"] for each in carried)
+        bytes_time = Fraction(4096 * sum(transfer["count"] for transfer in carried) * SECOND, links[name]["bandwidth"])
+        span = max(transfer["end"] for transfer in carried) - min(transfer["start"] for transfer in carried)
         check.true(span >= bytes_time, f"{name} needs {float(bytes_time):.0f} ps for its bytes", span)
 
 
@@ -147,13 +147,13 @@ def test_hierarchical_goes_over_nvlink_within_nodes_and_rdma_between(impl, check
     topology, each_node = with_credits(8, nodes=3, each=2), 2
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
     transfers = asked(impl, check, algorithm="hierarchical", topology=topology)["transfers"]
-    for each in transfers:
-        used = {kinds[name] for name in each["links"]}
-        inside = each["source"] // each_node == each["target"] // each_node
+    for transfer in transfers:
+        used = {kinds[name] for name in transfer["links"]}
+        inside = transfer["source"] // each_node == transfer["target"] // each_node
         if inside:
-            check.equal(sorted(used), ["nvlink"], f"kinds of the links of {each}")
+            check.equal(sorted(used), ["nvlink"], f"kinds of the links of {transfer}")
         else:
-            check.true("rdma" in used and "network" not in used, f"{each} goes by RDMA", sorted(used))
+            check.true("rdma" in used and "network" not in used, f"{transfer} goes by RDMA", sorted(used))
 
 
 @feature("link-credits")
@@ -181,20 +181,27 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
         [round(each["ts"] * 10**6), round(each["dur"] * 10**6), int(number(check, each["args"], "rank"))]
         for each in distinct(sends)
     )
-    told = sorted((each["start"], each["end"] - each["start"], each["source"]) for each in found["transfers"])
+    told = sorted(
+        (transfer["start"], transfer["end"] - transfer["start"], transfer["source"]) for transfer in found["transfers"]
+    )
     check.equal(recorded, [list(each) for each in told], "the slices of what is sent")
     check.equal(overlapping(check, events), [], "slices that cross on a row")
-    flows = [sorted(each["id"] for each in events if each["ph"] == phase) for phase in "sf"]
+    flows = [sorted(event["id"] for event in events if event["ph"] == phase) for phase in "sf"]
     check.equal(flows[0], flows[1], "every flow that begins ends")
     check.equal(len(flows[0]), len(told), "a flow from the sender to the receiver of each message")
-    ranks = {(each["pid"], each["tid"]): int(number(check, each["args"], "rank")) for each in slices(events)}
+    ranks = {(part["pid"], part["tid"]): int(number(check, part["args"], "rank")) for part in slices(events)}
     ends = [
-        {each["id"]: ranks.get((each["pid"], each["tid"])) for each in events if each["ph"] == phase} for phase in "sf"
+        {event["id"]: ranks.get((event["pid"], event["tid"])) for event in events if event["ph"] == phase}
+        for phase in "sf"
     ]
     drawn = sorted((start, ends[1].get(flow)) for flow, start in ends[0].items())
-    check.equal(drawn, sorted((each["source"], each["target"]) for each in found["transfers"]), "the ends of the flows")
+    check.equal(
+        drawn,
+        sorted((transfer["source"], transfer["target"]) for transfer in found["transfers"]),
+        "the ends of the flows",
+    )
     volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
-    check.equal(volume, 4 * sum(each["count"] for each in found["transfers"]), "bytes of all records")
+    check.equal(volume, 4 * sum(transfer["count"] for transfer in found["transfers"]), "bytes of all records")
 
 
 @feature("link-credits", "chunk-trace")

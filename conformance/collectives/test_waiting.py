@@ -209,7 +209,7 @@ def test_a_scope_leaves_the_bits_alone(impl, check, scope):
 def test_ranks_may_hint_differently(impl, check):
     """scope, path, priority, overlap and qos are each rank's own (AMB-COLL-52)."""
     hints = (f'{SUM}, scope="node"', f'{SUM}, scope="rack", path="auto", priority=2, overlap=true, qos="low"')
-    sides = [[issue("%f", "%x", each), awaits("%y", "%f")] for each in hints]
+    sides = [[issue("%f", "%x", hint), awaits("%y", "%f")] for hint in hints]
     sides[1] = [line.replace("%f", "%g").replace("%y", "%z") for line in sides[1]]
     text = program(branch(*sides), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = spread(3)

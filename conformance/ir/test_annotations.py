@@ -175,7 +175,7 @@ def test_the_numerics_statement_of_a_block_is_seen_in_the_ir(impl, check):
     """Graph IR tells the profiles of a block apart, since the innermost counts (AMB-LANG-111)."""
     body = 'if (c) {{ numerics.profile("{}"); return A @ A; }} return A;'
     profiles, parameters = ("fast", "deterministic", "strict"), "c: bool, A: tensor<2x2xfp32>"
-    found = [lowered(impl, check, program(body.format(each), parameters=parameters)) for each in profiles]
+    found = [lowered(impl, check, program(body.format(profile), parameters=parameters)) for profile in profiles]
     for number, one in enumerate(found):
         check.true(one not in found[:number], f"the IR of a block of profile {profiles[number]} is its own", one)
 

@@ -39,7 +39,7 @@ def test_blocks_change_no_bit(impl, check, dtype, rest):
     parameters = ", ".join(f"{name}: tensor<12x4x{dtype}>" for name in inputs)
     blocks = ["", *(f"block={size}" for size in (1, 4, 5, 12, 64))]
     attributes = [", ".join(filter(None, (rest, block))) for block in blocks]
-    calls = ["op.flash_attention(Q, K, V)" + (f" @{{{each}}}" if each else "") for each in attributes]
+    calls = ["op.flash_attention(Q, K, V)" + (f" @{{{attribute}}}" if attribute else "") for attribute in attributes]
     source = program(f"return {', '.join(calls)};", parameters=parameters)
     found = outputs_in(impl, check, declaring(source, impl.level), "fast", inputs)
     check.equal(len(found), len(calls), "the number of results")

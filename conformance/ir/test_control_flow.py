@@ -344,7 +344,7 @@ def test_a_while_runs_as_long_as_its_condition_holds(impl, check, start):
 def test_a_while_carries_two_values(impl, check, left, right):
     """Euclid's algorithm by subtraction; the condition compares both carried values."""
     body = ["while (a != b) { if (a > b) { a = a - b; } else { b = b - a; } }", "return a, b;"]
-    divisor = max(each for each in range(1, 1001) if left % each == right % each == 0)
+    divisor = max(index for index in range(1, 1001) if left % index == right % index == 0)
     returns(
         impl, check, program(*body, parameters="a: int32, b: int32"), [divisor, divisor], **integers(a=left, b=right)
     )

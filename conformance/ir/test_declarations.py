@@ -30,7 +30,7 @@ def kinds_of(impl, check, source):
 
 @clause("LANG-02.3-03")
 @pytest.mark.parametrize(
-    "order", list(itertools.permutations(DECLARATIONS))[::17], ids=lambda order: "-".join(each[0] for each in order)
+    "order", list(itertools.permutations(DECLARATIONS))[::17], ids=lambda order: "-".join(kind[0] for kind in order)
 )
 def test_a_module_declares_funcs_kernels_types_constants_and_meshes(impl, check, order):
     """In any order; the parser names kind and name of each."""

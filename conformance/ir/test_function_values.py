@@ -140,7 +140,7 @@ def test_a_kernel_is_warned_of_what_no_operation_takes(impl, check, type_):
     check.accepts(impl.language.verify(source=source.replace(type_, "fp32")))
     observation = impl.language.verify(source=source)
     if isinstance(observation, Rejected):
-        lines = [each.line for each in observation.diagnostics]
+        lines = [diagnostic.line for diagnostic in observation.diagnostics]
     else:
-        lines = [each.get("line") for each in check.accepts(observation)["warnings"]]
+        lines = [warning.get("line") for warning in check.accepts(observation)["warnings"]]
     check.true(4 in lines, "a diagnostic is at the line of the parameter", lines)

@@ -77,7 +77,7 @@ def test_a_float_constant_keeps_every_bit(impl, check, dtype, at):
 def test_an_integer_constant_keeps_every_bit(impl, check, dtype, at):
     """Integers that no float holds are the same numbers in the text."""
     values = INTEGERS[dtype]
-    agree(check, printed(impl, check, constants(dtype, values), at), [tensor_of(dtype, each) for each in values])
+    agree(check, printed(impl, check, constants(dtype, values), at), [tensor_of(dtype, value) for value in values])
 
 
 @clause("LANG-01-03", "LANG-01-07")

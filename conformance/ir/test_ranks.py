@@ -36,8 +36,8 @@ def asked(impl, source, rows, **more):
 def on_ranks(impl, check, source, rows, **more):
     """The one value that each rank returns."""
     ranks = check.returns(asked(impl, source, rows, **more))["ranks"]
-    check.equal([len(each["outputs"]) for each in ranks], [1] * len(rows), "the number of values of each rank")
-    return [each["outputs"][0] for each in ranks]
+    check.equal([len(rank["outputs"]) for rank in ranks], [1] * len(rows), "the number of values of each rank")
+    return [rank["outputs"][0] for rank in ranks]
 
 
 def expect(impl, check, source, rows, expected, dtype="int32", **more):
@@ -247,8 +247,8 @@ def test_a_collective_meets_along_the_axis_of_the_mesh_that_it_names(impl, check
     sums = (f'dist.all_reduce(X) @{{axis=dp, op="sum", mesh={name}}}' for name in "gh")
     source = meshed(meshes, f"return {' * 64 + '.join(sums)};", parameters="X: int32")
     expected = [
-        64 * sum(1 << each for each in range(6) if each % 3 == rank % 3)
-        + sum(1 << each for each in range(6) if each // 2 == rank // 2)
+        64 * sum(1 << index for index in range(6) if index % 3 == rank % 3)
+        + sum(1 << index for index in range(6) if index // 2 == rank // 2)
         for rank in range(6)
     ]
     expect(impl, check, source, [1 << rank for rank in range(6)], expected, mesh=running)

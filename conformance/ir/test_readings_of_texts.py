@@ -271,12 +271,12 @@ def ends_as(answer: Observation, end: End) -> bool:
     """True if the answer is this value, any value of this type, a legal program, or a refusal of these categories."""
     match answer, end:
         case Rejected(), tuple():
-            return answer.code in end or any(each.category in end for each in answer.diagnostics)
+            return answer.code in end or any(diagnostic.category in end for diagnostic in answer.diagnostics)
         case Returned(), Tensor():
             outputs = answer.value["outputs"]
             return len(outputs) == 1 and first_difference(outputs[0], end) is None
         case Returned(), str():
-            return end == LEGAL or [type_of(each) for each in answer.value["outputs"]] == [end]
+            return end == LEGAL or [type_of(output) for output in answer.value["outputs"]] == [end]
         case _:
             return False
 

@@ -196,7 +196,7 @@ def queued(session, collective, count):
 def judge_trace(check, traced, plans):
     """Each rank's slices name the algorithms of the plans, in order."""
     for rank in range(4):
-        found = [each["args"].get("algorithm") for each in traced.slices if each["args"].get("rank") == rank]
+        found = [part["args"].get("algorithm") for part in traced.slices if part["args"].get("rank") == rank]
         check.equal(found, [plan[0] for plan in plans], f"the algorithms that rank {rank} ran by")
 
 

@@ -146,7 +146,7 @@ DEVICES = {
 def test_a_device_that_is_not_there_is_refused(impl, check, ids):
     """Each device of a mesh is one of the machine, and named once (AMB-RT-51)."""
     session = opened(impl, check)
-    known = [each["id"] for each in session.ask("tessxDevices")["devices"]]
+    known = [device["id"] for device in session.ask("tessxDevices")["devices"]]
     wrong = ids(known)
     refuse(session, "tessMeshCreate", {"deviceIds": wrong, "axes": axes_of(tp=len(wrong))}, INVALID)
 

@@ -203,7 +203,7 @@ def test_a_device_of_another_target_has_entries_of_its_own(impl, check, tmp_path
         check.equal(filled(replace(session, mesh=mesh, stream=stream), image), 7, "the result")
         hits, misses = used(session)
         check.true(hits == 0 and misses > 0, f"nothing is found for {target}", (hits, misses))
-        targets = [each["arch"] for each in entries(session)]
+        targets = [entry["arch"] for entry in entries(session)]
         check.equal(len(targets), number, "the number of entries")
         check.true(any(target in each for each in targets), f"an entry is for {target}", targets)
         ended(session)

@@ -50,7 +50,7 @@ def test_shapes_of_one_size_have_entries_of_their_own(impl, check, tmp_path):
         check.equal(len(entries(session)), number, "the number of entries")
         ended(session)
     session = caching(impl, check, tmp_path)
-    texts = [each["shape"] for each in entries(session)]
+    texts = [entry["shape"] for entry in entries(session)]
     check.equal(len(set(texts)), len(SHAPES), f"the shapes that the keys {sorted(texts)} name")
     for shape in reversed(SHAPES):
         turned(session, image, *shape)
@@ -118,6 +118,6 @@ def test_autotune_results_of_different_collectives_have_entries_of_their_own(imp
     done(session, "reduce_scatter", pointer, 24, "fp32", op=SUM, axis="dp")
     done(session, "all_gather", pointer, 24, "fp32", axis="dp")
     check.equal(values_of("fp32", session.download(pointer, 96)), [0.0] * 24, "the buffer")
-    found = [(each["kernel"], each["shape"]) for each in entries(session, "autotune")]
+    found = [(entry["kernel"], entry["shape"]) for entry in entries(session, "autotune")]
     check.equal(len(set(found)), 3, f"the keys among {found}")
     check.equal(used(session)[0], 0, "what is found")

@@ -41,7 +41,7 @@ def test_a_deterministic_launch_ignores_entries_of_another_policy(impl, check, t
     image = image_of(impl, check)
     session = governed(caching(impl, check, tmp_path), kept_under)
     check.equal(filled(session, image), 7, "the first result")
-    check.equal([each["policy"] for each in entries(session)], [kept_under], "the policies of the entries")
+    check.equal([entry["policy"] for entry in entries(session)], [kept_under], "the policies of the entries")
     ended(session)
     for number in range(2):
         session = governed(caching(impl, check, tmp_path), kept_under if by_flag else STRICT)
@@ -136,7 +136,7 @@ def test_an_entry_put_in_the_place_of_another_is_never_run(impl, check, tmp_path
     for source in (one, two):
         session = caching(impl, check, tmp_path)
         filled(session, image_of(impl, check, source))
-        paths.extend(Path(each["path"]) for each in entries(session) if Path(each["path"]) not in paths)
+        paths.extend(Path(entry["path"]) for entry in entries(session) if Path(entry["path"]) not in paths)
         ended(session)
     first, second = paths
     first.write_bytes(second.read_bytes())

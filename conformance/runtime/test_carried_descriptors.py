@@ -68,8 +68,8 @@ DRAWING = """module drawing {
 
 def drawn(session, kernel, *pointers):
     """Return a launch's tensors of eight numbers, once it has run."""
-    session.launch(kernel, packed(*(("ptr", each) for each in pointers)))
-    return [Tensor("fp32", (8,), session.download(each, 32)) for each in pointers]
+    session.launch(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
+    return [Tensor("fp32", (8,), session.download(pointer, 32)) for pointer in pointers]
 
 
 @level("strict")
@@ -125,7 +125,9 @@ def test_a_seed_or_stream_beyond_64_bits_is_refused(impl, check, name, value):
     answer = session.attempt("tessxSetDescriptor", context=session.context, descriptor={name: value})
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     fill(session, session.kernel("fill"), session.allocate(BYTES))
-    check.equal([each[name] for each in carried(session)], [(1 << 64) - 1], f"the {name} that a launch carries")
+    check.equal(
+        [descriptor[name] for descriptor in carried(session)], [(1 << 64) - 1], f"the {name} that a launch carries"
+    )
 
 
 @clause("RT-11-01")
@@ -161,8 +163,8 @@ def test_streams_do_not_mix_their_descriptors(impl, check):
     set_descriptor(session, seed=6)
     for _ in range(2):
         fill(other, kernel, pointer)
-    check.equal([each["seed"] for each in carried(session)], [5], "the seeds on the first stream")
-    check.equal([each["seed"] for each in carried(other)], [6, 6], "the seeds on the second stream")
+    check.equal([descriptor["seed"] for descriptor in carried(session)], [5], "the seeds on the first stream")
+    check.equal([descriptor["seed"] for descriptor in carried(other)], [6, 6], "the seeds on the second stream")
 
 
 @clause("RT-11-01")
@@ -180,7 +182,9 @@ def test_each_replay_carries_what_its_launches_carried(impl, check):
     set_descriptor(session, seed=6)
     for number in (1, 2):
         session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
-        check.equal([each["seed"] for each in carried(session)], [5, 5] * number, f"the seeds after replay {number}")
+        check.equal(
+            [descriptor["seed"] for descriptor in carried(session)], [5, 5] * number, f"the seeds after replay {number}"
+        )
     session.synchronize()
 
 
@@ -220,7 +224,7 @@ def test_what_is_set_is_carried_by_later_work_alone(impl, check, field, values):
         fill(session, kernel, pointer)
         for function in COLLECTIVES:
             collective(session, function, pointer)
-    found = [each[field] for each in carried(session)][1:]
+    found = [descriptor[field] for descriptor in carried(session)][1:]
     expected = [value for value in values for _ in range(1 + len(COLLECTIVES))]
     check.equal(found, expected, f"the {field} of each launch and collective")
     session.synchronize()
@@ -233,7 +237,11 @@ def test_a_descriptor_is_set_for_one_context(impl, check):
     set_descriptor(first, seed=9, stream=4)
     for session, expected in ((first, (9, 4)), (second, (0, 0))):
         fill(session, session.kernel("fill"), session.upload(bytes(BYTES)))
-        check.equal([(each["seed"], each["stream"]) for each in carried(session)], [expected], "seed and stream")
+        check.equal(
+            [(descriptor["seed"], descriptor["stream"]) for descriptor in carried(session)],
+            [expected],
+            "seed and stream",
+        )
 
 
 @pytest.mark.parametrize(
@@ -252,8 +260,8 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
     fill(session, kernel, pointer)
     set_descriptor(session, seed=3)
     collective(session, "tessAllReduce", pointer)
-    for each in carried(session):
-        check.equal(each["stable"].get(toggle), True, f"stable {toggle}")
+    for descriptor in carried(session):
+        check.equal(descriptor["stable"].get(toggle), True, f"stable {toggle}")
 
 
 @clause("RT-11-02", "RT-19.A-01")

@@ -61,7 +61,7 @@ def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
     done(session, "reduce_scatter", pointer, 8, dtype, op=op, axis="dp")
     found = held(session, pointer, inputs)
     for rank in range(4):
-        shares = [share(each, rank, 4) for each in inputs]
+        shares = [share(operand, rank, 4) for operand in inputs]
         judge_reduced(impl, check, share(found[rank], rank, 4), shares, op, f"the share of rank {rank}")
 
 

@@ -134,7 +134,7 @@ def test_shares_of_a_reduction_are_those_of_the_whole(impl, check, ranks):
     first = summed(session, inputs, "reduce_scatter")
     for rank in range(ranks):
         part = share(first[0], rank, ranks)
-        shares = [share(each, rank, ranks) for each in inputs]
+        shares = [share(operand, rank, ranks) for operand in inputs]
         judge_reduced(impl, check, part, shares, SUM, f"share {rank}")
     for rank, each in enumerate(summed(session, inputs, "reduce_scatter")):
         check.bits(each, first[0], f"what rank {rank} has on another run")
@@ -146,7 +146,7 @@ def test_shares_of_a_reduction_are_those_of_the_whole(impl, check, ranks):
 def a_mixture(session: MeshSession, streams: int) -> tuple[list[str], list[str]]:
     """Every collective on streams in turn, each on a buffer of its own: what ranks hold, and are to hold."""
     sessions = [session, *(session.another_stream() for _ in range(streams - 1))]
-    ranks, inputs = session.ranks, {each: contributions("int32", 8, session.ranks, 580) for each in FUNCTIONS}
+    ranks, inputs = session.ranks, {function: contributions("int32", 8, session.ranks, 580) for function in FUNCTIONS}
     pointers = {name: filled(session, tensors) for name, tensors in inputs.items()}
     for place, name in enumerate(FUNCTIONS):
         operator = {"op": MAX} if name in ("all_reduce", "reduce_scatter") else {}
@@ -169,7 +169,7 @@ def a_mixture(session: MeshSession, streams: int) -> tuple[list[str], list[str]]
 
 def _largest(inputs: list[Tensor], place: int) -> int:
     """The word of the largest int32 at a place."""
-    signed = [int.from_bytes(each.data[4 * place : 4 * place + 4], "little", signed=True) for each in inputs]
+    signed = [int.from_bytes(operand.data[4 * place : 4 * place + 4], "little", signed=True) for operand in inputs]
     return max(signed) % (1 << 32)
 
 

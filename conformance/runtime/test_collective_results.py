@@ -85,7 +85,7 @@ def test_all_reduce_of_any_count(impl, check, count, op):
     for rank, each in enumerate(found):
         rest = each.data[4 * count :].hex()
         check.equal(rest, inputs[rank].data[4 * count :].hex(), f"what stands behind the elements of rank {rank}")
-    begun = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in inputs]
+    begun = [Tensor("fp32", (count,), operand.data[: 4 * count]) for operand in inputs]
     if count:
         results = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in found]
         judge_all_reduce(session, results, begun, op, [[0, 1, 2, 3]])
@@ -158,7 +158,7 @@ CLAUSES = {
     "all_gather": "RT-04.6-12",
     "broadcast": "RT-04.6-13",
 }
-EVERY = [pytest.param(each, marks=clause(CLAUSES[each]), id=each) for each in FUNCTIONS]
+EVERY = [pytest.param(function, marks=clause(CLAUSES[function]), id=function) for function in FUNCTIONS]
 WITH_AXIS = EVERY[:3]
 
 
@@ -236,7 +236,7 @@ def test_a_collective_may_use_a_part_of_an_allocation(impl, check):
     done(session, "all_reduce", pointer + 16, 4, "int32", op=MAX, axis="dp")
     done(session, "broadcast", pointer + 32, 4, "int32", root=1)
     found = held(session, pointer, inputs)
-    rows = [values_of("int32", each.data) for each in inputs]
+    rows = [values_of("int32", operand.data) for operand in inputs]
     middle = [max(pair) for pair in zip(rows[0][4:8], rows[1][4:8], strict=True)]
     for rank, each in enumerate(found):
         wanted = rows[rank][:4] + middle + rows[1][8:]

@@ -73,12 +73,12 @@ def test_a_gather_brings_the_share_of_every_rank(impl, check, sizes, axis):
     """All of what the ranks of the axis have reduced is on rank 0, in order of the ranks (AMB-RT-04)."""
     session = gathered(impl, check, **sizes)
     begun = [1 + place for place in range(COUNT)]
-    data = b"".join(each.to_bytes(4, "little") for each in begun)
+    data = b"".join(number.to_bytes(4, "little") for number in begun)
     pointer = session.upload(data)
     done(session, "reduce_scatter", pointer, COUNT, "int32", op=SUM, axis=axis)
     done(session, "all_gather", pointer, COUNT, "int32", axis=axis)
     ranks = len(groups(axis, **sizes)[0])
-    check.equal(session.integers(pointer), [ranks * each for each in begun], "what rank 0 has")
+    check.equal(session.integers(pointer), [ranks * number for number in begun], "what rank 0 has")
 
 
 @clause("RT-04.6-13")
@@ -86,7 +86,7 @@ def test_a_gather_brings_the_share_of_every_rank(impl, check, sizes, axis):
 def test_a_broadcast_brings_what_its_root_has(impl, check, root):
     """The share that a reduce-scatter has left the root is on rank 0 then (AMB-RT-04)."""
     session = gathered(impl, check, dp=4)
-    begun = Tensor("int32", (COUNT,), b"".join((3 + each).to_bytes(4, "little") for each in range(COUNT)))
+    begun = Tensor("int32", (COUNT,), b"".join((3 + index).to_bytes(4, "little") for index in range(COUNT)))
     pointer = session.upload(begun.data)
     done(session, "reduce_scatter", pointer, COUNT, "int32", op=SUM, axis="dp")
     done(session, "broadcast", pointer, COUNT, "int32", root=root)

@@ -32,7 +32,7 @@ CLAUSES = {
     "all_gather": "RT-04.6-12",
     "broadcast": "RT-04.6-13",
 }
-EVERY = [pytest.param(each, marks=clause(CLAUSES[each]), id=each) for each in FUNCTIONS]
+EVERY = [pytest.param(function, marks=clause(CLAUSES[function]), id=function) for function in FUNCTIONS]
 COUNT = 7
 
 

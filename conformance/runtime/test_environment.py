@@ -186,10 +186,10 @@ def test_results_are_kept_in_the_directory_that_is_named(impl, check, tmp_path):
         check.equal([each.name for each in directory.iterdir() if not each.name.startswith(".")], [], "files before")
         check.equal(filled(session, image), 7, "the result of a launch")
         files = [each for each in directory.rglob("*") if each.is_file()]
-        check.true(bool(files), "the directory has files", [each.name for each in files])
+        check.true(bool(files), "the directory has files", [file.name for file in files])
     session = caching(impl, check, first)
-    paths = [each["path"] for each in session.ask("tessxCacheEntries")["entries"]]
-    check.true(any(each.startswith(str(first)) for each in paths), "entries of the first directory", paths)
+    paths = [entry["path"] for entry in session.ask("tessxCacheEntries")["entries"]]
+    check.true(any(path.startswith(str(first)) for path in paths), "entries of the first directory", paths)
 
 
 @feature("cache-probe")
@@ -234,7 +234,7 @@ def test_more_is_logged_the_higher_the_level(impl, check):
         session.synchronize()
         refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
         lines = check.returns(impl.runtime.tessxLog(), "tessxLog succeeds")["lines"][before:]
-        strange = [each for each in lines if each["level"] not in levels]
+        strange = [line for line in lines if line["level"] not in levels]
         check.equal(strange, [], f"lines that {level} does not ask for")
         counts.append(len(lines))
         session.close()

@@ -142,11 +142,11 @@ def hold_up(session: MeshSession, device: int, streams: int, rounds: int) -> lis
     alone = meshed(session.impl, session.check, session.context, [device])
     kernel = alone.kernel("digit")
     others = [alone.another_stream() for _ in range(streams)]
-    for each in others:
-        x, y = each.upload(bytes(BYTES)), each.upload(bytes(BYTES))
+    for other in others:
+        x, y = other.upload(bytes(BYTES)), other.upload(bytes(BYTES))
         for _ in range(rounds):
-            each.launch(kernel, packed(("int32", 1), ("ptr", x)), grid=[1 << 22, 1, 1])
-            each.copy(y, x, BYTES, D2D)
+            other.launch(kernel, packed(("int32", 1), ("ptr", x)), grid=[1 << 22, 1, 1])
+            other.copy(y, x, BYTES, D2D)
     return others
 
 

@@ -92,7 +92,7 @@ def between_meshes(own: int, others: int) -> Program:
     def program(stream: StreamFixture) -> list[int]:
         ids = devices_of(stream.impl, stream.check, max(own, others))
         meshes = [meshed(stream.impl, stream.check, stream.context, ids[:count]) for count in (own, others)]
-        one, two = (stream.beside(each) for each in meshes)
+        one, two = (stream.beside(mesh) for mesh in meshes)
         x, y = one.zeros(), one.zeros()
         one.digit(1, x)
         one.digit(2, x)

@@ -65,8 +65,10 @@ def test_kernels_of_another_module_are_not_explained(impl, check):
     """Two modules are loaded; each has its own groups."""
     session = opened(impl, check)
     modules = [session.load(source) for source in (ONE, TWO)]
-    groups = [session.ask("tessxExplain", module=each)["explanation"]["fusion_groups"] for each in modules]
-    check.equal([bool(mentioned(each, "twice")) for each in groups], [False, True], "which module explains the kernel")
+    groups = [session.ask("tessxExplain", module=module)["explanation"]["fusion_groups"] for module in modules]
+    check.equal(
+        [bool(mentioned(group, "twice")) for group in groups], [False, True], "which module explains the kernel"
+    )
 
 
 @clause("RT-17-08")
@@ -103,7 +105,10 @@ def test_the_collective_plans_of_a_module_are_listed(impl, check, plans):
         for name, axis, algorithm in (each.values() for each in plans)
     ]
     text, parts = explained(impl, check, module_text(*issues), at="graph")
-    found = [{name: each[name] for name in ("collective", "axis", "algorithm")} for each in parts["collective_plans"]]
+    found = [
+        {name: collective_plan[name] for name in ("collective", "axis", "algorithm")}
+        for collective_plan in parts["collective_plans"]
+    ]
     check.equal(sorted(found, key=str), sorted(plans, key=str), "the collective plans")
     for plan in plans:
         check.true(plan["collective"] in text and plan["algorithm"] in text, "the text names the plan", text)
@@ -121,7 +126,7 @@ def test_a_program_tells_the_plans_of_its_collectives(impl, check):
 }
 """
     text, parts = explained(impl, check, source)
-    found = [(each["collective"], each["axis"]) for each in parts["collective_plans"]]
+    found = [(collective_plan["collective"], collective_plan["axis"]) for collective_plan in parts["collective_plans"]]
     check.equal(sorted(found), [("all_gather", "dp"), ("all_reduce", "tp")], "the plans and their axes")
     check.true("all_gather" in text and "all_reduce" in text, "the text names both", text)
     _, parts = explained(impl, check, ONE)

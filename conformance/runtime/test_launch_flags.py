@@ -205,7 +205,7 @@ def test_a_launched_product_has_the_declared_order(impl, check):
     pointers, kernel = [session.upload(each.data) for each in given], session.kernel("product", MULTIPLYING)
     for _ in range(2):
         result = session.upload(bytes(4 * 35))
-        session.launch(kernel, packed(*(("ptr", each) for each in (*pointers, result))))
+        session.launch(kernel, packed(*(("ptr", pointer) for pointer in (*pointers, result))))
         found = Tensor("fp32", (7, 5), session.download(result, 4 * 35))
         if impl.level == "fast":
             check.enclosed(found, bounds.enclose("oracle.matmul", given, {}), "the product")

@@ -40,7 +40,7 @@ def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, 
     session = opened(impl, check)
     numbers = [float(place - 100) for place in range(8 * 48)]
     x, y = session.upload(elements("fp32", *numbers)), session.upload(bytes(4 * 8 * 48))
-    arguments, wanted = packed(("fp32", 4.0), ("ptr", x), ("ptr", y)), [4 * each for each in numbers]
+    arguments, wanted = packed(("fp32", 4.0), ("ptr", x), ("ptr", y)), [4 * number for number in numbers]
     kernel = session.kernel("scale", PROGRAM)
 
     def result() -> list[float]:

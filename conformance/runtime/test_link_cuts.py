@@ -57,12 +57,12 @@ def test_a_link_that_fails_midway_changes_no_bits(impl, check, tmp_path, algorit
     slices, bits = run()
     link = slices[0]["args"].get("link")
     check.true(isinstance(link, str), "a slice names its link", slices[0]["args"])
-    nanoseconds = 1000 * max(each["dur"] for each in slices)
+    nanoseconds = 1000 * max(part["dur"] for part in slices)
     longer = 0
     for step in range(STEPS):
         others, found = run((link, int(nanoseconds * step / STEPS)))
         check.true(found == bits, f"the bits on every rank where {link} fails at {step} of {STEPS}")
-        longer += 1000 * max(each["dur"] for each in others) > nanoseconds
+        longer += 1000 * max(other["dur"] for other in others) > nanoseconds
     check.true(longer > 0, "the collective takes longer for some times of the cut", longer)
 
 
@@ -83,7 +83,7 @@ def test_a_collective_goes_on_until_no_link_is_left(impl, check, tmp_path, timeo
         if isinstance(answer, Rejected):
             break
         slices = reduced(session, pointer, tmp_path / "trace.json")
-        link = next(each["args"]["link"] for each in slices if each["args"]["rank"] == 0)
+        link = next(part["args"]["link"] for part in slices if part["args"]["rank"] == 0)
         check.true(link not in cut, f"{link} has not been cut", cut)
         cut.append(link)
     check.true(0 < len(cut) < MOST_LINKS, "some links carried what rank 0 sends", cut)

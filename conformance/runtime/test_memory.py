@@ -131,7 +131,7 @@ def test_device_memory_can_be_released(impl, check, size):
 
 def fifths(session, ranks, number):
     """So many fifths of the memory of the smallest of the first devices."""
-    return min(each["memory_bytes"] for each in session.ask("tessxDevices")["devices"][:ranks]) // 5 * number
+    return min(device["memory_bytes"] for device in session.ask("tessxDevices")["devices"][:ranks]) // 5 * number
 
 
 @clause("RT-04.4-15")
@@ -150,7 +150,7 @@ def test_released_memory_can_be_had_again(impl, check, ranks):
 def test_memory_of_a_mesh_has_to_be_on_every_device(impl, check, full):
     """Three fifths of one of two devices are in use: the mesh of both has not as much, and the other device has."""
     session = opened(impl, check, 2)
-    alone = [meshed(impl, check, session.context, [each]) for each in devices(impl, check, 2)]
+    alone = [meshed(impl, check, session.context, [device]) for device in devices(impl, check, 2)]
     size = fifths(session, 2, 3)
     pointer = alone[full].allocate(size)
     refused(check, session.attempt("tessMalloc", mesh=session.mesh, bytes=size), "TESS_ERR_OUT_OF_MEMORY")

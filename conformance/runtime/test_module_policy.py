@@ -51,7 +51,7 @@ def signed(impl, check, key=None, **options):
 
 def trusting(session, *keys, **policy):
     """Let the context load what these keys have signed."""
-    trusted = {"trusted_keys": [KEYS[each][1] for each in keys]} if keys else {}
+    trusted = {"trusted_keys": [KEYS[key][1] for key in keys]} if keys else {}
     session.ask("tessxSetModulePolicy", context=session.context, **trusted, **policy)
     return session
 
@@ -128,10 +128,10 @@ def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_p
     bad = image_of(impl, check, source.format(1), signing_key=KEYS["second"][0])
     session = trusting(caching(impl, check, tmp_path), "first")
     check.equal(filled(session, good), 7, "the result of the trusted program")
-    kept = {each["path"]: Path(each["path"]).read_bytes() for each in entries(session)}
+    kept = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
     session = trusting(caching(impl, check, tmp_path), "first")
     refused(check, loading(session, bad), "TESS_ERR_INVALID_VALUE")
-    found = {each["path"]: Path(each["path"]).read_bytes() for each in entries(session)}
+    found = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
     check.true(found == kept and bool(kept), "the entries are as they were", sorted(found))
     check.equal(filled(session, good), 7, "the result of the trusted program afterwards")
 

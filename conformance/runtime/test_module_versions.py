@@ -118,7 +118,7 @@ def test_no_program_loads_for_another_architecture(impl, check, source):
 def test_a_target_beside_others_is_enough(impl, check):
     """A module for the machine's devices and for foreign ones loads, and its kernels run."""
     session = opened(impl, check)
-    own = list(dict.fromkeys(each["target"] for each in session.ask("tessxDevices")["devices"]))
+    own = list(dict.fromkeys(device["target"] for device in session.ask("tessxDevices")["devices"]))
     module = session.load(targets=foreign_targets(session)[:1] + own)
     check.equal(filled(session, session.kernel_of(module, "fill"), 6), [6] * COUNT, "what its kernel writes")
 

@@ -277,7 +277,7 @@ def test_the_first_of_two_errors_is_reported(impl, check, first):
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
     differences = {MISMATCH: {"count": 3}, VIOLATION: {"descriptor": DESCRIPTOR | {"seed": 9}}}
-    for status in (first, *(each for each in differences if each != first)):
+    for status in (first, *(difference for difference in differences if difference != first)):
         issue(session, 0, pointer, WHOLE | AGREED)
         issue(session, 1, pointer, WHOLE | AGREED | differences[status])
     session.reports(first)

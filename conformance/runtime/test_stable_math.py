@@ -80,8 +80,8 @@ def launched(session: MeshSession, source: str, operands: Sequence[Tensor], size
         session.set_policy(given["policy"])
     if "descriptor" in given:
         session.ask("tessxSetDescriptor", context=session.context, descriptor=given["descriptor"])
-    pointers = [*(session.upload(each.data) for each in operands), session.upload(bytes(size))]
-    arguments = packed(*(("ptr", each) for each in pointers))
+    pointers = [*(session.upload(operand.data) for operand in operands), session.upload(bytes(size))]
+    arguments = packed(*(("ptr", pointer) for pointer in pointers))
     session.launch(session.kernel("k", source), arguments, flags=given.get("flags", 0))
     return session.download(pointers[-1], size)
 

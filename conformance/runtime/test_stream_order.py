@@ -79,7 +79,7 @@ def of_every_kind(sums: bool) -> Program:
         stream.copy_tensor(targets[1], spare, D2H)
         stream.synchronize()
         other.synchronize()
-        return [stream.host_number(each) for each in targets]
+        return [stream.host_number(target) for target in targets]
 
     return program
 

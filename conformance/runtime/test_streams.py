@@ -53,8 +53,8 @@ def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
     """Each has a handle of its own, and takes its own work (AMB-RT-37)."""
     session = opened(impl, check, ranks=ranks)
     streams = [session.another_stream() for _ in range(16)]
-    check.equal(len({each.stream for each in (session, *streams)}), 17, "the number of handles")
-    pointers = [each.allocate(BYTES) for each in streams]
+    check.equal(len({stream.stream for stream in (session, *streams)}), 17, "the number of handles")
+    pointers = [stream.allocate(BYTES) for stream in streams]
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
         each.write(pointer, elements("int32", *[value] * COUNT))
     for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):

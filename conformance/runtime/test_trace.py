@@ -47,7 +47,7 @@ def traced_work(impl, check, path, ranks=1):
 def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks):
     """Every event has a known phase; a slice has a name, a process, a thread, and numbers for time and duration."""
     events = traced_work(impl, check, tmp_path / "trace.json", ranks)
-    check.equal([each for each in events if each.get("ph") not in PHASES], [], "events of an unknown phase")
+    check.equal([event for event in events if event.get("ph") not in PHASES], [], "events of an unknown phase")
     found = slices(events)
     check.true(len(found) >= 8, "there is a slice for each of the launches", len(found))
     for each in found:
@@ -72,8 +72,8 @@ def test_slices_of_one_track_do_not_overlap(impl, check, tmp_path, ranks):
 def test_flows_have_both_ends(impl, check, tmp_path):
     """Where a trace ties events to waits, each end has a beginning with its id, which is not later, and a slice."""
     events = traced_work(impl, check, tmp_path / "trace.json")
-    begun = {each.get("id"): each for each in events if each.get("ph") == "s"}
-    ended = [each for each in events if each.get("ph") == "f"]
+    begun = {event.get("id"): event for event in events if event.get("ph") == "s"}
+    ended = [event for event in events if event.get("ph") == "f"]
     check.true(len(ended) >= len(begun), "no flow has a beginning alone", (len(begun), len(ended)))
     for each in ended:
         check.true(each.get("id") in begun, "the flow has a beginning", each)

@@ -113,7 +113,7 @@ def test_a_pattern_of_each_kind_is_accepted(impl, check, kind, values, size):
     """With the least and the largest value, over one element and over a number of them that is prime."""
     host = connected(impl, check)
     patterns = [{"pattern_kind": kind, "value": value} for value in values]
-    host.accepted(*(host.write(pattern=each, nbytes=size * count) for each in patterns for count in (1, 37)))
+    host.accepted(*(host.write(pattern=pattern, nbytes=size * count) for pattern in patterns for count in (1, 37)))
 
 
 @clause("HIO-D5-21")
@@ -122,16 +122,16 @@ def test_the_value_beside_zero_may_be_anything(impl, check):
     host = connected(impl, check)
     values = [0, -1, 256, 1.5, -0.0, 2**64, 1e300]
     patterns = [{"pattern_kind": "zero", "value": value} for value in (None, *values)]
-    host.accepted(*(host.write(pattern=each) for each in patterns))
+    host.accepted(*(host.write(pattern=pattern) for pattern in patterns))
 
 
 @pytest.mark.parametrize("kind", listed({"HBM": "HIO-D5-27", "TCM": "HIO-D5-28", "AUTO": "HIO-D5-29"}))
 def test_a_memory_of_each_kind_is_written_to(impl, check, kind):
     """By its own name at its own addresses, its first and its last ones; by AUTO in every memory (AMB-HIO-46)."""
     host = connected(impl, check)
-    memories = [each for each in host.machine.memories if kind in (each.kind, "AUTO")]
+    memories = [memory for memory in host.machine.memories if kind in (memory.kind, "AUTO")]
     check.given(bool(memories), f"the endpoint tells of a memory of kind {kind}", host.machine.memories)
-    ends = [pa for each in memories for pa in (each.base, each.base + 1, each.base + each.bytes - 64)]
+    ends = [pa for memory in memories for pa in (memory.base, memory.base + 1, memory.base + memory.bytes - 64)]
     host.accepted(*(host.write(dst_pa=pa, dst_mem_kind=kind) for pa in ends))
 
 
@@ -162,7 +162,11 @@ def test_a_buffer_of_the_host_is_written(impl, check):
     ]
     completions = host.completions(*writes, *wrong, buffers=buffers)
     wanted = [True, True, True, False, False]
-    check.equal([each["ok"] for each in completions], wanted, "success with a buffer, without one, with a shorter one")
+    check.equal(
+        [completion["ok"] for completion in completions],
+        wanted,
+        "success with a buffer, without one, with a shorter one",
+    )
 
 
 # D6
@@ -172,7 +176,9 @@ def test_a_buffer_of_the_host_is_written(impl, check):
 def test_a_read_of_each_destination_is_accepted(impl, check, kind):
     """From the first and the last addresses of every memory, without alignment (AMB-HIO-17, AMB-HIO-38, AMB-HIO-41)."""
     host = connected(impl, check)
-    ends = [pa for each in host.machine.memories for pa in (each.base, each.base + 1, each.base + each.bytes - 64)]
+    ends = [
+        pa for memory in host.machine.memories for pa in (memory.base, memory.base + 1, memory.base + memory.bytes - 64)
+    ]
     host.accepted(*(host.read(src_pa=pa, dst_kind=kind) for pa in ends))
 
 
@@ -185,7 +191,7 @@ def test_a_deployed_kernel_is_launched(impl, check):
     host = connected(impl, check)
     kernels = [host.written(host.binary(place), place) for place in host.machine.neighbours()]
     launches = [host.launch(kernel, host.arguments(["tensor"])) for kernel in kernels]
-    done = [each["ok"] for each in host.completions(*launches)]
+    done = [completion["ok"] for completion in host.completions(*launches)]
     check.reading("AMB-HIO-56", "patterns refused", not any(done))
     check.equal(done, [True] * len(done), "success of a launch from each PE")
 
@@ -233,7 +239,7 @@ def test_a_scalar_of_each_dtype_is_launched_with(impl, check, dtype):
     scalars = [scalar(dtype, value) for value in LARGEST[dtype]]
     others = [scalar(each, value) for each, value in SCALARS.items()]
     lists = [*([each] for each in scalars), [*others, *scalars]]
-    host.accepted(*(host.launch(kernel, [*tensors, *each]) for each in lists))
+    host.accepted(*(host.launch(kernel, [*tensors, *list_]) for list_ in lists))
 
 
 @clause("HIO-D7-04")
@@ -243,8 +249,8 @@ def test_a_launch_without_arguments_is_accepted(impl, check):
     kernel = host.deploy()
     one, two = host.arguments(["tensor", "i32"])
     lists = [[one], [one, two], [two, one], [two, two, one, two, one, one]]
-    host.accepted(*(host.launch(kernel, each) for each in lists))
-    without = [each["ok"] for each in host.completions(host.launch(kernel), host.launch(kernel, [two]))]
+    host.accepted(*(host.launch(kernel, list_) for list_ in lists))
+    without = [completion["ok"] for completion in host.completions(host.launch(kernel), host.launch(kernel, [two]))]
     check.reading("AMB-HIO-42", "refused", not all(without))
     check.equal(without, [True, True], "success without arguments, and with a scalar alone")
 
@@ -255,7 +261,7 @@ def test_a_launch_with_each_failure_policy_is_accepted(impl, check, policy):
     host = connected(impl, check)
     kernel = host.deploy()
     lists = [host.arguments(["tensor"]), host.arguments(["tensor", "i32"])]
-    host.accepted(*(host.launch(kernel, each, failure_policy=policy) for each in lists))
+    host.accepted(*(host.launch(kernel, list_, failure_policy=policy) for list_ in lists))
 
 
 @clause("HIO-D5-06", "HIO-D6-06", "HIO-D7-22")
@@ -270,6 +276,6 @@ def test_no_address_needs_alignment(impl, check):
         return [host.write(dst_pa=pa, pattern=pattern), host.read(src_pa=pa), host.launch(kernel, [shards])]
 
     host.accepted(*at(base), *at(base + 64))
-    odd = [each["ok"] for offset in (1, 2, 3) for each in host.completions(*at(base + offset))]
+    odd = [completion["ok"] for offset in (1, 2, 3) for completion in host.completions(*at(base + offset))]
     check.reading("AMB-HIO-38", "aligned to the element", not all(odd))
     check.equal(odd, [True] * len(odd), "success at addresses that are no multiple of four")

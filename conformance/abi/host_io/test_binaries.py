@@ -77,12 +77,12 @@ def test_a_kernel_deployed_by_a_pattern_is_judged_by_its_size_alone(impl, check)
     """It computes nothing: neither its binary nor its tensors change, on one PE or several (AMB-HIO-04, -56)."""
     host = launching_host(impl, check)
     places = of_one_sip(host, 3)
-    host.done(*(host.fill(each, host.base, 512, "fill_u16", 0x1234) for each in places))
+    host.done(*(host.fill(place, host.base, 512, "fill_u16", 0x1234) for place in places))
     host.done(
-        from_pattern(host, places[-1], host.base, 256, parts(*(Part(each, host.base + 100, 300) for each in places)))
+        from_pattern(host, places[-1], host.base, 256, parts(*(Part(place, host.base + 100, 300) for place in places)))
     )
-    for each in places:
-        host.holds(each, host.base, bytes([0x34, 0x12] * 256), f"PE {dict(each)} after the launch")
+    for place in places:
+        host.holds(place, host.base, bytes([0x34, 0x12] * 256), f"PE {dict(place)} after the launch")
 
 
 @clause("HIO-D7-04", "HIO-D7-48")
@@ -92,12 +92,14 @@ def test_a_launch_may_have_scalars_alone(impl, check, dtype, values):
     host = launching_host(impl, check)
     place = host.spread(1)[0]
     host.done(host.fill(place, host.base, 64))
-    alone = [from_pattern(host, place, host.base, 64, scalar(dtype, each)) for each in values]
-    together = from_pattern(host, place, host.base, 64, *(scalar(dtype, each) for each in values))
+    alone = [from_pattern(host, place, host.base, 64, scalar(dtype, value)) for value in values]
+    together = from_pattern(host, place, host.base, 64, *(scalar(dtype, value) for value in values))
     completions = host.send(*alone, together).completions
-    check.reading("AMB-HIO-42", "refused", not any(each["ok"] for each in completions))
+    check.reading("AMB-HIO-42", "refused", not any(completion["ok"] for completion in completions))
     check.equal(
-        [each["ok"] for each in completions], [True] * len(completions), "success of launches with scalars alone"
+        [completion["ok"] for completion in completions],
+        [True] * len(completions),
+        "success of launches with scalars alone",
     )
 
 

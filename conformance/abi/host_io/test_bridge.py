@@ -31,7 +31,7 @@ MESSAGES = [
 def test_the_runtime_sends_the_three_messages_only(impl, check, program):
     """Whatever a host program calls, nothing else reaches IO_CPU (HIO-D2-05)."""
     sent = Sent.by(impl, check, program)
-    others = sorted({str(each.get("msg_type")) for each in sent.messages} - set(DEFINITIONS))
+    others = sorted({str(message.get("msg_type")) for message in sent.messages} - set(DEFINITIONS))
     check.equal(others, [], "message types beyond the three")
 
 
@@ -57,8 +57,8 @@ def test_messages_hold_neither_code_nor_bytes(impl, check, kind):
 def test_no_two_requests_of_the_runtime_share_their_ids(impl, check, program):
     """They have their correlation id, which the host made, before any answer; with the request id it is used once."""
     sent = Sent.by(impl, check, program)
-    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in sent.messages]
-    check.equal([each for each in pairs if not all(isinstance(part, str) and part for part in each)], [], "missing ids")
+    pairs = [(message.get("correlation_id"), message.get("request_id")) for message in sent.messages]
+    check.equal([pair for pair in pairs if not all(isinstance(part, str) and part for part in pair)], [], "missing ids")
     check.equal(len(set(pairs)), len(pairs), "the number of different pairs of ids")
 
 
@@ -115,7 +115,7 @@ def test_a_kernel_runs_by_messages(impl, check):
     sent = Sent.by(impl, check, "attention")
     check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
     told = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
-    known = {(each["sip"], each["cube"], each["pe"]) for each in told["places"]}
+    known = {(place["sip"], place["cube"], place["pe"]) for place in told["places"]}
     launches = sent.of("KernelLaunch")
     check.true(len(launches) > 0, "a kernel is launched")
     for launch in launches:

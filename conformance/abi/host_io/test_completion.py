@@ -14,7 +14,7 @@ from tessera_conformance.marks import clause, feature
 
 def judged(completions: Iterable[Completion]) -> list[Any]:
     """Return the completions without `error_message`, which is a text for people (AMB-HIO-52)."""
-    return [(each["ok"], each["error_code"]) for each in completions]
+    return [(completion["ok"], completion["error_code"]) for completion in completions]
 
 
 @clause("HIO-D3-12", "HIO-D4-01", "HIO-D4-02", "HIO-D4-03", "HIO-D4-04", "HIO-D4-05")
@@ -74,7 +74,8 @@ def test_the_same_requests_have_the_same_completions_again(impl, check):
     host = connected(impl, check)
     requests = mixed(host)
     found = [
-        judged(host.completions(*(each | {"correlation_id": f"run {run}"} for each in requests))) for run in range(4)
+        judged(host.completions(*(request | {"correlation_id": f"run {run}"} for request in requests)))
+        for run in range(4)
     ]
     for again in found[1:]:
         check.equal(again, found[0], "ok and error_code of each request")
@@ -103,6 +104,6 @@ def test_the_order_of_completion_changes_no_completion(impl, check, seed):
     """Requests that are completed in another order have the completions that they have in order (AMB-HIO-48)."""
     host = connected(impl, check)
     requests = mixed(host)
-    plain = host.completions(*(each | {"correlation_id": "in order"} for each in requests))
-    found = host.completions(*(each | {"correlation_id": "shuffled"} for each in requests), seed=seed)
+    plain = host.completions(*(request | {"correlation_id": "in order"} for request in requests))
+    found = host.completions(*(request | {"correlation_id": "shuffled"} for request in requests), seed=seed)
     check.equal(judged(found), judged(plain), "ok and error_code of each request")

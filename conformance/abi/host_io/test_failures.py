@@ -25,13 +25,13 @@ ORDERS = {"in-order": (0, 1, 2, 3, 4, 5), "reversed": (5, 4, 3, 2, 1, 0), "mixed
 def six_pes(impl, check):
     """A host of a machine with six PEs, whose memory has the background."""
     host = opened_host(impl, check, 1, 2, 3)
-    host.done(*(host.fill(each, host.base, 16) for each in host.machine.places))
+    host.done(*(host.fill(place, host.base, 16) for place in host.machine.places))
     return host
 
 
 def on_six(host, value, order, **members):
     """A launch that fills 16 bytes on each PE."""
-    shards = [Part(host.machine.places[each], host.base, 16, 16 * each) for each in order]
+    shards = [Part(host.machine.places[place], host.base, 16, 16 * place) for place in order]
     return working(host, value, *shards, **members)
 
 
@@ -44,7 +44,7 @@ def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
     host = six_pes(impl, check)
     places = host.machine.places
     message = on_six(host, 7, ORDERS[order], failure_policy=policy)
-    host.fail(*(places[each] for each in failing))
+    host.fail(*(places[place] for place in failing))
     host.fails(message, "a launch with PEs that fail")
     for number, each in enumerate(places):
         runs = number not in failing if policy == "collect_all" else number < min(failing)
@@ -63,7 +63,7 @@ def test_a_failure_has_the_same_code_each_time(impl, check, policy):
         for failing in FAILING:
             host.fail()
             message = on_six(host, 7, order, failure_policy=policy)
-            host.fail(*(host.machine.places[each] for each in failing))
+            host.fail(*(host.machine.places[place] for place in failing))
             codes.append(host.fails(message, "a launch with PEs that fail"))
     check.equal(sorted(set(codes)), codes[:1], "the codes")
 
@@ -96,9 +96,9 @@ def test_a_failure_is_over_with_its_cause(impl, check, policy):
     host.fails(on_six(host, 2, ORDERS["mixed"], failure_policy=policy), "a launch with a PE that fails")
     host.fail()
     host.done(on_six(host, 3, ORDERS["mixed"], failure_policy=policy))
-    for each in places:
+    for place in places:
         expected = filled("fill_u32", 3, 16) if fills(host) else LEFT
-        host.holds(each, host.base, expected, f"PE {dict(each)} in the end")
+        host.holds(place, host.base, expected, f"PE {dict(place)} in the end")
 
 
 @clause("HIO-D4-06", "HIO-D3-12")
@@ -126,10 +126,10 @@ def test_requests_beyond_the_depth_of_the_queue_are_refused_at_once(impl, check,
             for number in range(5)
         ]
         answered = host.together(*writes, seed=1)
-        taken = [each["ok"] for each in answered.completions]
+        taken = [completion["ok"] for completion in answered.completions]
         check.equal(taken, [number < depth for number in range(5)], "which of five requests are taken")
-        check.equal({*answered.order[: 5 - depth]}, {pair_of(each) for each in writes[depth:]}, "the first answers")
-        codes = {each["error_code"] for each in answered.completions[depth:]}
+        check.equal({*answered.order[: 5 - depth]}, {pair_of(write) for write in writes[depth:]}, "the first answers")
+        codes = {completion["error_code"] for completion in answered.completions[depth:]}
         check.equal(len(codes), 1, "the number of codes of those that are refused")
         for number in range(5):
             expected = bytes([number + 1] * 16) if number < depth else LEFT
@@ -147,6 +147,6 @@ def test_a_queue_takes_as_many_requests_as_it_tells(impl, check):
     ]
     wrong = [host.read_back(place, 2**50, 8) for _ in range(3)]
     for seed in range(3):
-        sent = [host.another(each) for each in (*requests, *wrong)]
-        taken = [each["ok"] for each in host.together(*sent, seed=seed).completions]
+        sent = [host.another(request) for request in (*requests, *wrong)]
+        taken = [completion["ok"] for completion in host.together(*sent, seed=seed).completions]
         check.equal(taken, [True] * 9 + [False] * 3, "which requests succeed")

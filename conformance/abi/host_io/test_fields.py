@@ -25,7 +25,7 @@ from tessera_conformance.chapters.abi.host_io.kit.members import (
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, changed
 from tessera_conformance.marks import clause
 
-MEMBERS = [each for each in members() if each.name not in IDS]
+MEMBERS = [member for member in members() if member.name not in IDS]
 
 JUDGED = ("type", "enum", "const", "minimum", "maximum", "minItems", "items")
 LEFT_OUT = {
@@ -129,7 +129,7 @@ OPTIONAL = {
 
 def permissions() -> list[Any]:
     """A case for each optional member; those that another member may demand are in `test_agreement.py`."""
-    rows = [(each, OPTIONAL.get(each.name) or OPTIONAL.get(f"{each.part} {each.name}")) for each in MEMBERS]
+    rows = [(member, OPTIONAL.get(member.name) or OPTIONAL.get(f"{member.part} {member.name}")) for member in MEMBERS]
     return [
         pytest.param(each, row[1], marks=clause(row[0]), id=f"{each.part}-{each.name}")
         for each, row in rows
@@ -147,7 +147,7 @@ def test_an_optional_member_may_be_left_out_null_or_given(impl, check, member, v
     host = connected(impl, check)
     message = sound(host, member.part)
     sent = [host.another(changed(message, member.path, value)) for value in (ABSENT, None, *values)]
-    absent, null, *stated = [each["ok"] for each in host.completions(*sent)]
+    absent, null, *stated = [completion["ok"] for completion in host.completions(*sent)]
     named = [host.another(changed(message, member.path, dict.fromkeys("xyz", 1)))] if member.name == "grid" else []
     by_axes = bool(named) and host.completions(*named)[0]["ok"]
     check.reading("AMB-HIO-23", "x, y, z", by_axes and not all(stated))
@@ -181,7 +181,7 @@ def test_a_planted_member_is_refused(impl, check, part, names):
     """A request embeds no tensor contents, no source and no IR (AMB-HIO-21)."""
     host = connected(impl, check)
     message = sound(host, part)
-    within = next(each.path[:-1] for each in MEMBERS if each.part == part)
+    within = next(member.path[:-1] for member in MEMBERS if member.part == part)
     planted = {f"{name} is {value!r}": changed(message, (*within, name), value) for name in names for value in BULK}
     host.refused(
         planted, message, Reading("AMB-HIO-21", "a receiver passes over what it does not know", planted, whole=True)

@@ -62,7 +62,7 @@ def test_every_routed_request_takes_time(impl, check):
     for kind in ("write", "read", "launch"):
         for what, _, trace in answered(host, kind):
             check.equal(trace.latency, trace.path[-1].end, f"the latency of {what}, and when its path ends")
-            check.equal(trace.latency, sum(each.end - each.start for each in trace.path), f"the sum for {what}")
+            check.equal(trace.latency, sum(hop.end - hop.start for hop in trace.path), f"the sum for {what}")
             check.true(trace.latency > 0, f"{what} takes time", trace.latency)
 
 
@@ -111,7 +111,7 @@ def test_a_launch_fans_out_to_the_pes_of_its_shards(impl, check, order):
         host.done(message)
         trace = trace_of(host, message)
         check.equal(trace.places - deployed, {order_of(each) for each in chosen} - deployed, "the PEs of the hops")
-        ends = [each for each in (trace.turn, *trace.branches) if each.component == trace.turn.component]
+        ends = [branch for branch in (trace.turn, *trace.branches) if branch.component == trace.turn.component]
         check.equal(len(ends), count, "the number of ways that reach the last component")
 
 
@@ -120,13 +120,13 @@ def test_ways_of_a_launch_part_at_one_time(impl, check):
     """Each begins where a hop of the path ended, each later hop of it where the one before ended."""
     host = host_of(impl, check)
     for what, _, trace in answered(host, "launch"):
-        ends = {each.end for each in trace.path}
+        ends = {hop.end for hop in trace.path}
         before = None
-        for each in trace.branches:
-            follows = before is not None and before.place == each.place and before.end == each.start
-            check.true(follows or each.start in ends, f"a hop of a branch of {what} follows on another", each)
-            check.true(each.end <= trace.latency, f"a branch of {what} ends before the answer", each)
-            before = each
+        for branch in trace.branches:
+            follows = before is not None and before.place == branch.place and before.end == branch.start
+            check.true(follows or branch.start in ends, f"a hop of a branch of {what} follows on another", branch)
+            check.true(branch.end <= trace.latency, f"a branch of {what} ends before the answer", branch)
+            before = branch
 
 
 @clause("HIO-D7-35", "HIO-Verification-05")
@@ -137,9 +137,9 @@ def test_the_answer_waits_for_the_slowest_shard(impl, check):
     for turn in range(3):
         sizes = [40, 100000, 4000][turn:] + [40, 100000, 4000][:turn]
         shards = [Part(each, host.base, size, 0) for each, size in zip(places, sizes, strict=False)]
-        sent = [working(host, 5, each) for each in shards] + [working(host, 5, *shards)]
+        sent = [working(host, 5, shard) for shard in shards] + [working(host, 5, *shards)]
         host.done(*sent)
-        *alone, together = (trace_of(host, each) for each in sent)
+        *alone, together = (trace_of(host, message) for message in sent)
         slowest = max(each.latency for each in alone)
         check.true(together.latency >= slowest, "it waits for the slowest", (together.latency, slowest))
         check.equal(
@@ -158,7 +158,7 @@ def test_a_binary_is_fetched_from_its_place(impl, check):
         host.done(message)
         trace = trace_of(host, message)
         check.equal(trace.places, {order_of(place), order_of(worker)}, "the PEs of the hops")
-        fetched = [each for each in trace.path if each.place == order_of(place) and each.bytes == 777]
+        fetched = [hop for hop in trace.path if hop.place == order_of(place) and hop.bytes == 777]
         check.true(bool(fetched), "the bytes of the binary pass at its place", trace.path)
 
 
@@ -170,10 +170,10 @@ def test_shards_that_are_not_begun_have_no_hops(impl, check, policy, failing):
     """fail_fast: none above the lowest that fails; collect_all: all have some (AMB-HIO-49)."""
     host = opened_host(impl, check, 1, 1, 4)
     places = host.machine.places
-    message = working(host, 7, *(Part(each, host.base, 16) for each in reversed(places)), failure_policy=policy)
+    message = working(host, 7, *(Part(place, host.base, 16) for place in reversed(places)), failure_policy=policy)
     host.fail(*(places[each] for each in failing))
     host.fails(message, "a launch with PEs that fail")
     begun = places if policy == "collect_all" else places[: failing[0] + 1]
     trace = trace_of(host, message)
-    check.equal(trace.places, {order_of(each) for each in begun}, "the PEs that the hops name")
+    check.equal(trace.places, {order_of(place) for place in begun}, "the PEs that the hops name")
     check.true(trace.latency > 0, "it takes time", trace.latency)

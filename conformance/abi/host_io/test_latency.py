@@ -31,10 +31,10 @@ def test_a_hop_takes_the_time_of_its_component(impl, check):
     for what, message in list(routed(host)):
         host.done(message)
         trace = trace_of(host, message)
-        for each in (*trace.path, *trace.branches):
-            check.true(each.component in known, f"the component of a hop of {what} is told", each)
-            expected = known[each.component].takes(each.bytes)
-            check.equal(each.end - each.start, expected, f"the duration of {each} of {what}")
+        for branch in (*trace.path, *trace.branches):
+            check.true(branch.component in known, f"the component of a hop of {what} is told", branch)
+            expected = known[branch.component].takes(branch.bytes)
+            check.equal(branch.end - branch.start, expected, f"the duration of {branch} of {what}")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_more_bytes_take_longer(impl, check, kind):
     }
     sent = [made[kind](size) for size in SIZES]
     host.done(*sent)
-    found = [trace_of(host, each).latency for each in sent]
+    found = [trace_of(host, message).latency for message in sent]
     check.true(found[0] < found[1] < found[2], f"{kind} of more bytes takes longer", found)
 
 
@@ -72,7 +72,7 @@ def test_the_bytes_of_a_binary_take_time(impl, check):
     for args in ([], [parts(Part(place, host.base, 16))]):
         sent = [from_pattern(host, place, host.base, size, *args) for size in SIZES]
         host.done(*sent)
-        found = [trace_of(host, each).latency for each in sent]
+        found = [trace_of(host, message).latency for message in sent]
         check.true(found[0] < found[1] < found[2], "a larger binary takes longer", found)
 
 
@@ -86,11 +86,11 @@ def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
             continue
         arguments = host.arguments(parameters, place)
         kernels = [host.builtin(name, nbytes_code=size) for size in (0, 1, 2**40)]
-        sent = [host.launch(each, arguments) for each in kernels]
+        sent = [host.launch(kernel, arguments) for kernel in kernels]
         host.done(*sent)
-        first, *others = (trace_of(host, each) for each in sent)
-        for each in others:
-            check.equal(each.path, first.path, f"the path of {name} with another nbytes_code")
+        first, *others = (trace_of(host, message) for message in sent)
+        for other in others:
+            check.equal(other.path, first.path, f"the path of {name} with another nbytes_code")
     check.true(True, "every built-in kernel was launched", sorted(host.machine.builtins))
 
 
@@ -168,9 +168,9 @@ def test_the_timeline_shows_every_hop(impl, check):
     timeline = json.loads(text)
     check.equal(first_problem("tessera:trace", "", timeline), None, "what is wrong with the trace")
     traces = [trace_of(host, each) for each in sent]
-    hops = [each for trace in traces for each in (*trace.path, *trace.branches)]
-    expected = sorted(each.end - each.start for each in hops)
-    drawn = [round(each["dur"] * 10**6) for each in slices(timeline["traceEvents"])]
+    hops = [branch for trace in traces for branch in (*trace.path, *trace.branches)]
+    expected = sorted(hop.end - hop.start for hop in hops)
+    drawn = [round(part["dur"] * 10**6) for part in slices(timeline["traceEvents"])]
     missing = list(expected)
     for each in drawn:
         if each in missing:

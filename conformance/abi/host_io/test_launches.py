@@ -115,7 +115,7 @@ SCALARS = [
 @feature("device-memory-probe")
 @pytest.mark.parametrize(
     ("dtype", "value"),
-    [pytest.param(*each.values, id=each.id, marks=clause(MARKS[each.values[0]])) for each in SCALARS],
+    [pytest.param(*scalar.values, id=scalar.id, marks=clause(MARKS[scalar.values[0]])) for scalar in SCALARS],
 )
 def test_a_scalar_reaches_the_kernel_whole(impl, check, dtype, value):
     """An i32 of every width through `fill`; a number through `scale_fp32`, rounded to fp32 once (AMB-HIO-36)."""
@@ -170,7 +170,7 @@ def test_a_built_in_kernel_that_does_not_exist_is_refused(impl, check):
     host = host_of(impl, check)
     place = host.machine.places[0]
     expected = bytes(host.painted(place, host.base, 32))
-    names = ["no such kernel", *(f"{each}_" for each in host.machine.builtins)]
+    names = ["no such kernel", *(f"{builtin}_" for builtin in host.machine.builtins)]
     for name in names:
         message = built_in(host, name, parts(Part(place, host.base, 32)), scalar("i32", 1))
         host.fails(message, f"a launch of the built-in {name}")

@@ -46,7 +46,7 @@ def test_a_response_has_the_ids_of_its_request(impl, check):
     """One request id is legal under many correlation ids, and the pair decides (AMB-HIO-12)."""
     host = connected(impl, check)
     requests, succeeds = requests_for(host, PAIRS)
-    check.equal([each["ok"] for each in host.completions(*requests)], succeeds, "success of each request")
+    check.equal([completion["ok"] for completion in host.completions(*requests)], succeeds, "success of each request")
 
 
 @clause("HIO-D3-04", "HIO-D3-10", "HIO-D3-11", "HIO-Verification-02")
@@ -56,7 +56,9 @@ def test_responses_in_any_order_have_the_ids_of_their_requests(impl, check, seed
     """Completed in a seeded order (AMB-HIO-12, AMB-HIO-22)."""
     host = connected(impl, check)
     requests, succeeds = requests_for(host, PAIRS)
-    check.equal([each["ok"] for each in host.completions(*requests, seed=seed)], succeeds, "success of each request")
+    check.equal(
+        [completion["ok"] for completion in host.completions(*requests, seed=seed)], succeeds, "success of each request"
+    )
 
 
 @clause("HIO-D3-04", "HIO-Verification-02")
@@ -70,7 +72,7 @@ def test_a_seed_says_the_order_of_completion(impl, check):
         answers = host.exchange(*(host.write(request_id=f"{number}") for number in range(8)), seed=seed)
         orders.append([pair for pair, _ in answers.responses])
     check.equal(orders[20:], orders[:20], "the orders, once more")
-    check.true(len({tuple(each) for each in orders}) > 1, "seeds change the order", orders[0])
+    check.true(len({tuple(order) for order in orders}) > 1, "seeds change the order", orders[0])
 
 
 def require_room(host: Host, requests: int) -> None:

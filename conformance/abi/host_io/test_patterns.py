@@ -52,7 +52,7 @@ KINDS = [
     pytest.param("fill_fp16", marks=clause("HIO-D5-17")),
     pytest.param("fill_fp32", marks=clause("HIO-D5-18")),
 ]
-FLOATS = [each for each in KINDS if each.values[0].startswith("fill_fp")]
+FLOATS = [kind for kind in KINDS if kind.values[0].startswith("fill_fp")]
 
 
 def judge_values(host, kind, values):
@@ -84,7 +84,7 @@ def test_a_fill_repeats_its_value_with_the_lowest_byte_first(impl, check, kind):
 @pytest.mark.parametrize("kind", FLOATS)
 def test_a_fill_of_a_negative_number_has_its_sign(impl, check, kind):
     """The same numbers negative; -0.0 and what rounds to zero from below are zeros with a sign (AMB-HIO-36)."""
-    negative = [Decimal(each).copy_negate() for each in VALUES[kind] if each != 0]
+    negative = [Decimal(value).copy_negate() for value in VALUES[kind] if value != 0]
     judge_values(host_of(impl, check), kind, [Decimal("-0.0"), *negative])
 
 

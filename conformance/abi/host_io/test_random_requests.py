@@ -33,7 +33,7 @@ class Requests:
     def __init__(self, host):
         self.host = host
         self.places = of_one_sip(host, PES)
-        self.model = [host.painted(each, host.base, SIZE) for each in self.places]
+        self.model = [host.painted(place, host.base, SIZE) for place in self.places]
 
     def write_and_read(self, seed):
         """Writes, some of which are refused, with a read after each; sent together."""

@@ -49,7 +49,7 @@ def test_the_tags_say_whose_memory_is_read(impl, check):
     host = opened_host(impl, check, 2, 2, 2)
     base = host.base
     host.done(*(host.fill(each, base, 12, value=number) for number, each in enumerate(host.machine.places)))
-    reads = [host.read_back(each, base, 12) for each in host.machine.places]
+    reads = [host.read_back(place, base, 12) for place in host.machine.places]
     sinks = host.done(*reversed(reads)).sinks
     for number, read in enumerate(reads):
         check.equal(sinks.get(pair_of(read)), bytes([number] * 12), f"what PE {number} holds")
@@ -63,7 +63,7 @@ def test_a_read_brings_as_many_bytes_as_it_says_from_its_address(impl, check, nb
     """Bytes that differ all along, from odd addresses, across pages (AMB-HIO-38)."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base + 64
-    data = bytes((7 * each + each // 251) % 256 for each in range(offset + nbytes + 5))
+    data = bytes((7 * index + index // 251) % 256 for index in range(offset + nbytes + 5))
     write = host.copy_in(place, base, len(data))
     host.done(write, buffers={pair_of(write): data})
     read = host.read_back(place, base + offset, nbytes)

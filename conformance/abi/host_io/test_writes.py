@@ -18,7 +18,7 @@ def test_each_pe_has_an_address_space_of_its_own(impl, check):
     """The same address of every PE, told by the tags alone, gets another value each (AMB-HIO-16)."""
     host = host_of(impl, check)
     base = host.base + 4099
-    host.done(*(host.fill(each, base, 12, "zero", None) for each in host.machine.places))
+    host.done(*(host.fill(place, base, 12, "zero", None) for place in host.machine.places))
     writes = [host.fill(each, base, 8, "fill_u16", 1000 + number) for number, each in enumerate(host.machine.places)]
     host.done(*reversed(writes))
     for number, each in enumerate(host.machine.places):
@@ -37,9 +37,9 @@ def test_each_tag_has_its_own_meaning(impl, check, member):
     host.done(host.fill(one, host.base, 16, value=1), host.fill(other, host.base, 16, value=2))
     host.holds(one, host.base, bytes([1] * 16), "the PE that was written first")
     host.holds(other, host.base, bytes([2] * 16), f"the PE with another {member}")
-    for each in host.machine.places:
-        if each not in (one, other):
-            host.holds(each, host.base, bytes(16), f"PE {dict(each)}, to which nothing was written")
+    for place in host.machine.places:
+        if place not in (one, other):
+            host.holds(place, host.base, bytes(16), f"PE {dict(place)}, to which nothing was written")
 
 
 @clause("HIO-D5-06", "HIO-D5-22", "HIO-D5-23", "HIO-D5-27", "HIO-D5-28", "HIO-D5-29")
@@ -103,7 +103,7 @@ def test_bytes_past_the_end_of_a_memory_are_refused(impl, check):
 
 def absent_place(host, member):
     """A place that no PE has, by one of its tags."""
-    return {**host.machine.places[-1], member: 1 + max(each[member] for each in host.machine.places)}
+    return {**host.machine.places[-1], member: 1 + max(place[member] for place in host.machine.places)}
 
 
 HALVES = {"fill_u16": 31, "fill_u32": 30, "fill_fp16": 31, "fill_fp32": 30}
@@ -191,11 +191,11 @@ def test_a_write_to_a_place_that_does_not_exist_is_refused(impl, check, member):
     """No place takes it instead: no PE has changed (AMB-HIO-44)."""
     host = host_of(impl, check)
     base = host.base
-    host.done(*(host.fill(each, base, 8) for each in host.machine.places))
+    host.done(*(host.fill(place, base, 8) for place in host.machine.places))
     lost = host.fill(host.machine.places[0], base, 8, value=1, **{f"dst_{member}": absent_place(host, member)[member]})
     host.fails(lost, f"a {member} that does not exist")
-    for each in host.machine.places:
-        host.holds(each, base, bytes([BACKGROUND] * 8), f"PE {dict(each)}")
+    for place in host.machine.places:
+        host.holds(place, base, bytes([BACKGROUND] * 8), f"PE {dict(place)}")
 
 
 @clause("HIO-D5-01", "HIO-D3-09", "HIO-D5-24")
@@ -239,7 +239,7 @@ def test_orders_of_completion_differ(impl, check):
     orders = set()
     for seed in range(6):
         writes = [host.fill(place, base, 1) for _ in range(12)]
-        pairs = [pair_of(each) for each in writes]
+        pairs = [pair_of(write) for write in writes]
         orders.add(tuple(pairs.index(each) for each in host.done(*writes, seed=seed).order))
     check.true(len(orders) > 1, "the orders differ", sorted(orders))
 
@@ -251,7 +251,7 @@ def test_a_buffer_of_the_host_is_copied(impl, check, nbytes):
     """Every byte at its place, across pages; each request has the buffer of its own ids (AMB-HIO-41)."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base + 3
-    data = [bytes((turn * each + each // 251) % 256 for each in range(nbytes)) for turn in (7, 11)]
+    data = [bytes((turn * index + index // 251) % 256 for index in range(nbytes)) for turn in (7, 11)]
     expected = host.painted(place, base, 2 * nbytes + 10)
     writes = [host.copy_in(place, base + 1 + number * (nbytes + 3), nbytes) for number in range(2)]
     buffers = {pair_of(each): one for each, one in zip(reversed(writes), reversed(data), strict=True)}
@@ -285,13 +285,13 @@ def test_a_write_whose_pe_fails_writes_nothing(impl, check):
     """Other PEs are written meanwhile; after the fault is over, the same write succeeds (AMB-HIO-47)."""
     host = host_of(impl, check)
     base, places = host.base, host.spread(2)
-    host.done(*(host.fill(each, base, 32) for each in places))
+    host.done(*(host.fill(place, base, 32) for place in places))
     host.fail(places[0])
-    answers = host.send(*(host.fill(each, base, 16, value=1) for each in places))
+    answers = host.send(*(host.fill(place, base, 16, value=1) for place in places))
     check.equal(answers.completions[0]["ok"], False, "ok, where the PE fails")
     host.holds(places[0], base, bytes([BACKGROUND] * 32), "the memory of the PE that failed")
-    for each in places[1:]:
-        host.holds(each, base, bytes([1] * 16 + [BACKGROUND] * 16), "the memory of the PE that works")
+    for place in places[1:]:
+        host.holds(place, base, bytes([1] * 16 + [BACKGROUND] * 16), "the memory of the PE that works")
     host.fail()
     host.done(host.fill(places[0], base, 16, value=2))
     host.holds(places[0], base, bytes([2] * 16 + [BACKGROUND] * 16), "its memory once it works")

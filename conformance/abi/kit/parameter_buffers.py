@@ -33,5 +33,5 @@ def signature(*arguments: tuple[str, str]) -> str:
 def layout_of(impl: Implementation, check: Check, text: str) -> Found:
     """Return the implementation's layout of a signature."""
     found = check.returns(impl.abi.parameter_layout(signature=text))
-    places: Sequence[Place] = [Place(**each) for each in found["parameters"]]
+    places: Sequence[Place] = [Place(**parameter) for parameter in found["parameters"]]
     return Found(tuple(places), found["end_of_last_argument"], found["size"], found["alignment"])

@@ -65,7 +65,7 @@ def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]]
 
     def lay(given: Sequence[Parameter]) -> ParameterLayout:
         layout = _layout_of(sorted(given, key=key))
-        places = dict(zip((each.name for each in layout.parameters), layout.offsets, strict=True))
+        places = dict(zip((parameter.name for parameter in layout.parameters), layout.offsets, strict=True))
         offsets = tuple(places[each.name] for each in given)
         return replace(layout, parameters=tuple(given), offsets=offsets, sizes=tuple(each.kind.size for each in given))
 

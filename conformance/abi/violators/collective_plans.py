@@ -34,7 +34,7 @@ def without(member: str) -> Violation:
     return carried(
         f"no_{member}",
         f"loses {member}",
-        lambda plans: [{name: value for name, value in each.items() if name != member} for each in plans],
+        lambda plans: [{name: value for name, value in plan.items() if name != member} for plan in plans],
     )
 
 
@@ -43,14 +43,14 @@ def of_all(member: str) -> Violation:
     return carried(
         f"{member}_of_all",
         f"has one {member} for all plans",
-        lambda plans: [each | ({member: plans[0][member]} if member in plans[0] else {}) for each in plans],
+        lambda plans: [plan | ({member: plans[0][member]} if member in plans[0] else {}) for plan in plans],
     )
 
 
 def kernels_alone(modules: Any) -> Plans:
     """Collectives of functions that are no kernels are overlooked."""
     kernels = {name for module in modules for name, each in module.functions.items() if each.kernel}
-    return tuple(each for each in PLANS_OF(modules) if each.function in kernels)
+    return tuple(plan for plan in PLANS_OF(modules) if plan.function in kernels)
 
 
 def phantom(modules: Any) -> Plans:
@@ -69,9 +69,9 @@ MEMBERS = ("chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire",
 
 PLANS = [
     carried("no_plans", "carries no plans", lambda plans: []),
-    carried("plans_of_rings", "carries rings only", lambda plans: [each | {"algorithm": "ring"} for each in plans]),
+    carried("plans_of_rings", "carries rings only", lambda plans: [plan | {"algorithm": "ring"} for plan in plans]),
     carried("plans_backwards", "carries plans in another order", lambda plans: plans[::-1]),
-    carried("plans_along_dp", "has every plan along dp", lambda plans: [each | {"axis": "dp"} for each in plans]),
+    carried("plans_along_dp", "has every plan along dp", lambda plans: [plan | {"axis": "dp"} for plan in plans]),
     carried("first_plan", "carries the first plan alone", lambda plans: plans[:1]),
     carried("lost_plan", "loses the last plan", lambda plans: plans[:-1]),
     *map(without, MEMBERS),
@@ -83,7 +83,7 @@ PLANS = [
         "RT-08.1-10",
         "hints_alone",
         "has plans only where the program chose an algorithm",
-        (images, "plans_of", lambda modules: tuple(each for each in PLANS_OF(modules) if each.source == "hint")),
+        (images, "plans_of", lambda modules: tuple(plan for plan in PLANS_OF(modules) if plan.source == "hint")),
     ),
     changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
             (collective_plans, "_by_size", lambda *given: "ring")),

@@ -10,7 +10,7 @@ from tessera_reference.numerics.formats import DTYPES
 
 from ...ir.violators.changes import changed
 
-IDS = {each.name: each.abi_id for each in DTYPES.values() if each.abi_id is not None}
+IDS = {dtype.name: dtype.abi_id for dtype in DTYPES.values() if dtype.abi_id is not None}
 
 
 def table(clause: str, name: str, description: str, **changes: int | None) -> Violation:

@@ -8,7 +8,7 @@ from tessera_reference.runtime import collectives
 
 from ...runtime.violators.changes import BuildsOnce
 
-IDS = {each.abi_id: each for each in DTYPES.values() if each.abi_id is not None}
+IDS = {dtype.abi_id: dtype for dtype in DTYPES.values() if dtype.abi_id is not None}
 
 
 def taken_for(clause: str, dtype: str, other: str) -> Violation:

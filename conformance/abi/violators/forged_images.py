@@ -48,7 +48,7 @@ FIELDS = [
 
 def devices(adapter: Any) -> list[str]:
     """The targets of the machine."""
-    return sorted({each.target for each in adapter.runtime.machine.topology.devices})
+    return sorted({device.target for device in adapter.runtime.machine.topology.devices})
 
 
 def matching(clause: str, name: str, description: str, same: Callable[[str, str], bool]) -> Violation:
@@ -90,7 +90,7 @@ def vendor_later(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
             targets = READ(bytes.fromhex(image)).targets if isinstance(image, str) else ()
         except Failure:
             raise refusal from None
-        if not any(each[:2] == own[:2] for each in targets for own in devices(adapter)):
+        if not any(target[:2] == own[:2] for target in targets for own in devices(adapter)):
             raise
         return {"module": 1 << 40}
 

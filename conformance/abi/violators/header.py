@@ -39,7 +39,7 @@ def declaration(function: str) -> str:
 def parameters(function: str) -> list[str]:
     """Its parameters."""
     text = declaration(function)
-    return [" ".join(each.split()) for each in text[text.index("(") + 1 : text.rindex(")")].split(",")]
+    return [" ".join(word.split()) for word in text[text.index("(") + 1 : text.rindex(")")].split(",")]
 
 
 def exchanged(function: str) -> list[str]:

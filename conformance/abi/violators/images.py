@@ -109,7 +109,12 @@ HEADERS = [
     said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
     said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
-    said("RT-08.1-03", "vendors", "names vendors", lambda meta, _: {"targets": [each[:2] for each in meta["targets"]]}),
+    said(
+        "RT-08.1-03",
+        "vendors",
+        "names vendors",
+        lambda meta, _: {"targets": [target[:2] for target in meta["targets"]]},
+    ),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
     said("RT-08.1-04", "no_hash", "has no hash", lambda *_: {"ir_hash": ""}),
     said("RT-08.1-04", "zero_hash", "has a hash of zeros", lambda *_: {"ir_hash": "00" * 32}),
@@ -125,7 +130,7 @@ HEADERS = [
         "hash_of_the_names",
         "hashes the names of the kernels",
         lambda meta, _: {
-            "ir_hash": hashlib.sha256("".join(each["name"] for each in meta["kernels"]).encode()).hexdigest()
+            "ir_hash": hashlib.sha256("".join(kernel["name"] for kernel in meta["kernels"]).encode()).hexdigest()
         },
     ),
 ]

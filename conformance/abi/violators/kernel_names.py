@@ -20,7 +20,7 @@ def compared(name: str, description: str, part: Callable[[str], object]) -> Viol
     """Kernels that are searched for by a part of their names."""
 
     def entry(module: LoadedModule, wanted: str) -> Any:
-        return next((each for each in module.fatbin.metadata.kernels if part(each.name) == part(wanted)), None)
+        return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(wanted)), None)
 
     return replaced("RT-08.1-07", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
 

@@ -22,7 +22,7 @@ def table(clause: str, name: str, description: str, change: Callable[[Entry], En
 
     def inspect(self: ReferenceAdapter, *, image: str) -> dict[str, Any]:
         found = original(self, image=image)
-        return found | {"kernels": [change(each) for each in found["kernels"]]}
+        return found | {"kernels": [change(kernel) for kernel in found["kernels"]]}
 
     return changed(clause, name, description, (ReferenceAdapter, "abi_inspect", inspect))
 

@@ -15,7 +15,7 @@ from .kernel_buffers import reading, sorted_by
 def names_of(adapter: Any, module: int) -> list[str]:
     """The names of a module's kernels, in its order."""
     loaded = dict(adapter.runtime.handles.live("module"))[module]
-    return [each.name for each in loaded.fatbin.metadata.kernels]
+    return [kernel.name for kernel in loaded.fatbin.metadata.kernels]
 
 
 def first_alone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def contributions(order: Any) -> frozenset[int]:
         return frozenset()
     if isinstance(order, int):
         return frozenset((order,))
-    return frozenset().union(*(contributions(each) for each in order))
+    return frozenset().union(*(contributions(child) for child in order))
 
 
 def unordered(tree: Any) -> Any:

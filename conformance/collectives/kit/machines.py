@@ -102,6 +102,6 @@ def without(*names: str) -> Callable[[dict[str, Any]], None]:
     """A change that removes links."""
 
     def change(document: dict[str, Any]) -> None:
-        document["links"] = [each for each in document["links"] if each["name"] not in names]
+        document["links"] = [link for link in document["links"] if link["name"] not in names]
 
     return change

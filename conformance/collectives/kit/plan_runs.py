@@ -40,7 +40,7 @@ def executed(impl: Any, check: Any, text: str, inputs: Sequence[dict[str, Tensor
 
 def outputs(answer: dict[str, Any]) -> list[list[Tensor]]:
     """Return the results of @f on each rank."""
-    return [each["outputs"] for each in answer["ranks"]]
+    return [rank["outputs"] for rank in answer["ranks"]]
 
 
 def most_in_flight(answer: dict[str, Any], rank: int) -> int:

@@ -83,7 +83,7 @@ def operations(answer: dict[str, object], name: str) -> list[dict[str, object]]:
     """The operations of that name in an answer of `collectives.read`, in order."""
     functions = answer["functions"]
     assert isinstance(functions, list)
-    return [each for function in functions for each in function["operations"] if each["name"] == name]
+    return [operation for function in functions for operation in function["operations"] if operation["name"] == name]
 
 
 def plain(type_text: str) -> str:
@@ -120,7 +120,7 @@ def _numbered(answer: dict[str, object]) -> list[object]:
 def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more: str) -> list[list[Tensor]]:  # type: ignore[no-untyped-def]
     """Return the results of @f on each rank."""
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=list(inputs), **more))
-    return [each["outputs"] for each in answer["ranks"]]
+    return [rank["outputs"] for rank in answer["ranks"]]
 
 
 def given(rows: Sequence[Tensor], **flags: Sequence[bool]) -> list[dict[str, Tensor]]:

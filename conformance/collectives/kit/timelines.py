@@ -44,17 +44,17 @@ def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = No
 
 def span(slots: Sequence[Slot]) -> tuple[int, int]:
     """From the first start to the last end."""
-    return min(each["start"] for each in slots), max(each["end"] for each in slots)
+    return min(slot["start"] for slot in slots), max(slot["end"] for slot in slots)
 
 
 def in_flight(slots: Sequence[Slot], time: int) -> int:
     """Return the number of slots that have started and not ended at a time."""
-    return sum(each["start"] <= time < each["end"] for each in slots)
+    return sum(slot["start"] <= time < slot["end"] for slot in slots)
 
 
 def most_at_once(slots: Sequence[Slot]) -> int:
     """The most of these slots at one time."""
-    return max((in_flight(slots, each["start"]) for each in slots), default=0)
+    return max((in_flight(slots, slot["start"]) for slot in slots), default=0)
 
 
 def shared(first: Sequence[Slot], second: Sequence[Slot]) -> int:
@@ -65,12 +65,12 @@ def shared(first: Sequence[Slot], second: Sequence[Slot]) -> int:
 def covered(slots: Iterable[Slot]) -> int:
     """Return the time that at least one of these slots covers."""
     total = reached = 0
-    for each in sorted(slots, key=lambda each: each["start"]):
-        total += max(each["end"] - max(each["start"], reached), 0)
-        reached = max(reached, each["end"])
+    for slot in sorted(slots, key=lambda each: each["start"]):
+        total += max(slot["end"] - max(slot["start"], reached), 0)
+        reached = max(reached, slot["end"])
     return total
 
 
 def distinct(slices: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """One slice of a trace for each name and time: the row of a link shows what a device sends again."""
-    return list({(each["name"], each["ts"]): each for each in slices}.values())
+    return list({(part["name"], part["ts"]): part for part in slices}.values())

@@ -46,15 +46,15 @@ def ways(topology: str, devices: Sequence[int], transfer: Transfer) -> Iterator[
 
 @lru_cache
 def _links_of(topology: str) -> Mapping[str, Any]:
-    return {each["name"]: each for each in json.loads(topology)["links"]}
+    return {link["name"]: link for link in json.loads(topology)["links"]}
 
 
 def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Transfer]) -> dict[Direction, int]:
     """The most transfers at one time on each link each way: from their start up to their end."""
     changes: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
-    for each in transfers:
-        for way in ways(topology, devices, each):
-            changes[way] += [(each["start"], 1), (each["end"], -1)]
+    for transfer in transfers:
+        for way in ways(topology, devices, transfer):
+            changes[way] += [(transfer["start"], 1), (transfer["end"], -1)]
     most: dict[Direction, int] = {}
     for way, found in changes.items():
         now = 0
@@ -67,11 +67,11 @@ def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Tr
 def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfer], size: int) -> dict[str, Levels]:
     """Return the expected counters of credits and bytes for each link and direction, from the transfers."""
     changes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for each in transfers:
-        for link, end in ways(topology, devices, each):
-            for name, amount in (("credits", 1), ("bytes", each["count"] * size)):
-                changes[f"{name} of {link} from {end}"][each["start"]] += amount
-                changes[f"{name} of {link} from {end}"][each["end"]] -= amount
+    for transfer in transfers:
+        for link, end in ways(topology, devices, transfer):
+            for name, amount in (("credits", 1), ("bytes", transfer["count"] * size)):
+                changes[f"{name} of {link} from {end}"][transfer["start"]] += amount
+                changes[f"{name} of {link} from {end}"][transfer["end"]] -= amount
     levels: dict[str, Levels] = {}
     for name, found in changes.items():
         times = sorted(found)
@@ -82,10 +82,10 @@ def levels_of(topology: str, devices: Sequence[int], transfers: Iterable[Transfe
 def counted(events: Iterable[Mapping[str, Any]]) -> dict[str, Levels]:
     """Return the counters of links in a trace, in order of time in picoseconds."""
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for each in events:
-        if each["ph"] == "C" and each["name"] != "occupancy":
-            (value,) = each["args"].values()
-            found[each["name"]].append((round(each["ts"] * 10**6), value))
+    for event in events:
+        if event["ph"] == "C" and event["name"] != "occupancy":
+            (value,) = event["args"].values()
+            found[event["name"]].append((round(event["ts"] * 10**6), value))
     return {name: steps(values) for name, values in found.items()}
 
 
@@ -101,4 +101,4 @@ def steps(values: Iterable[tuple[int, int]]) -> Levels:
 def pieces(transfers: Iterable[Transfer]) -> list[list[int]]:
     """Return the messages in order of step, source, target and place."""
     keys = ("step", "source", "target", "first", "count")
-    return sorted([each[key] for key in keys] for each in transfers)
+    return sorted([transfer[key] for key in keys] for transfer in transfers)

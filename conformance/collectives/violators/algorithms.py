@@ -113,18 +113,20 @@ def backwards(step: Step) -> Step:
 def merged(messages: list[Sent]) -> list[Sent]:
     """Chunks of a message go together again."""
     found: list[Sent] = []
-    for each in messages:
+    for message in messages:
         before = found[-1] if found else None
-        if before is not None and before._replace(first=each.first, elements=each.elements) == each:
-            found[-1] = before._replace(elements=before.elements + each.elements)
+        if before is not None and before._replace(first=message.first, elements=message.elements) == message:
+            found[-1] = before._replace(elements=before.elements + message.elements)
         else:
-            found.append(each)
+            found.append(message)
     return found
 
 
 def off_by_one(messages: list[Sent]) -> list[Sent]:
     """Chunks lose their last element where they have more than one."""
-    return [each._replace(elements=each.elements - 1) if each.elements > 1 else each for each in messages]
+    return [
+        message._replace(elements=message.elements - 1) if message.elements > 1 else message for message in messages
+    ]
 
 
 def any_ring(

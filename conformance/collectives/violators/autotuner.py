@@ -70,7 +70,7 @@ def measuring(clause: str, name: str, description: str, change: Callable[[Measur
     """Measurements that are taken for others."""
 
     def run(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
-        return tune([change(each) for each in measurements], knobs, limits)
+        return tune([change(measurement) for measurement in measurements], knobs, limits)
 
     return changed(clause, name, description, (adapter, "tune", run))
 
@@ -227,9 +227,11 @@ class Drift:
         self.runs = self.runs % 8 + 1
         given = [
             Measurement(
-                each.bytes, each.latency * self.runs, each.latency * self.runs + each.picoseconds - each.latency
+                measurement.bytes,
+                measurement.latency * self.runs,
+                measurement.latency * self.runs + measurement.picoseconds - measurement.latency,
             )
-            for each in measurements
+            for measurement in measurements
         ]
         return tune(given, knobs, limits)
 

@@ -204,7 +204,7 @@ class LossyWireAccepted(CompilesOnce):
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
         """The sum of the quantized contributions."""
         if wire is not None:
-            call["inputs"] = [_over(wire, each) for each in call["inputs"]]
+            call["inputs"] = [_over(wire, operand) for operand in call["inputs"]]
         return super().collectives_all_reduce(**call)
 
 
@@ -223,7 +223,7 @@ class LossyWireUnasked(CompilesOnce):
 
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
         """The sum of the quantized contributions."""
-        return super().collectives_all_reduce(inputs=[_over("bf16", each) for each in inputs], **call)
+        return super().collectives_all_reduce(inputs=[_over("bf16", operand) for operand in inputs], **call)
 
 
 @violates("RT-13-09", "refuses a lossy wire with another status")
@@ -309,7 +309,7 @@ def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
     def change(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
         if descriptors:
             first = {name: getattr(descriptors[0], name) for name in names}
-            descriptors = [replace(each, **first) for each in descriptors]
+            descriptors = [replace(descriptor, **first) for descriptor in descriptors]
         return buffers, descriptors
 
     return change
@@ -348,7 +348,7 @@ def told_as(status: Status) -> Callable[..., Array]:
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
         descriptors = under.get("descriptors")
-        if descriptors and any(each != descriptors[0] for each in descriptors):
+        if descriptors and any(descriptor != descriptors[0] for descriptor in descriptors):
             raise Failure(status, "tessAllReduce", "descriptors differ", "one descriptor")
         return all_reduce(buffers, op, **under)
 
@@ -359,7 +359,7 @@ def mismatch_as(status: Status) -> Callable[..., Array]:
     """Another status for differing buffers."""
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
-        if any((each.dtype, each.shape) != (buffers[0].dtype, buffers[0].shape) for each in buffers):
+        if any((buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape) for buffer in buffers):
             raise Failure(status, "tessAllReduce", "buffers differ", "one count and dtype")
         return all_reduce(buffers, op, **under)
 

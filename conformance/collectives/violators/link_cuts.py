@@ -128,13 +128,13 @@ def first_cut(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
 
 def from_the_start(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     """A link that fails was down from the start."""
-    options["down"] = options.get("down", frozenset()) | {each.link for each in cuts}
+    options["down"] = options.get("down", frozenset()) | {cut.link for cut in cuts}
     return TRAVEL(*given, **options)
 
 
 def too_early(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     """Lose the message that would arrive as the link fails."""
-    return TRAVEL(*given, cuts=[Cut(max(each.at - 1, 0), each.link) for each in cuts], **options)
+    return TRAVEL(*given, cuts=[Cut(max(cut.at - 1, 0), cut.link) for cut in cuts], **options)
 
 
 def unsupported(rejected: Rejected) -> Refusal:
@@ -144,8 +144,8 @@ def unsupported(rejected: Rejected) -> Refusal:
 
 def lost_arrive(answer: Answer) -> None:
     """The answer does not say what is lost."""
-    for each in answer["transfers"]:
-        each.pop("lost", None)
+    for transfer in answer["transfers"]:
+        transfer.pop("lost", None)
 
 
 def travels(clause: str, name: str, description: str, instead: Any) -> Violation:

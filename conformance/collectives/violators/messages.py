@@ -40,7 +40,7 @@ def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tupl
     before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
     again, before[:] = number in before, [*before, number]
     values = [self.futures[rank][each] for each in (number, before[-2])] if again else []
-    arrays = [each for each in values if isinstance(each, Array)]
+    arrays = [value for value in values if isinstance(value, Array)]
     if len(arrays) == 2 and arrays[0].shape == arrays[1].shape:
         return {rank: (arrays[1],)}
     return AWAIT(self, rank, arrival)

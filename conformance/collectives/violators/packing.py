@@ -39,14 +39,14 @@ def from_the_start(wire: bytes, types: Sequence[TensorType], compression: Compre
     """Every tensor is read from the first byte on."""
     if compression is not None:
         return unpack(wire, types, compression)
-    return [unpack(wire[: each.bytes], [each], None)[0] for each in types]
+    return [unpack(wire[: type_.bytes], [type_], None)[0] for type_ in types]
 
 
 def padded(tensors: Sequence[Array], compression: Compression | None) -> bytes:
     """Every tensor begins at a multiple of four elements."""
     if compression is not None:
         return pack(tensors, compression)
-    return b"".join(part + bytes(-len(part) % 16) for part in (pack([each], None) for each in tensors))
+    return b"".join(part + bytes(-len(part) % 16) for part in (pack([tensor], None) for tensor in tensors))
 
 
 def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
@@ -54,9 +54,9 @@ def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression 
     if compression is not None:
         return unpack(wire, types, compression)
     first, outputs = 0, []
-    for each in types:
-        outputs += unpack(wire[first : first + each.bytes], [each], None)
-        first += -(-each.bytes // 16) * 16
+    for type_ in types:
+        outputs += unpack(wire[first : first + type_.bytes], [type_], None)
+        first += -(-type_.bytes // 16) * 16
     return outputs
 
 

@@ -28,7 +28,7 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
 
     def changing(kind: str) -> Callable[..., list[Unit]]:
         def units(*given: Any) -> list[Unit]:
-            usual = {each.id: each for each in PIPELINES[kind](*given)}
+            usual = {pipeline.id: pipeline for pipeline in PIPELINES[kind](*given)}
             found: list[Unit] = []
             for each in usual.values():
                 one = change(each, usual)
@@ -131,7 +131,7 @@ def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
 
 def latest_first(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
     """Tokens of a block in the opposite order."""
-    turned = [type(each)(each.dtype, each.values[::-1]) for each in inputs]
+    turned = [type(operand)(operand.dtype, operand.values[::-1]) for operand in inputs]
     return DISPATCH(turned, [own[::-1] for own in experts], count, wire)
 
 

@@ -167,7 +167,7 @@ def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
 def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
     """Groups are in the order of their numbers."""
     found = GROUPS(plan, module, function, mesh)
-    return {step: tuple(tuple(sorted(each)) for each in groups) for step, groups in found.items()}
+    return {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}
 
 
 CHUNKS = [
@@ -204,7 +204,7 @@ def never(side: str, kind: str) -> Any:
     """Folds of a kind on one side are not done."""
 
     def folded(folds: Any, at: str, *more: Any) -> Any:
-        return FOLDED([each for each in folds if (each.kind, each.at) != (kind, side)], at, *more)
+        return FOLDED([fold for fold in folds if (fold.kind, fold.at) != (kind, side)], at, *more)
 
     return folded
 
@@ -234,7 +234,7 @@ FUSED = [
 
 def no_dependencies(units: Any, *given: Any) -> Any:
     """Units wait for nothing."""
-    return SIMULATE([replace(each, after=()) for each in units], *given)
+    return SIMULATE([replace(unit, after=()) for unit in units], *given)
 
 
 def in_a_row(units: Any, *given: Any) -> Any:
@@ -250,8 +250,8 @@ def one_in_flight(*given: Any) -> Any:
 
 def waits_take_time(units: Any, *given: Any) -> Any:
     """A wait takes as long as a computation."""
-    most = max(getattr(each, "picoseconds", 0) for each in units)
-    longer = [replace(each, picoseconds=most) if hasattr(each, "picoseconds") else each for each in units]
+    most = max(getattr(unit, "picoseconds", 0) for unit in units)
+    longer = [replace(unit, picoseconds=most) if hasattr(unit, "picoseconds") else unit for unit in units]
     return SIMULATE(longer, *given)
 
 

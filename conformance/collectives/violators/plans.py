@@ -229,7 +229,7 @@ def mixed(step: Issue) -> tuple[Part, ...]:
 
 def overlapping(step: Issue) -> tuple[Part, ...]:
     """Every tensor begins where the first does."""
-    return tuple(replace(each, first=0) for each in USUAL_PARTS(step))
+    return tuple(replace(usual_part, first=0) for usual_part in USUAL_PARTS(step))
 
 
 def without_op(step: Issue, tile: int | None) -> Any:

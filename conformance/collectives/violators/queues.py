@@ -89,7 +89,7 @@ def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
 def one_collective(self: Any) -> Iterator[Collective]:
     """No collective begins while chunks of another are in flight."""
     for unit in READY(self):
-        if all(each.unit is unit for each in self._flights.values()):
+        if all(flight.unit is unit for flight in self._flights.values()):
             yield unit
 
 
@@ -154,7 +154,7 @@ VIOLATIONS: list[Violation] = [
         room_on_the_first),
     simulating("COLL-04.1-02", "in_one_piece", "puts a collective into the queue in one piece", units=whole),
     simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [
-        each for each in slots if each.queue == "compute" or each.device == slots[0].device
+        slot for slot in slots if slot.queue == "compute" or slot.device == slots[0].device
     ]),
     simulating("COLL-04.1-03", "one_in_flight", "issues a chunk when the one before has arrived", most=lambda most: 1),
     simulating("COLL-04.1-03", "one_in_flight_more", "has a chunk more in flight than allowed", most=lambda n: n + 1),

@@ -31,7 +31,7 @@ def on_nodes(clause: str, name: str, description: str, spans: Callable[[list[int
     """Hierarchical by another rule on how many ranks the nodes have."""
 
     def spanning(topology: Topology, devices: Sequence[int]) -> bool:
-        used = [each.id for each in topology.devices] if given.get("all") else devices
+        used = [device.id for device in topology.devices] if given.get("all") else devices
         return spans([len(each) for each in topology.by_node(used)])
 
     return changed(clause, name, description, (selection, "spans_nodes", spanning))

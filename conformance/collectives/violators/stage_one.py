@@ -28,7 +28,7 @@ def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable
 
     def values(operation: str, buffers: Sequence[Array], partials: Partials) -> list[Array]:
         PARTIAL(operation, buffers, partials)
-        changed_to = [Array(each.dtype, np.ascontiguousarray(chosen(each, partials))) for each in buffers]
+        changed_to = [Array(buffer.dtype, np.ascontiguousarray(chosen(buffer, partials))) for buffer in buffers]
         return PARTIAL(operation, changed_to, partials)
 
     return values
@@ -97,7 +97,7 @@ def folded(name: str, ranks: int, per_node: int | None = None, partials: Partial
     """Warps in a fold, where pairs are declared."""
     if partials is None:
         return ORDERS(name, ranks, per_node)
-    return tuple(one_stage(each, ranks, partials) for each in ORDERS(name, ranks, per_node))
+    return tuple(one_stage(order, ranks, partials) for order in ORDERS(name, ranks, per_node))
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
@@ -106,8 +106,8 @@ def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | No
     if partials is None or given["op"] != "sum":
         return usual
     once = [
-        RUN("all_reduce", [each], op="sum", name="hierarchical", partials=partials, level=given["level"]).outputs[0]
-        for each in buffers
+        RUN("all_reduce", [buffer], op="sum", name="hierarchical", partials=partials, level=given["level"]).outputs[0]
+        for buffer in buffers
     ]
     return RUN(operation, once, **given)
 
@@ -132,7 +132,7 @@ def keeps_axes(operation: str, buffers: Sequence[Array], *, partials: Partials |
     usual = RUN(operation, buffers, partials=partials, **given)
     if partials is None:
         return usual
-    return Result([Array(each.dtype, each.values[None, None]) for each in usual.outputs], usual.travelled)
+    return Result([Array(output.dtype, output.values[None, None]) for output in usual.outputs], usual.travelled)
 
 
 def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:

@@ -23,9 +23,9 @@ def told(kind: str, as_: str | None) -> Callable[[Answer], None]:
 
     def change(answer: Answer) -> None:
         answer["nodes"] = [
-            each | {"kind": as_} if each["kind"] == kind else each
-            for each in answer["nodes"]
-            if as_ is not None or each["kind"] != kind
+            node | {"kind": as_} if node["kind"] == kind else node
+            for node in answer["nodes"]
+            if as_ is not None or node["kind"] != kind
         ]
 
     return change
@@ -46,8 +46,8 @@ def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
 
     def change(given: Answer) -> Answer:
         document = json.loads(given["topology"])
-        for each in document["links"]:
-            each[member] = max(each[member], least)
+        for link in document["links"]:
+            link[member] = max(link[member], least)
         return given | {"topology": json.dumps(document)}
 
     return change
@@ -71,8 +71,8 @@ GRAPH = [
     answered("COLL-03.3-01", "ends_of_the_first_link", "gives every link the ends of the first one", "topology",
              lambda answer: each_edge(lambda edge: edge.update(a=answer["edges"][0]["a"]))(answer)),
     answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology",
-             lambda answer: answer.update(nodes=[each for each in answer["nodes"]
-                                                 if each["kind"] != "gpu" or each is answer["nodes"][0]])),
+             lambda answer: answer.update(nodes=[node for node in answer["nodes"]
+                                                 if node["kind"] != "gpu" or node is answer["nodes"][0]])),
     answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
              each_edge(lambda edge: edge.update(credits=1))),
     refusing("COLL-03.3-01", "wordless", "says nothing of what is wrong", "topology", "", silent),

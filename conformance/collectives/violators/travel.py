@@ -49,8 +49,8 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
 
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *given: Any, **options: Any) -> Any:
     """No message waits for those of earlier steps."""
-    usual = TRAVEL(topology, devices, [each._replace(step=0) for each in sent], *given, **options)
-    steps = {each._replace(step=0): each.step for each in sent}
+    usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *given, **options)
+    steps = {message._replace(step=0): message.step for message in sent}
     return [replace(each, sent=each.sent._replace(step=steps[each.sent])) for each in usual]
 
 
@@ -60,7 +60,7 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
     for _, unit in sorted({unit.number: unit for unit in units}.items()):
         lanes = [self._lanes[direction] for direction in unit.way.directions]
         waiting = (each for lane in self._lanes.values() for each in lane.waiting.values())
-        before = any(each.sent.source == unit.sent.source and each.number < unit.number for each in waiting)
+        before = any(waiter.sent.source == unit.sent.source and waiter.number < unit.number for waiter in waiting)
         if before or unit.sent.source in held:
             for lane in lanes:
                 lane.waiting[unit.number] = unit
@@ -111,40 +111,42 @@ def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
 
 def first_chunk(events: list[Any]) -> list[Any]:
     """The first chunk alone."""
-    return [each for each in events if each["ph"] != "X" or "elements 0 to" in each["name"]]
+    return [event for event in events if event["ph"] != "X" or "elements 0 to" in event["name"]]
 
 
 def shifted(events: list[Any]) -> list[Any]:
     """Slices that begin a microsecond late."""
-    return [{**each, "ts": each["ts"] + 1} if each["ph"] == "X" else each for each in events]
+    return [{**event, "ts": event["ts"] + 1} if event["ph"] == "X" else event for event in events]
 
 
 def in_nanoseconds(events: list[Any]) -> list[Any]:
     """Times a thousand times too short."""
-    return [{**each, **{name: each[name] / 1000 for name in ("ts", "dur") if name in each}} for each in events]
+    return [{**event, **{name: event[name] / 1000 for name in ("ts", "dur") if name in event}} for event in events]
 
 
 def without_flows(events: list[Any]) -> list[Any]:
     """No flow ends."""
-    return [each for each in events if each["ph"] != "f"]
+    return [event for event in events if event["ph"] != "f"]
 
 
 def flows_backwards(events: list[Any]) -> list[Any]:
     """Flows begin where they end."""
     turned = {"s": "f", "f": "s"}
-    return [{**each, "ph": turned.get(each["ph"], each["ph"])} for each in events]
+    return [{**event, "ph": turned.get(event["ph"], event["ph"])} for event in events]
 
 
 def held_too_long(events: list[Any]) -> list[Any]:
     """Counters of links never go back to nothing."""
-    return [each for each in events if each["ph"] != "C" or all(each["args"].values())]
+    return [event for event in events if event["ph"] != "C" or all(event["args"].values())]
 
 
 def counts_elements(events: list[Any]) -> list[Any]:
     """Counters of bytes count elements."""
     return [
-        {**each, "args": {"in_flight": each["args"]["in_flight"] // 4}} if "in_flight" in each.get("args", {}) else each
-        for each in events
+        {**event, "args": {"in_flight": event["args"]["in_flight"] // 4}}
+        if "in_flight" in event.get("args", {})
+        else event
+        for event in events
     ]
 
 

@@ -70,7 +70,7 @@ def result_alone(operation: str, brought: Sequence[Array], form: Compression, co
     """Contributions are not rounded to the wire."""
     dtype = brought[0].dtype
     results = collective([cast(each, dtype.accumulator) for each in brought])
-    return [cast(compress(operation, each, form).restored, dtype) for each in results]
+    return [cast(compress(operation, result, form).restored, dtype) for result in results]
 
 
 def through_fp32(x: Array, target: DType) -> Array:
@@ -104,7 +104,7 @@ def plain(operation: str, brought: Sequence[Array], form: Compression, collectiv
 def result_plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     """Results of blocks are cast to the wire without a scale."""
     results = result_whole(operation, brought, form, collective)
-    return [cast(cast(each, form.wire), each.dtype) for each in results] if operation in COMBINE else results
+    return [cast(cast(result, form.wire), result.dtype) for result in results] if operation in COMBINE else results
 
 
 def one_block(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:

@@ -27,7 +27,7 @@ import pytest
 def meant(name: str, known: Iterable[str]) -> str:
     """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
     names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
-    ratios = [difflib.SequenceMatcher(None, each, name).ratio() for each in names]
+    ratios = [difflib.SequenceMatcher(None, word, name).ratio() for word in names]
     nearest = [each for each, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
     return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
 

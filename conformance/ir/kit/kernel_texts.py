@@ -157,13 +157,15 @@ class KernelText:
         self, start: Value, stop: Value, step: Value, turn: Callable[..., Sequence[Value]], *carried: Value
     ) -> tuple[Value, ...]:
         """A loop; `turn` takes its index and the carried values, writes the body and returns their new values."""
-        results = [self._value(each.type) for each in carried]
+        results = [self._value(value.type) for value in carried]
         operands = (start, stop, step, *carried)
         self._write(f"{_named(results)}{_applied('tessera.tile.for', operands)} ({{")
-        arguments = [self._value(each.type) for each in (start, *carried)]
-        self._lines.append(f"{'  ' * self._depth}^bb0({', '.join(f'{each.name}: {each.type}' for each in arguments)}):")
+        arguments = [self._value(value.type) for value in (start, *carried)]
+        self._lines.append(
+            f"{'  ' * self._depth}^bb0({', '.join(f'{argument.name}: {argument.type}' for argument in arguments)}):"
+        )
         self._region(lambda: turn(*arguments))
-        self._write(f"}}){_tail(operands, [each.type for each in carried], {})}")
+        self._write(f"}}){_tail(operands, [value.type for value in carried], {})}")
         return tuple(results)
 
     def branch(
@@ -181,7 +183,7 @@ class KernelText:
         results = [self._value(each.type) for each in yielded]
         head = f"{_named(results)}{_applied('tessera.tile.if', (condition,))} ({{"
         self._lines[place] = "  " * self._depth + head
-        self._write(f"}}){_tail((condition,), [each.type for each in results], {})}")
+        self._write(f"}}){_tail((condition,), [result.type for result in results], {})}")
         return tuple(results)
 
     def _region(self, body: Callable[[], Sequence[Value]]) -> Sequence[Value]:
@@ -196,8 +198,8 @@ class KernelText:
     @property
     def text(self) -> str:
         """The kernel, a member of a module."""
-        types = ", ".join(each.type for each in self.parameters.values())
-        arguments = ", ".join(f"{each.name}: {each.type}" for each in self.parameters.values())
+        types = ", ".join(parameter.type for parameter in self.parameters.values())
+        arguments = ", ".join(f"{parameter.name}: {parameter.type}" for parameter in self.parameters.values())
         attributes = "".join(f", {name} = {_attribute(value)}" for name, value in self.attributes.items())
         inside = f'sym_name = "{self.name}", function_type = ({types}) -> (){attributes}'
         head, end = f'  "tessera.{self.level}.kernel"() ({{', f"    {_terminator('return', ())}"
@@ -280,17 +282,17 @@ def _on_the_host(type_: str) -> str:
 
 
 def _named(results: Sequence[Value]) -> str:
-    return f"{', '.join(each.name for each in results)} = " if results else ""
+    return f"{', '.join(result.name for result in results)} = " if results else ""
 
 
 def _applied(name: str, operands: Sequence[Value]) -> str:
-    return f'"{name}"({", ".join(each.name for each in operands)})'
+    return f'"{name}"({", ".join(operand.name for operand in operands)})'
 
 
 def _tail(operands: Sequence[Value], results: Sequence[str], attributes: Mapping[str, Any]) -> str:
     inside = ", ".join(f"{name} = {_attribute(value)}" for name, value in attributes.items())
     outputs = results[0] if len(results) == 1 else f"({', '.join(results)})"
-    return f"{f' {{{inside}}}' if inside else ''} : ({', '.join(each.type for each in operands)}) -> {outputs}"
+    return f"{f' {{{inside}}}' if inside else ''} : ({', '.join(operand.type for operand in operands)}) -> {outputs}"
 
 
 def _terminator(name: str, values: Sequence[Value]) -> str:

@@ -77,7 +77,9 @@ def buffers_after(
     target = kernel.attributes.get("target", "sm_90")
     observation = executed_text(impl, kernel.module, kernel.level, target, kernel.name, **inputs)
     outputs = list(check.returns(observation)["outputs"])
-    buffers = [each for each in kernel.parameters.values() if each.type.startswith(("memref", "!llvm.ptr"))]
+    buffers = [
+        parameter for parameter in kernel.parameters.values() if parameter.type.startswith(("memref", "!llvm.ptr"))
+    ]
     check.equal(len(outputs), len(buffers), "the number of buffers")
     return outputs
 
@@ -151,7 +153,7 @@ class Lowered:
 
     def operations(self, name: str = "") -> list[Mapping[str, Any]]:
         """The operations of one name, or all, of every function in order."""
-        every = [each for function in self.functions.values() for each in function.operations]
+        every = [operation for function in self.functions.values() for operation in function.operations]
         return [each for each in every if name in ("", each["name"].strip('"'))]
 
 

@@ -38,7 +38,7 @@ class Question:
     @property
     def has_values(self) -> bool:
         """True if a meaning is values, for which the program is executed."""
-        return any(not isinstance(each, str) for each in (self.decision, *self.alternatives.values()))
+        return any(not isinstance(alternative, str) for alternative in (self.decision, *self.alternatives.values()))
 
 
 def numbers(*values: Values, dtype: str = "int32") -> list[Tensor]:

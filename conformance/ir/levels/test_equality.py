@@ -89,6 +89,6 @@ def test_an_error_stays_an_error(impl, check, at, wrong, right):
     source = returning("A / B", parameters_of("AB", "tensor<2x2xint32>"))
     ones = tensor_of("int32", [[84, 84], [84, 84]])
     (found,) = results_at(impl, check, source, at, A=ones, B=tensor_of("int32", right))
-    check.bits(found, tensor_of("int32", [[84 // each for each in row] for row in right]))
+    check.bits(found, tensor_of("int32", [[84 // element for element in row] for row in right]))
     observation = executed(impl, source, at, A=ones, B=tensor_of("int32", wrong))
     check.rejects(observation, category=("numerics", "types", "shapes"), phase="execute")

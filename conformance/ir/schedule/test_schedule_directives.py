@@ -71,7 +71,7 @@ def test_a_fusion_is_followed(impl, check):
         parameters=PARAMETERS,
     )
     fusions = lowered(impl, check, source, "schedule").operations("tessera.schedule.fuse")
-    check.true(any(len(each["operands"]) >= 2 for each in fusions), "there is a fusion", fusions)
+    check.true(any(len(fusion["operands"]) >= 2 for fusion in fusions), "there is a fusion", fusions)
 
 
 REFUSED = {
@@ -103,7 +103,7 @@ def test_an_illegal_directive_is_refused(impl, check, marked):
     check.accepts(impl.language.lower(source=legal, to="schedule"))
     refused = impl.language.lower(source=illegal, to="schedule")
     found = check.rejects(refused, category=("schedule", "shapes", "types"), phase=("lower", "verify"))
-    lines = [each.line for each in found.diagnostics]
+    lines = [diagnostic.line for diagnostic in found.diagnostics]
     near = (FIRST_STATEMENT, FIRST_STATEMENT + 1)
     check.true(any(number in near for number in lines), "the line is named", lines)
 

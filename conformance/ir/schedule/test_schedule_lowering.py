@@ -33,7 +33,7 @@ def picked(operation, *names):
 
 def behind(module, value):
     """The values that schedule operations hand on as `value`, down to what was computed."""
-    makers = {result: each for each in module.operations() for result in each["results"]}
+    makers = {result: operation for operation in module.operations() for result in operation["results"]}
     found = [value]
     while found[-1] in makers and makers[found[-1]]["name"].strip('"').startswith(PREFIX):
         found.append(makers[found[-1]]["operands"][-1])
@@ -48,12 +48,14 @@ def test_the_sample_is_tiled(impl, check, directive, schedule):
     """The product of section 13.1 has one tile operation, with the sizes of the text."""
     found = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
     tiles = found.operations(PREFIX + "tile")
-    check.equal([picked(each, *SIZES) for each in tiles], [SIZES], "the tiles of the sample")
+    check.equal([picked(tile, *SIZES) for tile in tiles], [SIZES], "the tiles of the sample")
     products = found.operations("tessera.graph.matmul")
     check.equal(len(products), 1, "the number of products")
     check.true(products[0]["results"][0] in behind(found, tiles[0]["operands"][0]), "it tiles the product", tiles)
-    types = [tensor_type(text) for each in tiles for text in (*each["operand_types"], *each["result_types"])]
-    check.equal([(each.shape, each.dtype) for each in types], [(("1024", "1024"), "bf16")] * 2, "the types of the tile")
+    types = [tensor_type(text) for tile in tiles for text in (*tile["operand_types"], *tile["result_types"])]
+    check.equal(
+        [(type_.shape, type_.dtype) for type_ in types], [(("1024", "1024"), "bf16")] * 2, "the types of the tile"
+    )
 
 
 @clause("LANG-13.1-08")
@@ -66,10 +68,10 @@ def test_the_sample_is_pipelined(impl, check, directive, schedule, double_buffer
     """The tiled product is pipelined three deep, with double buffering where the text asks for it (AMB-LANG-33)."""
     found = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
     pipelines = found.operations(PREFIX + "pipeline")
-    check.equal([each["attributes"].get("depth") for each in pipelines], [3], "the depths of its pipelines")
+    check.equal([pipeline["attributes"].get("depth") for pipeline in pipelines], [3], "the depths of its pipelines")
     if double_buffer is not None:
         check.equal(pipelines[0]["attributes"].get("double_buffer"), double_buffer, "double buffering")
-    tiles = [result for each in found.operations(PREFIX + "tile") for result in each["results"]]
+    tiles = [result for operation in found.operations(PREFIX + "tile") for result in operation["results"]]
     below = behind(found, pipelines[0]["operands"][0])
     check.true(any(tile in below for tile in tiles), "it pipelines what is tiled", found.text)
 
@@ -87,12 +89,12 @@ def test_a_product_is_tiled(impl, check, dtype, extents):
     found = lowered(impl, check, source, "schedule")
     (product,) = found.operations("tessera.graph.matmul")
     tiles = [
-        each
-        for each in found.operations(PREFIX + "tile")
-        if product["results"][0] in behind(found, each["operands"][0])
+        operation
+        for operation in found.operations(PREFIX + "tile")
+        if product["results"][0] in behind(found, operation["operands"][0])
     ]
     check.true(bool(tiles), "the product is tiled", found.text)
-    sizes = [each["attributes"][name] for each in tiles for name in ("m", "n")]
+    sizes = [tile["attributes"][name] for tile in tiles for name in ("m", "n")]
     check.true(all(size >= 1 for size in sizes), "sizes of at least one", sizes)
 
 
@@ -102,7 +104,7 @@ def test_the_sizes_that_are_asked_for_are_taken(impl, check, sizes):
     """Of a product whose extents they divide."""
     source = returning("A @ B", "A: tensor<256x128xbf16>, B: tensor<128x256xbf16>")
     found = lowered(impl, check, source, "schedule", schedule={"tile": list(sizes)})
-    tiles = [picked(each, "m", "n", "k") for each in found.operations(PREFIX + "tile")]
+    tiles = [picked(operation, "m", "n", "k") for operation in found.operations(PREFIX + "tile")]
     check.equal(tiles, [dict(zip("mnk", sizes, strict=True))], "the tiles")
 
 
@@ -121,11 +123,13 @@ def test_what_follows_a_computation_is_fused_into_it(impl, check, expression, fi
     matrix = "tensor<64x64xfp32>"
     found = lowered(impl, check, returning(expression, f"A: {matrix}, B: {matrix}"), "schedule")
     (before,), (after,) = found.operations(first), found.operations(second)
-    fusions = [[behind(found, value) for value in each["operands"]] for each in found.operations(PREFIX + "fuse")]
+    fusions = [
+        [behind(found, value) for value in operation["operands"]] for operation in found.operations(PREFIX + "fuse")
+    ]
     wanted = [
         last
         for *others, last in fusions
-        if any(before["results"][0] in each for each in others) and after["results"][0] in last
+        if any(before["results"][0] in other for other in others) and after["results"][0] in last
     ]
     check.true(bool(wanted), "both are in one fusion", found.text)
 
@@ -136,7 +140,7 @@ def test_the_operands_of_a_product_are_prefetched(impl, check, target):
     """Both are read behind a prefetch, to memory that there is."""
     found = lowered(impl, check, SAMPLE.format(""), "schedule", target)
     (product,) = found.operations("tessera.graph.matmul")
-    fetched = {each["results"][0]: each for each in found.operations(PREFIX + "prefetch")}
+    fetched = {operation["results"][0]: operation for operation in found.operations(PREFIX + "prefetch")}
     for operand in product["operands"]:
         passed = [value for value in behind(found, operand) if value in fetched]
         check.true(bool(passed), f"{operand} is prefetched", found.text)
@@ -149,7 +153,7 @@ def test_the_operands_of_a_product_are_prefetched(impl, check, target):
 def test_the_scope_that_is_asked_for_is_taken(impl, check, scope):
     """By every prefetch of the program."""
     found = lowered(impl, check, SAMPLE.format(""), "schedule", schedule={"prefetch": scope})
-    scopes = [each["attributes"]["scope"] for each in found.operations(PREFIX + "prefetch")]
+    scopes = [operation["attributes"]["scope"] for operation in found.operations(PREFIX + "prefetch")]
     check.true(bool(scopes) and set(scopes) == {scope}, f"prefetches to {scope} memory", scopes)
 
 

@@ -164,7 +164,7 @@ def parameters(text, target):
     if found is None:
         return []
     return [
-        "buffer" if each.strip().startswith("ptr addrspace(1)") else each.split()[0] for each in found[2].split(",")
+        "buffer" if word.strip().startswith("ptr addrspace(1)") else word.split()[0] for word in found[2].split(",")
     ]
 
 
@@ -257,18 +257,18 @@ def test_the_block_of_a_kernel_is_one_that_may_be_launched(impl, check, target):
     """Launch bounds, where they are stated, cover the block of Target IR."""
     stated = {} if target == "sm_90" else {"target": target}
     entries = check.accepts(impl.language.lower(source=PRODUCT, to="target", **stated))["functions"]
-    blocks = [each["attributes"]["block"] for each in entries if each["name"].lstrip("@").startswith("tss_kernel_")]
+    blocks = [entry["attributes"]["block"] for entry in entries if entry["name"].lstrip("@").startswith("tss_kernel_")]
     check.true(len(blocks) > 0, "there is a kernel")
     x, y, z = blocks[0]
     text = emitted(impl, check, PRODUCT, ASSEMBLY[target], target)
     if target in NVIDIA:
         for name, *extents in re.findall(r"\.(reqntid|maxntid)\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", text):
-            found = [int(each or 1) for each in extents]
+            found = [int(extent or 1) for extent in extents]
             fits = found == [x, y, z] if name == "reqntid" else found[0] * found[1] * found[2] >= x * y * z
             check.true(fits, f"{name} covers the block", found)
     else:
         bounds = [int(each) for each in re.findall(r"\.max_flat_workgroup_size:\s*(\d+)", text)]
-        check.true(all(each >= x * y * z for each in bounds), "the bound covers the block", bounds)
+        check.true(all(bound >= x * y * z for bound in bounds), "the bound covers the block", bounds)
 
 
 # Arithmetic

@@ -126,7 +126,7 @@ def staged(size=16, wait=0, barrier=True, begin=0, reverse=False):
 
 def counted(count):
     """0, 1, 2 and so on, times 3."""
-    return tensor_of("int32", [3 * each for each in range(count)])
+    return tensor_of("int32", [3 * index for index in range(count)])
 
 
 @clause("LANG-08.2-07")
@@ -134,7 +134,7 @@ def counted(count):
 def test_a_copy_moves_as_many_bytes_as_it_says(impl, check, size):
     """Behind its wait and a barrier every lane sees what another copied."""
     kernel, count = staged(size, reverse=True), size // 4
-    expected = [3 * (count * (31 - each // count) + each % count) for each in range(32 * count)]
+    expected = [3 * (count * (31 - index // count) + index % count) for index in range(32 * count)]
     found = buffers_after(impl, check, kernel, x=counted(32 * count + 4), y=counted(32 * count))
     check.bits(found[1], tensor_of("int32", expected))
 
@@ -155,7 +155,7 @@ def test_a_copy_is_seen_after_its_wait(impl, check, steps, legal):
     """By the lane that copied after the wait, by others after a barrier too; earlier it is an error (AMB-LANG-64)."""
     kernel = staged(4, **steps)
     if legal:
-        expected = [3 * (31 - each if "reverse" in steps else each) for each in range(32)]
+        expected = [3 * (31 - index if "reverse" in steps else index) for index in range(32)]
         found = buffers_after(impl, check, kernel, x=counted(36), y=counted(32))
         check.bits(found[1], tensor_of("int32", expected))
     else:
@@ -169,7 +169,7 @@ def test_a_copy_begins_at_a_multiple_of_its_bytes(impl, check, size, begin):
     kernel, count = staged(size, begin=begin), size // 4
     given = {"x": counted(32 * count + 4), "y": counted(32 * count)}
     if begin % count == 0:
-        expected = tensor_of("int32", [3 * (each + begin) for each in range(32 * count)])
+        expected = tensor_of("int32", [3 * (index + begin) for index in range(32 * count)])
         check.bits(buffers_after(impl, check, kernel, **given)[1], expected)
     else:
         fails(impl, check, kernel, **given)
@@ -202,7 +202,7 @@ def test_shfl_sync_down_reads_the_lane_delta_further_on(impl, check, delta, targ
     kernel = Device(target, 64)
     value = kernel.op("llvm.load", kernel.at(kernel["x"], kernel.thread), gives="int32")
     kernel.leave(kernel.op("nvvm.shfl.sync.down", value, gives="int32", delta=delta))
-    expected = [3 * (each + delta if each % 32 + delta < 32 else each) for each in range(64)]
+    expected = [3 * (index + delta if index % 32 + delta < 32 else index) for index in range(64)]
     found = buffers_after(impl, check, kernel, x=counted(64), y=counted(64))
     check.bits(found[1], tensor_of("int32", expected))
 
@@ -223,7 +223,7 @@ def test_a_value_is_exchanged_bit_for_bit(impl, check, dtype, bits, target):
         found = kernel.op("rocdl.ds_bpermute", address, value, gives=dtype)
     kernel.leave(found)
     # A code of each half of its own, whose exponent is never all ones.
-    words = [(0x3A17_0000_0000_0000 + each * 0x0000_0101_0000_1011) >> 64 - bits for each in range(width)]
+    words = [(0x3A17_0000_0000_0000 + index * 0x0000_0101_0000_1011) >> 64 - bits for index in range(width)]
     last = words[-1] if target == "sm_90" else words[0]
     given = Tensor.from_words(dtype, (width,), words)
     buffers = buffers_after(impl, check, kernel, x=given, y=given)
@@ -251,7 +251,7 @@ def test_ds_bpermute_reads_the_lane_of_a_byte_address(impl, check, source, facto
     lane = kernel.integers("and", kernel.thread, 63)
     address = kernel.integers("add", kernel.integers("mul", lane, factor), offset)
     kernel.leave(kernel.op("rocdl.ds_bpermute", address, value, gives="int32"))
-    expected = [3 * (each // 64 * 64 + source(each % 64)) for each in range(128)]
+    expected = [3 * (index // 64 * 64 + source(index % 64)) for index in range(128)]
     found = buffers_after(impl, check, kernel, x=counted(128), y=counted(128))
     check.bits(found[1], tensor_of("int32", expected))
 
@@ -277,7 +277,7 @@ def test_an_exchange_reads_active_lanes_only(impl, check, delta, target):
     kernel.masked(kernel.less(kernel.thread, half), exchanged)
     given = {"x": counted(1), "y": counted(2 * half)}
     if delta == 0:
-        expected = tensor_of("int32", [each if each < half else -1 for each in range(2 * half)])
+        expected = tensor_of("int32", [index if index < half else -1 for index in range(2 * half)])
         check.bits(buffers_after(impl, check, kernel, **given)[1], expected)
     else:
         fails(impl, check, kernel, **given)

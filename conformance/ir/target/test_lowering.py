@@ -33,7 +33,7 @@ OTHER_VENDOR = {"sm_80": "rocdl.", "sm_90": "rocdl.", "gfx90a": "nvvm.", "gfx942
 
 def named(found, name):
     """Return the names of a kernel's operations, in order."""
-    return [each["name"].strip('"') for each in found.functions[name].operations]
+    return [operation["name"].strip('"') for operation in found.functions[name].operations]
 
 
 @clause("LANG-08-01")
@@ -67,7 +67,7 @@ def test_lowered_text_is_legal_target_ir(impl, check, source, target):
 def test_lowered_text_computes_what_the_program_does(impl, check, target):
     """The host function of the text launches the kernels: 64-bit integers, beyond 32 bits, with a tail."""
     text = lowered(impl, check, WIDE, "target", target).text
-    a, n = [each * (1 << 33) - 5 for each in range(33)], (1 << 20) + 3
+    a, n = [index * (1 << 33) - 5 for index in range(33)], (1 << 20) + 3
     given = {"A": tensor_of("int64", a), "n": tensor_of("int64", n)}
     found = results_of_text(impl, check, text, "target", target, **given)
     check.bits(found[0], tensor_of("int64", [each * n + each for each in a]))

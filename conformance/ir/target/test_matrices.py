@@ -181,7 +181,7 @@ def test_mma_sync_has_the_shapes_of_the_instruction_set(impl, check, dtype, shap
     kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=0)
     types = [f"vector<{m * k // 32}x{dtype}>", f"vector<{k * n // 32}x{dtype}>", f"vector<{m * n // 32}xfp32>"]
     kernel.op(
-        "nvvm.mma.sync", *(kernel.op("llvm.mlir.zero", gives=each) for each in types), gives=types[2], m=m, n=n, k=k
+        "nvvm.mma.sync", *(kernel.op("llvm.mlir.zero", gives=type_) for type_ in types), gives=types[2], m=m, n=n, k=k
     )
     judged(impl, check, kernel, legal)
 
@@ -192,7 +192,7 @@ def test_a_lane_holds_its_share_of_an_mma_sync(impl, check, counts):
     """256, 128 and 128 elements are 8, 4 and 4 in each of 32 lanes."""
     kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=0)
     types = [f"vector<{count}x{dtype}>" for count, dtype in zip(counts, ("bf16", "bf16", "fp32"), strict=True)]
-    zeros = [kernel.op("llvm.mlir.zero", gives=each) for each in types]
+    zeros = [kernel.op("llvm.mlir.zero", gives=type_) for type_ in types]
     kernel.op("nvvm.mma.sync", *zeros, gives=types[2], m=16, n=8, k=16)
     judged(impl, check, kernel, counts == (8, 4, 4))
 
@@ -212,7 +212,7 @@ def test_an_mfma_is_one_of_its_target(impl, check, counts, target, legal):
     """MI300 multiplies int8 in 16x16x32, MI200 does not; each lane of 64 holds its share."""
     kernel = LaneVectors(target, 64, buffers="x", smem_bytes=0)
     types = [f"vector<{count}x{dtype}>" for count, dtype in zip(counts, ("int8", "int8", "int32"), strict=True)]
-    zeros = [kernel.op("llvm.mlir.zero", gives=each) for each in types]
+    zeros = [kernel.op("llvm.mlir.zero", gives=type_) for type_ in types]
     kernel.op("rocdl.mfma.i32.16x16x32.i8", *zeros, gives=types[2])
     judged(impl, check, kernel, legal, target)
 
@@ -249,7 +249,7 @@ def loading(num, layout="row", stride=8, skew=0, elements=512):
 
 def numbered(count):
     """Small numbers, different at different places."""
-    return [float(37 * each % 251) for each in range(count)]
+    return [float(37 * index % 251) for index in range(count)]
 
 
 @clause("LANG-08.2-06")
@@ -282,7 +282,7 @@ def test_a_row_of_an_ldmatrix_is_aligned_to_16_bytes(impl, check, stride, skew):
         places = [
             (8 * j + t // 4) * stride + skew + 2 * (t % 4) + e for t in range(32) for j in range(4) for e in range(2)
         ]
-        check.bits(buffers_after(impl, check, kernel, **given)[1], tensor_of("bf16", [x[each] for each in places]))
+        check.bits(buffers_after(impl, check, kernel, **given)[1], tensor_of("bf16", [x[place] for place in places]))
     else:
         fails(impl, check, kernel, **given)
 

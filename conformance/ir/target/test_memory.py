@@ -50,7 +50,7 @@ class Device(TargetKernel):
 
 def counted(count, factor=1):
     """0, 1, 2 and so on."""
-    return tensor_of("int32", [factor * each for each in range(count)])
+    return tensor_of("int32", [factor * index for index in range(count)])
 
 
 def after(impl, check, kernel, x, y):
@@ -73,7 +73,7 @@ def test_threads_exchange_through_shared_memory_behind_a_barrier(impl, check, ta
     other = kernel.integers("add", kernel.integers("mul", kernel.thread, -1), 127)
     kernel.put(kernel.get(tile, other), kernel["y"], kernel.thread)
     if barrier:
-        expected = tensor_of("int32", [3 * each for each in reversed(range(128))])
+        expected = tensor_of("int32", [3 * index for index in reversed(range(128))])
         check.bits(after(impl, check, kernel, counted(128, 3), counted(128)), expected)
     else:
         fails(impl, check, kernel, x=counted(128, 3), y=counted(128))
@@ -117,7 +117,7 @@ def test_shared_memory_belongs_to_a_block(impl, check, target):
     kernel.barrier()
     place = kernel.integers("add", kernel.integers("mul", block, 64), kernel.thread)
     kernel.put(kernel.get(tile, kernel.number(0)), kernel["y"], place)
-    expected = tensor_of("int32", [each // 64 for each in range(192)])
+    expected = tensor_of("int32", [index // 64 for index in range(192)])
     check.bits(after(impl, check, kernel, counted(1), counted(192, 0)), expected)
 
 
@@ -131,7 +131,7 @@ def test_the_lds_is_read_and_written_in_vectors(impl, check):
     kernel.barrier()
     turned = kernel.integers("add", kernel.integers("mul", kernel.thread, -4), 252)
     kernel.put(kernel.get(tile, turned, "vector<4xint32>"), kernel["y"], begin)
-    expected = [4 * (63 - each // 4) + each % 4 for each in range(256)]
+    expected = [4 * (63 - index // 4) + index % 4 for index in range(256)]
     check.bits(after(impl, check, kernel, counted(256), counted(256, 0)), tensor_of("int32", expected))
 
 
@@ -162,15 +162,15 @@ def test_what_a_lane_reads_of_a_fragment_is_aligned_to_16_bytes(impl, check, off
     """Eight bf16 are 16 bytes, which begin at a multiple of 16 bytes; elsewhere it is an error."""
     kernel = Device(target, lanes=1)
     tile = kernel.tile(32, "bf16")
-    for each in range(0, 32, 8):
-        kernel.put(kernel.get(kernel["x"], kernel.number(each), "vector<8xbf16>"), tile, kernel.number(each))
+    for index in range(0, 32, 8):
+        kernel.put(kernel.get(kernel["x"], kernel.number(index), "vector<8xbf16>"), tile, kernel.number(index))
     kernel.barrier()
     found = kernel.get(tile if space == "shared" else kernel["x"], kernel.number(offset), "vector<8xbf16>")
     kernel.mark()
     kernel.put(found, kernel["y"], kernel.number(0))
-    x, y = tensor_of("bf16", [float(each) for each in range(32)]), tensor_of("bf16", [0.0] * 8)
+    x, y = tensor_of("bf16", [float(index) for index in range(32)]), tensor_of("bf16", [0.0] * 8)
     if offset % 8 == 0:
-        expected = tensor_of("bf16", [float(offset + each) for each in range(8)])
+        expected = tensor_of("bf16", [float(offset + index) for index in range(8)])
         check.bits(after(impl, check, kernel, x, y), expected)
     else:
         fails(impl, check, kernel, x=x, y=y)
@@ -199,7 +199,7 @@ def test_a_loop_counts_and_carries(impl, check, start, stop, step, target):
     """From start to stop, which is excluded, in either direction; what each turn yields the next one gets."""
     kernel = Device(target, lanes=4)
     bounds = [kernel.number(each) for each in (start, stop, step)]
-    first = ", ".join(each.name for each in (*bounds, kernel.thread))
+    first = ", ".join(bound.name for bound in (*bounds, kernel.thread))
     kernel.raw(f'%sum = "scf.for"({first}) ({{')
     kernel.raw("^bb0(%i: int32, %s: int32):")
     kernel.raw('%t = "llvm.mul"(%s, %s) : (int32, int32) -> int32')

@@ -86,7 +86,7 @@ def test_scalars_of_one_type_keep_their_parts(impl, check, order):
     source = returning(EXPRESSION, declared(order, DECLARED))
     buffers_first(impl, check, source)
     (value,) = results_at(impl, check, source, "target", **inputs_of(DECLARED))
-    check.bits(value, tensor_of("fp32", [(each + 3) * 5 - 7 for each in range(40)]))
+    check.bits(value, tensor_of("fp32", [(index + 3) * 5 - 7 for index in range(40)]))
 
 
 @clause("LANG-16-02", "LANG-16-03")
@@ -97,7 +97,7 @@ def test_scalars_of_several_widths_keep_their_parts(impl, check, order):
     source = returning(MIXED_EXPRESSION, declared(order, MIXED))
     buffers_first(impl, check, source)
     (value,) = results_at(impl, check, source, "target", **inputs_of(MIXED))
-    check.bits(value, tensor_of("fp64", [(each * 3 - 11) * 13 + each for each in range(40)]))
+    check.bits(value, tensor_of("fp64", [(index * 3 - 11) * 13 + index for index in range(40)]))
 
 
 # What is emitted
@@ -129,7 +129,7 @@ def test_ptx_passes_buffers_then_scalars_then_what_is_hidden(impl, check, order)
     pattern = r"\.entry\s+tss_kernel_\w+\s*\(([^)]*)\)"
     for arguments, listed in emitted_entries(impl, check, order, "sm_90", "ptx", pattern):
         widths = [int(bits) // 8 for bits in re.findall(r"\.param\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)", listed)]
-        shown = [WIDTHS[each] for each in arguments]
+        shown = [WIDTHS[argument] for argument in arguments]
         check.equal(widths[: len(shown)], shown, "the widths of buffers and scalars")
         judge_hidden(check, widths[len(shown) :], widths[len(shown) :])
 
@@ -145,9 +145,9 @@ def test_the_metadata_of_amd_list_buffers_then_scalars_then_what_is_hidden(impl,
         sizes = list(map(int, re.findall(r"\.size:\s*(\d+)", listed)))
         offsets = list(map(int, re.findall(r"\.offset:\s*(\d+)", listed)))
         check.equal(len(sizes), len(kinds), "a size for each argument")
-        shown = ["global_buffer" if each == POINTER else "by_value" for each in arguments]
+        shown = ["global_buffer" if argument == POINTER else "by_value" for argument in arguments]
         check.equal(kinds[: len(shown)], shown, "the kinds of buffers and scalars")
-        check.equal(sizes[: len(shown)], [WIDTHS[each] for each in arguments], "their sizes")
+        check.equal(sizes[: len(shown)], [WIDTHS[argument] for argument in arguments], "their sizes")
         check.true(offsets == sorted(offsets), "the offsets ascend", offsets)
         by_value = [size for kind, size in zip(kinds, sizes, strict=True) if kind == "by_value"]
         behind = by_value[shown.count("by_value") :]

@@ -138,7 +138,7 @@ ORDERS = [write_then_read, write_then_read_next, read_then_write, write_twice, w
 
 def by_name(functions):
     """Functions as the parameters of cases with their names."""
-    return [pytest.param(each, id=each.__name__) for each in functions]
+    return [pytest.param(function, id=function.__name__) for function in functions]
 
 
 @clause("LANG-08.3-02", "LANG-07.2-05")

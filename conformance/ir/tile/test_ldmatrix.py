@@ -154,7 +154,7 @@ def test_a_fragment_lies_within_its_memory(impl, check, inside, outside, attribu
         row, column = corner
         kernel.tell(kernel.at(row, column, **attributes), kernel.identity())
         if corner == inside:
-            x = [each for row in matrix(24, 24) for each in row]
+            x = [element for row in matrix(24, 24) for element in row]
             begin, stride = 24 * row + column, attributes.get("stride", 24)
             expected = [[x[begin + stride * i + j] for j in range(16)] for i in range(16)] + [[-1] * 16] * 8
             check.bits(buffers_after(impl, check, kernel, **kernel.inputs())[2], tensor_of("fp32", expected))

@@ -123,7 +123,7 @@ def test_a_kernel_is_verified_for_the_target_that_it_states(impl, check, target)
     """One that states another target is refused."""
     kernel = KernelText({}, target=target)
     check.accepts(verified(impl, kernel.module, "tile", target))
-    other = next(each for each in BOTH_VENDORS if each != target)
+    other = next(both_vendor for both_vendor in BOTH_VENDORS if both_vendor != target)
     check.rejects(verified(impl, kernel.module, "tile", other), category="tile")
 
 

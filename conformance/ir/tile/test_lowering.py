@@ -25,7 +25,7 @@ MEMREF = re.compile(r"(?:!tessera\.)?memref<((?:\d+x)+)(\w+)>\[addrspace=(\w+)\]
 
 def memrefs(operations):
     """Shape, dtype and address space of the memrefs that operations give."""
-    found = [MEMREF.fullmatch(each["result_types"][0].replace(" ", "")) for each in operations]
+    found = [MEMREF.fullmatch(operation["result_types"][0].replace(" ", "")) for operation in operations]
     return [(tuple(map(int, each[1].rstrip("x").split("x"))), each[2], each[3]) for each in found if each]
 
 
@@ -66,10 +66,10 @@ def test_the_sample_multiplies_fragments_of_16x16x16(impl, check):
     """Every mma.sync is one, accumulates in fp32, and names the operands' dtype in its type (AMB-LANG-34)."""
     products = lowered(impl, check, SAMPLE, "tile", schedule=SCHEDULE).operations("tessera.tile.mma.sync")
     check.true(len(products) > 0, "there is an mma.sync")
-    for each in products:
-        stated = {name: each["attributes"].get(name) for name in ("m", "n", "k", "accum")}
+    for product in products:
+        stated = {name: product["attributes"].get(name) for name in ("m", "n", "k", "accum")}
         check.equal(stated, {"m": 16, "n": 16, "k": 16, "accum": "fp32"}, "what is multiplied")
-        types = {text.replace(" ", "").removeprefix("!tessera.") for text in each["result_types"]}
+        types = {text.replace(" ", "").removeprefix("!tessera.") for text in product["result_types"]}
         check.equal(types, {"fragment<16,16,16,bf16>"}, "the type of the fragments")
 
 
@@ -102,7 +102,7 @@ def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile,
     check.equal(prod(entry["grid"]), prod(tiles), "the number of blocks")
     check.equal(prod(entry["block"]) % WARPS[target], 0, "the threads beyond whole warps")
     check.equal(entry["target"], target, "the target")
-    named = {each["name"].strip('"') for each in found.functions[launches[0]].operations}
+    named = {operation["name"].strip('"') for operation in found.functions[launches[0]].operations}
     positions = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
     check.true(bool(named & positions), "threads ask which they are", sorted(named))
     check.equal("tessera.tile.block_id" in named, prod(tiles) > 1, "blocks ask which they are")
@@ -121,7 +121,9 @@ def test_a_product_goes_through_shared_memory(impl, check, target):
     check.true(found.attributes[name]["smem_bytes"] > 0, "shared memory is declared", found.attributes[name])
     for names in ({"tessera.tile.cp.async", "tessera.tile.store"}, {"tessera.tile.barrier"},
                   {"tessera.tile.ldmatrix"}):  # fmt: skip
-        check.true(any(each["name"].strip('"') in names for each in operations), f"one of {sorted(names)} is there")
+        check.true(
+            any(operation["name"].strip('"') in names for operation in operations), f"one of {sorted(names)} is there"
+        )
 
 
 def gradient(m, k, n, dtype="bf16"):
@@ -209,7 +211,7 @@ def test_maps_and_rows_of_any_size_are_computed(impl, check, count, target):
         parameters=f"X: tensor<3x{count}xint32>",
     )
     x = [[i * j % 11 - 5 for j in range(count)] for i in range(1, 4)]
-    y = [[each * each + each for each in row] for row in x]
+    y = [[element * element + element for element in row] for row in x]
     found = results_at(impl, check, source, "tile", target, X=tensor_of("int32", x))
     check.bits(found[0], tensor_of("int32", y))
     check.bits(found[1], tensor_of("int32", [sum(row) for row in y]))
@@ -233,7 +235,7 @@ def test_unknown_dimensions_are_not_lowered_to_tiles(impl, check, expression, ex
 def test_a_program_is_specialized_to_the_shapes_that_it_runs_on(impl, check, count):
     """The same program of an unknown extent runs at Tile IR on inputs of any."""
     x = [[i - j for j in range(4)] for i in range(count)]
-    expected = [[2 * each for each in row] for row in x]
+    expected = [[2 * element for element in row] for row in x]
     for extent in ("?", "N"):
         source = returning("A + A", f"A: tensor<{extent}x4xint32>")
         found = results_at(impl, check, source, "tile", A=tensor_of("int32", x))

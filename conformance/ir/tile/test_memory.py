@@ -29,7 +29,7 @@ def fails_naming(impl, check, kernel, line, *numbers, **inputs):
     """The kernel fails at this line; the message there names the lane and the place, as numbers (AMB-LANG-251)."""
     rejection = fails(impl, check, kernel, line, **inputs)
     entries = [entry for entry in rejection.diagnostics if entry.line == line]
-    said = " ".join([entry.message for entry in entries] + [each for entry in entries for each in entry.operands])
+    said = " ".join([entry.message for entry in entries] + [operand for entry in entries for operand in entry.operands])
     found = [int(each) for each in re.findall(r"(?<![\w.])-?\d+", said)]
     check.reading("AMB-LANG-251", "the line alone", not found)
     check.true(all(number in found for number in numbers), f"lane and place are named: {numbers}", said)

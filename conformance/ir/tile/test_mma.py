@@ -132,7 +132,7 @@ def judge(impl, check, kernel, a, b, what="the product"):
     """The kernel's accumulators are the fold over ascending k, product and sum rounded."""
     if kernel.accum == "int32":
         columns = [*zip(*numbers(b), strict=True)]
-        expected = tensor_of("int32", [[sum(map(mul, row, each)) for each in columns] for row in numbers(a)])
+        expected = tensor_of("int32", [[sum(map(mul, row, column)) for column in columns] for row in numbers(a)])
     else:
         expected = matmul(a, b, Tree("fold"), NodeArithmetic(kernel.accum), out=kernel.accum)
     check.bits(buffers_after(impl, check, kernel, a=a, b=b)[2], expected, what)

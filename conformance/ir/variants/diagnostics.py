@@ -49,13 +49,13 @@ class OtherWords(Tells):
         kept = refusal.outcome.phase == "execute"
         found = [
             replace(
-                each,
-                message=foreign(each.message, kept),
-                requirement=each.requirement and "autre chose",
-                remedy=each.remedy and "essayez autre chose",
+                diagnostic,
+                message=foreign(diagnostic.message, kept),
+                requirement=diagnostic.requirement and "autre chose",
+                remedy=diagnostic.remedy and "essayez autre chose",
                 clause=None,
             )
-            for each in refusal.outcome.diagnostics
+            for diagnostic in refusal.outcome.diagnostics
         ]
         return Refusal(refusal.outcome.code, refusal.outcome.phase, foreign(refusal.outcome.message, kept), found)
 
@@ -71,7 +71,7 @@ class OneMistake(Tells):
 
     def told(self, refusal: Refusal) -> Refusal:
         """The first error."""
-        first = [each for each in refusal.outcome.diagnostics if each.severity == "error"][:1]
+        first = [diagnostic for diagnostic in refusal.outcome.diagnostics if diagnostic.severity == "error"][:1]
         return Refusal(refusal.outcome.code, refusal.outcome.phase, refusal.outcome.message, first)
 
 
@@ -122,5 +122,5 @@ class LateIndices(ReferenceAdapter):
 
 def out_of_range(refusal: Refusal) -> bool:
     """True if an index is all that is wrong with a program."""
-    errors = [each for each in refusal.outcome.diagnostics if each.severity == "error"]
-    return bool(errors) and all("out of range" in each.message and "index" in each.message for each in errors)
+    errors = [diagnostic for diagnostic in refusal.outcome.diagnostics if diagnostic.severity == "error"]
+    return bool(errors) and all("out of range" in error.message and "index" in error.message for error in errors)

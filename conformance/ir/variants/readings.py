@@ -124,8 +124,8 @@ class Patient(ReferenceAdapter):
         try:
             return super().language_verify(source=source)
         except Refusal as refusal:
-            errors = [each for each in refusal.outcome.diagnostics if each.severity == "error"]
-            if errors and all(self.later in each.message for each in errors):
+            errors = [diagnostic for diagnostic in refusal.outcome.diagnostics if diagnostic.severity == "error"]
+            if errors and all(self.later in error.message for error in errors):
                 return {"warnings": []}
             raise
 

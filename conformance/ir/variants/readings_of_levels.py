@@ -22,7 +22,7 @@ class LineAlone(Tells):
         told = refusal.outcome
         if told.phase != "execute":
             return refusal
-        found = [replace(each, message="an error of the kernel", operands=()) for each in told.diagnostics]
+        found = [replace(diagnostic, message="an error of the kernel", operands=()) for diagnostic in told.diagnostics]
         return Refusal(told.code, told.phase, "an error of the kernel", found)
 
 
@@ -37,7 +37,7 @@ class OneTile(ReferenceAdapter):
             for operation in function["operations"]:
                 if operation["name"] == "tessera.tile.shared.alloc":
                     stages = r"(?<=memref<)\d+x(?=\d+x\d+x)"
-                    operation["result_types"] = [re.sub(stages, "", each) for each in operation["result_types"]]
+                    operation["result_types"] = [re.sub(stages, "", type_) for type_ in operation["result_types"]]
         return found
 
 

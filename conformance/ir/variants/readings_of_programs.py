@@ -179,7 +179,7 @@ LOWER_FOR = STATEMENTS.lower_for
 
 def as_a_while(around: Any, loop: syntax.For, lower_block: Callable[..., None]) -> None:
     """Lower a loop by ones, whose end is a name that its body assigns, as a while with a condition."""
-    assigned = {each.name for each in loop.body.statements if isinstance(each, syntax.Assign)}
+    assigned = {statement.name for statement in loop.body.statements if isinstance(statement, syntax.Assign)}
     if loop.step is not None or not isinstance(loop.stop, syntax.Name) or loop.stop.text not in assigned:
         LOWER_FOR(around, loop, lower_block)
         return

@@ -151,7 +151,7 @@ def tiny_values(dtype: str, function: str) -> Question:
 @topic.vector("fp64/{function}/halfway", function=list(HALFWAY))
 def nearly_halfway(function: str) -> Question:
     """Arguments whose results lie next to the midpoint of two numbers, which tell what is correctly rounded."""
-    return building.function(function, tensor("fp64", [float.fromhex(each) for each in HALFWAY[function].split()]))
+    return building.function(function, tensor("fp64", [float.fromhex(word) for word in HALFWAY[function].split()]))
 
 
 @topic.vector("{dtype}/pow/edges", dtype=FLOATS)

@@ -35,7 +35,7 @@ def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
 
 def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
     """Treat a function as unknown before its declaration."""
-    known = [each.name for each in module.declaration.declarations]
+    known = [declaration.name for declaration in module.declaration.declarations]
     calling = next((each for each in module.in_progress), name)
     return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)
 

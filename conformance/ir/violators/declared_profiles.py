@@ -62,7 +62,12 @@ def unheeded(
 def of(module: ModuleType, name: str) -> Violation:
     """The violator of a module by its name."""
     lists = [value for value in vars(module).values() if isinstance(value, list)]
-    return next(each for values in lists for each in values if isinstance(each, Violation) and each.name == name)
+    return next(
+        violation
+        for values in lists
+        for violation in values
+        if isinstance(violation, Violation) and violation.name == name
+    )
 
 
 def with_helpers(given: Mapping[str, Any]) -> bool:

@@ -29,7 +29,7 @@ def first_function(self: Any, function: str) -> Array:
 
 def with_turned_arguments(self: CallValue, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
     """The last argument first."""
-    turned = arguments[::-1] if len({each.dtype for each in arguments}) == 1 else arguments
+    turned = arguments[::-1] if len({argument.dtype for argument in arguments}) == 1 else arguments
     return env.call(env.function_of(function), turned)
 
 

@@ -37,7 +37,7 @@ def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:
 
 def dtype_of(operands: tuple[Any, ...]) -> DType:
     """The dtype among a function's arguments."""
-    kind: DType = next(each for each in operands if isinstance(each, DType))
+    kind: DType = next(operand for operand in operands if isinstance(operand, DType))
     return kind
 
 
@@ -49,7 +49,7 @@ def composed(name: str, formula: Callable[..., Values], description: str) -> Vio
 
     def function(*operands: Any) -> Values:
         *values, kind, overflow = operands if isinstance(operands[-1], str) else (*operands, "saturate")
-        wide = [each.astype(kind.accumulator.carrier) for each in values]
+        wide = [value.astype(kind.accumulator.carrier) for value in values]
         with np.errstate(all="ignore"):
             return round_to(np.asarray(formula(*wide, kind.accumulator)), kind, overflow)
 
@@ -132,7 +132,7 @@ def in_wider(wide: str, narrow: Callable[[Values, DType, Overflow], Values]) -> 
             if not kind.is_narrow:
                 return exact(*values, kind, overflow)
             middle = dtype(wide)
-            return narrow(exact(*(each.astype(middle.carrier) for each in values), middle), kind, overflow)
+            return narrow(exact(*(value.astype(middle.carrier) for value in values), middle), kind, overflow)
 
         return function
 
@@ -152,8 +152,10 @@ def without_tiny_operands(exact: Function) -> Function:
     """Subnormal operands count as zero."""
 
     def function(*operands: Any) -> Values:
-        kind = next(each for each in operands if isinstance(each, DType))
-        return exact(*(without_subnormals(each, kind) if isinstance(each, np.ndarray) else each for each in operands))
+        kind = next(operand for operand in operands if isinstance(operand, DType))
+        return exact(
+            *(without_subnormals(operand, kind) if isinstance(operand, np.ndarray) else operand for operand in operands)
+        )
 
     return function
 
@@ -162,7 +164,7 @@ def never_saturating(exact: Function) -> Function:
     """Overflow to fp8 gives infinity or NaN."""
 
     def function(*operands: Any) -> Values:
-        given = [each for each in operands if not isinstance(each, str)]
+        given = [operand for operand in operands if not isinstance(operand, str)]
         return exact(*given, "nonfinite")
 
     return function
@@ -197,7 +199,7 @@ def special(
     exact = elementary.FUNCTIONS[function]
 
     def answer(*operands: Any) -> Values:
-        values = [each for each in operands if isinstance(each, np.ndarray)]
+        values = [operand for operand in operands if isinstance(operand, np.ndarray)]
         result = exact(*operands)
         with np.errstate(all="ignore"):
             instead = np.asarray(wrong(*values), result.dtype)

@@ -98,8 +98,8 @@ def merged(operations: Operations) -> Operations:
 
 def late(operations: Operations) -> Operations:
     """Collectives in the order in which their results are used."""
-    found = [each for each in operations if "all_reduce" in each["name"]]
-    return found[::-1] + [each for each in operations if each not in found]
+    found = [operation for operation in operations if "all_reduce" in operation["name"]]
+    return found[::-1] + [operation for operation in operations if operation not in found]
 
 
 def without(name: str) -> Callable[[Operations], Operations]:
@@ -107,10 +107,10 @@ def without(name: str) -> Callable[[Operations], Operations]:
 
     def change(operations: Operations) -> Operations:
         return [
-            each | {"attributes": {key: value for key, value in each["attributes"].items() if key != name}}
-            if "all_reduce" in each["name"]
-            else each
-            for each in operations
+            operation | {"attributes": {key: value for key, value in operation["attributes"].items() if key != name}}
+            if "all_reduce" in operation["name"]
+            else operation
+            for operation in operations
         ]
 
     return change
@@ -118,7 +118,7 @@ def without(name: str) -> Callable[[Operations], Operations]:
 
 IR = [
     shown("pure", "LANG-04-05", "says that a collective has no effect", lambda operations: [
-        each | {"effects": []} for each in operations
+        operation | {"effects": []} for operation in operations
     ]),
     shown("unused", "LANG-15-13", "drops collectives whose result is not used", without_unused),
     shown("merged", "LANG-04-05", "takes one collective for two equal ones", merged),
@@ -126,7 +126,7 @@ IR = [
     shown("no_axis", "LANG-05.2-05", "shows no axis", without("axis")),
     shown("no_op", "LANG-05.2-05", "shows no op", without("op")),
     shown("other_name", "LANG-05.2-05", "calls it reduce", lambda operations: [
-        each | {"name": each["name"].replace("all_reduce", "reduce")} for each in operations
+        operation | {"name": operation["name"].replace("all_reduce", "reduce")} for operation in operations
     ]),
 ]  # fmt: skip
 

@@ -109,7 +109,7 @@ def _under_the_profile_of_the_function(reader: FunctionReader, *parts: Any) -> A
 def _without_profiles_of_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
     functions = {}
     for name, function in module.functions.items():
-        instructions = tuple(replace(each, attributes={}) for each in function.body.instructions)
+        instructions = tuple(replace(instruction, attributes={}) for instruction in function.body.instructions)
         functions[name] = replace(function, body=replace(function.body, instructions=instructions))
     return looser_calls(replace(module, functions=functions), order)
 

@@ -185,7 +185,7 @@ drifting_softmax = replaced(
 
 def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     """Runs operations in reverse order, on zeros where operands are not computed yet."""
-    frame.update((value, _nothing_yet(value)) for each in block.instructions for value in each.results)
+    frame.update((value, _nothing_yet(value)) for instruction in block.instructions for value in instruction.results)
     return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
 
 

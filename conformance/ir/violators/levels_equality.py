@@ -33,7 +33,7 @@ class Differing(ReferenceAdapter):
         found = super().language_execute(**request)
         if request.get("at", "graph") not in self._levels or not self._when(request):
             return found
-        return {"outputs": [self._change(each) for each in found["outputs"]]}
+        return {"outputs": [self._change(output) for output in found["outputs"]]}
 
 
 def differing(

@@ -112,7 +112,7 @@ def largest_by_codes(a: Values, b: Values) -> Values:
 
 def place_by_codes(x: Values) -> Values:
     """The place of the largest, a negative NaN being the least."""
-    kind = next(each for each in DTYPES.values() if each.carrier == x.dtype)
+    kind = next(dtype for dtype in DTYPES.values() if dtype.carrier == x.dtype)
     return reductions.argmax(Array(kind, below_all(x) if x.dtype.kind == "f" else x), -1).values
 
 

@@ -69,7 +69,7 @@ def remembering(name: str, clause: str, description: str, operations: Sequence[s
 
     def after(block: Any, instruction: Any, frame: Any) -> None:
         if instruction.operation.short_name in operations:
-            key = (instruction.operation.short_name, *(str(each.type) for each in instruction.operands))
+            key = (instruction.operation.short_name, *(str(operand.type) for operand in instruction.operands))
             frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
 
     return replaced(clause, description, make, (Interpreter, "block", executing(after, known.clear)), name=name)

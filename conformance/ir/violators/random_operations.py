@@ -46,8 +46,12 @@ def without_unused(*operations: type[Operation]) -> Cleaning:
     """Dead code is taken out, these operations too."""
 
     def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
-        taken = returned.union(*(each.operands for each in instructions))
-        return [each for each in instructions if type(each.operation) not in operations or taken & {*each.results}]
+        taken = returned.union(*(instruction.operands for instruction in instructions))
+        return [
+            instruction
+            for instruction in instructions
+            if type(instruction.operation) not in operations or taken & {*instruction.results}
+        ]
 
     return clean
 
@@ -58,10 +62,10 @@ def without_twins(*operations: type[Operation]) -> Cleaning:
     def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
         known = set()
         kept = []
-        for each in instructions:
-            twin = (each.operation, each.operands)
-            if type(each.operation) not in operations or twin not in known:
-                kept.append(each)
+        for instruction in instructions:
+            twin = (instruction.operation, instruction.operands)
+            if type(instruction.operation) not in operations or twin not in known:
+                kept.append(instruction)
             known.add(twin)
         return kept
 

@@ -148,7 +148,7 @@ def reducing(name: str, clause: str, description: str, combine: Callable[[Contri
 
 def stacked(contributions: Contributions) -> Array:
     """All in one array, ranks first."""
-    return Array(contributions[0].dtype, np.stack([each.values for each in contributions]))
+    return Array(contributions[0].dtype, np.stack([contribution.values for contribution in contributions]))
 
 
 def over(tree: Callable[[int], Tree]) -> Callable[[Contributions], Array]:
@@ -228,7 +228,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
         return {key: value for key, value in usual_brought(arrival).items() if key != what}
 
     def combine(self: AllReduce, contributions: Contributions) -> Sequence[Array]:
-        forms = {(each.dtype, each.shape) for each in contributions}
+        forms = {(contribution.dtype, contribution.shape) for contribution in contributions}
         return usual_combine(self, contributions) if len(forms) == 1 else contributions
 
     substitutions = ((execution, "brought", brought), (AllReduce, "combine", combine))
@@ -244,7 +244,7 @@ def uneven(kind: type[collectives.Collective]) -> Violation:
         return {key: value for key, value in usual_brought(arrival).items() if key not in names}
 
     def combine(self: Any, contributions: Contributions) -> Sequence[Array]:
-        if len({each.shape for each in contributions}) > 1 and issubclass(kind, collectives.Reducing):
+        if len({contribution.shape for contribution in contributions}) > 1 and issubclass(kind, collectives.Reducing):
             return contributions
         return usual_combine(self, contributions)
 
@@ -302,11 +302,11 @@ class ComparesCounts(ReferenceAdapter):
 
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
         """All in the shape of the first, where counts agree."""
-        shapes = {each["X"].shape for each in ranks if "X" in each}
-        counts = {len(each["X"].data) for each in ranks if "X" in each}
+        shapes = {rank["X"].shape for rank in ranks if "X" in rank}
+        counts = {len(rank["X"].data) for rank in ranks if "X" in rank}
         if len(shapes) > 1 and len(counts) == 1:
             first = ranks[0]["X"].shape
-            ranks = [{"X": Tensor(each["X"].dtype, first, each["X"].data)} for each in ranks]
+            ranks = [{"X": Tensor(rank["X"].dtype, first, rank["X"].data)} for rank in ranks]
         return super().language_execute_ranks(ranks=ranks, **request)
 
 
@@ -316,6 +316,6 @@ class OneShapeOnTheMesh(ReferenceAdapter):
 
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
         """Refuse ranks of different shapes."""
-        if len({each["X"].shape for each in ranks if "X" in each}) > 1:
+        if len({rank["X"].shape for rank in ranks if "X" in rank}) > 1:
             raise Refusal("distributed", "execute", "the shapes of ranks differ")
         return super().language_execute_ranks(ranks=ranks, **request)

@@ -135,7 +135,7 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
     build, *operands = given
     if self.training:
         return results
-    moved = [widened(each, build) * (1 - number(self.momentum)) for each in operands[3:]]
+    moved = [widened(operand, build) * (1 - number(self.momentum)) for operand in operands[3:]]
     kinds = (self.running_mean.dtype, self.running_variance.dtype)
     return results[0], *(each.cast_to(kind).value for each, kind in zip(moved, kinds, strict=True))
 

@@ -128,19 +128,19 @@ OPERATIONS = [
 
 
 def _late(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    asserts = [each for each in block.instructions if isinstance(each.operation, Assert)]
-    others = [each for each in block.instructions if not isinstance(each.operation, Assert)]
+    asserts = [instruction for instruction in block.instructions if isinstance(instruction.operation, Assert)]
+    others = [instruction for instruction in block.instructions if not isinstance(instruction.operation, Assert)]
     return _block(self, replace(block, instructions=(*others, *asserts)), arguments, frame)
 
 
 def _early(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
     ordered: list[Any] = []
-    for each in block.instructions:
+    for instruction in block.instructions:
         place = len(ordered)
-        if isinstance(each.operation, Assert):
-            made_by = [at for at, other in enumerate(ordered) if set(other.results) & set(each.operands)]
+        if isinstance(instruction.operation, Assert):
+            made_by = [at for at, other in enumerate(ordered) if set(other.results) & set(instruction.operands)]
             place = max(made_by, default=-1) + 1
-        ordered.insert(place, each)
+        ordered.insert(place, instruction)
     return _block(self, replace(block, instructions=tuple(ordered)), arguments, frame)
 
 

@@ -197,17 +197,17 @@ LOWERED = [
     tells("one_stage", "LANG-08.1-09", "declares too little", _stated("smem_bytes", lambda size: size - 16)),
     tells("other_name", "LANG-08-01", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
     tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
-          _arguments(lambda types: [each.replace("<1>", "<0>") for each in types])),
+          _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
     tells("scalar_arguments_first", "LANG-16-02", "lowers scalars before buffers",
           _arguments(lambda types: sorted(types, key=lambda each: each.startswith("!")))),
     tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
-          _arguments(lambda types: [*(each for each in types if each.startswith("!")), "int16",
-                                    *(each for each in types if not each.startswith("!"))])),
+          _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16",
+                                    *(type_ for type_ in types if not type_.startswith("!"))])),
     tells("no_block", "LANG-16-04", "lowers a kernel without its block", _without("block")),
     tells("no_scalars", "LANG-16-03", "drops scalars",
-          _arguments(lambda types: [each for each in types if each.startswith("!")])),
+          _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
     tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",
-          _arguments(lambda types: [each.replace("int64", "int32") for each in types])),
+          _arguments(lambda types: [type_.replace("int64", "int32") for type_ in types])),
 ]  # fmt: skip
 
 

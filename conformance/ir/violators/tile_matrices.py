@@ -184,7 +184,7 @@ def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices:
 
 def at_the_corner(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
     """From the first element on, wherever the corner is."""
-    return LOAD(self, block, memory, *(Array(each.dtype, np.zeros_like(each.values)) for each in indices))
+    return LOAD(self, block, memory, *(Array(index.dtype, np.zeros_like(index.values)) for index in indices))
 
 
 def without_column(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:

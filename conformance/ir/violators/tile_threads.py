@@ -310,7 +310,7 @@ def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Ar
     """Loop-carried values restart in each iteration."""
     (body,) = block.regions
     made = carried
-    for index in range(*(int(each.values[block.active][0]) for each in (start, stop, step))):
+    for index in range(*(int(bound.values[block.active][0]) for bound in (start, stop, step))):
         made = block.region(body, (block.uniform(index), *carried))
     return made
 
@@ -322,7 +322,7 @@ def of_one_lane(block: BlockState, name: str, bound: Array) -> int:
 
 def never_ending(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
     """A loop of very many turns is left at once."""
-    bounds = [int(each.values[block.active][0]) for each in (start, stop, step)]
+    bounds = [int(bound.values[block.active][0]) for bound in (start, stop, step)]
     if bounds[2] and len(range(*bounds)) > 1_000_000:
         return carried
     return LOOP(self, block, start, stop, step, *carried)

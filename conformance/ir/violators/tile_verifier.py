@@ -72,7 +72,7 @@ def any_shape(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 def of_any_target(self: Target, held: DType, m: int, n: int, k: int) -> bool:
     """Every shape that some target has."""
-    return any(MmaShape(held, m, n, k) in each.mma for each in TARGETS.values())
+    return any(MmaShape(held, m, n, k) in target.mma for target in TARGETS.values())
 
 
 def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
@@ -112,13 +112,21 @@ def nvidia_room(function: Function, target: Target) -> None:
 
 def allocations(function: Function) -> list[int]:
     """The bytes of each allocation at the top of a kernel."""
-    held = [each.operation.returns for each in function.body.instructions if isinstance(each.operation, SharedAlloc)]
+    held = [
+        instruction.operation.returns
+        for instruction in function.body.instructions
+        if isinstance(instruction.operation, SharedAlloc)
+    ]
     return [prod(int(extent) for extent in each.shape) * each.dtype.storage_bytes for each in held]
 
 
 def elements(function: Function) -> int:
     """Elements instead of bytes."""
-    held = [each.operation.returns for each in function.body.instructions if isinstance(each.operation, SharedAlloc)]
+    held = [
+        instruction.operation.returns
+        for instruction in function.body.instructions
+        if isinstance(instruction.operation, SharedAlloc)
+    ]
     return sum(prod(int(extent) for extent in each.shape) for each in held)
 
 

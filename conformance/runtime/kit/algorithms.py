@@ -51,6 +51,6 @@ class Traced:
         if error[0] is None:
             self.session.attempt("tessStreamSynchronize", stream=self.session.stream)
             events = stopped(self.session, self.profiler, self.path)
-            found = [each for each in slices(events) if each.get("cat") == "collective"]
+            found = [part for part in slices(events) if part.get("cat") == "collective"]
             once = {(each["args"].get("rank"), each["ts"]): each for each in found}
             self.slices = sorted(once.values(), key=lambda each: (each["args"].get("rank"), each["ts"]))

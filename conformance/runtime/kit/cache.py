@@ -50,7 +50,7 @@ def used(session: MeshSession) -> tuple[int, int]:
 
 def entries(session: MeshSession, kind: str = "binary") -> Sequence[Mapping[str, Any]]:
     """The entries of one kind."""
-    return [each for each in session.ask("tessxCacheEntries")["entries"] if each["kind"] == kind]
+    return [entry for entry in session.ask("tessxCacheEntries")["entries"] if entry["kind"] == kind]
 
 
 def ended(session: MeshSession) -> None:

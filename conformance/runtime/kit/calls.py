@@ -130,12 +130,16 @@ def _parameters(which: Callable[[Method], tuple[str, ...]]) -> Mapping[str, tupl
 
 
 def _pointers(method: Method) -> tuple[str, ...]:
-    return tuple(each.name for each in method.parameters if each.type == ADDRESS or interface().allows_null(each.type))
+    return tuple(
+        parameter.name
+        for parameter in method.parameters
+        if parameter.type == ADDRESS or interface().allows_null(parameter.type)
+    )
 
 
 ADDRESS = Named("address")
 
-OUTPUTS = _parameters(lambda method: tuple(each.name for each in method.outputs))
+OUTPUTS = _parameters(lambda method: tuple(output.name for output in method.outputs))
 """Out parameters, by function; of tessGetVersion all three."""
 
 HANDLES = _parameters(lambda method: method.parameters_of(Named("handle")))
@@ -144,5 +148,5 @@ HANDLES = _parameters(lambda method: method.parameters_of(Named("handle")))
 POINTERS = _parameters(_pointers)
 """Parameters that point to what the function reads or writes, by function."""
 
-ADDRESSES = {name for each in interface().c_functions.values() for name in each.parameters_of(ADDRESS)}
+ADDRESSES = {name for c_function in interface().c_functions.values() for name in c_function.parameters_of(ADDRESS)}
 """Pointers that are addresses: NULL is 0. Of the others it is null."""

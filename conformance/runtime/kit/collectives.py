@@ -136,7 +136,7 @@ def share(tensor: Tensor, place: int, of: int) -> Tensor:
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
     """One tensor of all parts."""
-    return Tensor(parts[0].dtype, (sum(each.shape[0] for each in parts),), b"".join(each.data for each in parts))
+    return Tensor(parts[0].dtype, (sum(part.shape[0] for part in parts),), b"".join(part.data for part in parts))
 
 
 @lru_cache(maxsize=32)  # every rank's result is judged, and cases bring the same data

@@ -128,9 +128,9 @@ class Launched:
 def launched(session: MeshSession, kernel: int, reduction: Reduction, seed: int, flags: int = 0) -> Launched:
     """Queue a launch of a reduction on operands of its own."""
     operands = reduction.operands(seed)
-    pointers = [session.upload(each.data) for each in operands]
+    pointers = [session.upload(operand.data) for operand in operands]
     result = session.upload(bytes(4 * prod(reduction.result)))
-    session.launch(kernel, packed(*(("ptr", each) for each in (*pointers, result))), flags=flags)
+    session.launch(kernel, packed(*(("ptr", pointer) for pointer in (*pointers, result))), flags=flags)
     return Launched(reduction, operands, result)
 
 

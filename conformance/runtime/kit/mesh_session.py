@@ -250,7 +250,7 @@ def machine(impl: Implementation, check: Check) -> list[int] | None:
     answer = impl.runtime.tessxDevices()
     if isinstance(answer, Unsupported):
         return None
-    return [each["id"] for each in check.returns(answer, "tessxDevices succeeds")["devices"]]
+    return [device["id"] for device in check.returns(answer, "tessxDevices succeeds")["devices"]]
 
 
 def devices(impl: Implementation, check: Check, count: int) -> list[int]:

@@ -34,6 +34,6 @@ def loading(session: MeshSession, image: str) -> Observation:
 
 def foreign_targets(session: MeshSession) -> list[str]:
     """Targets that no device of the machine runs: of the other vendor where there are such (AMB-RT-125)."""
-    own = {each["target"] for each in session.ask("tessxDevices")["devices"]}
+    own = {device["target"] for device in session.ask("tessxDevices")["devices"]}
     vendors = {each[:2] for each in own}
-    return [each for each in WARPS if each[:2] not in vendors] or [each for each in WARPS if each not in own]
+    return [warp for warp in WARPS if warp[:2] not in vendors] or [warp for warp in WARPS if warp not in own]

@@ -35,14 +35,14 @@ def judge_extents(impl: Implementation, check: Check, observation: Observation, 
     """End the case as another reading where a compiler takes no dimension with a name (AMB-RT-85)."""
     if isinstance(observation, Rejected) and NAMED_DIMENSION.search(source):
         answers = [impl.abi.compile(source=text) for text in (NAMED, STATIC)]
-        static = [isinstance(each, Returned) for each in answers] == [False, True]
+        static = [isinstance(answer, Returned) for answer in answers] == [False, True]
         check.reading("AMB-RT-85", "static shapes only", static)
 
 
 def parameters_of(source: str) -> list[list[str]]:
     """The types of the parameters of each kernel of a program, `*` for a tensor."""
     lists = [found[1] for found in re.finditer(r"kernel \w+\(([^)]*)\)", source)]
-    types = [[each.partition(":")[2].strip() for each in one.split(",") if each.strip()] for one in lists]
+    types = [[word.partition(":")[2].strip() for word in one.split(",") if word.strip()] for one in lists]
     return [["*" if type_.startswith("tensor") else type_ for type_ in one] for one in types]
 
 

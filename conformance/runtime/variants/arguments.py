@@ -206,7 +206,7 @@ class UnknownDevicesUnsupported(ReferenceAdapter):
 
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh."""
-        known = [each["id"] for each in super().runtime_tessxDevices()["devices"]]
+        known = [device["id"] for device in super().runtime_tessxDevices()["devices"]]
         asked = list(deviceIds or ())[: given.get("nDevices")]
         if given.get("context") and not given.get("null") and any(each not in known for each in asked):
             raise Refusal(UNSUPPORTED, "call", "tessMeshCreate: deviceIds")

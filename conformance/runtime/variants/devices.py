@@ -27,7 +27,7 @@ class OtherDevices(ReferenceAdapter):
     def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """The devices, each with its own number."""
         found = super().runtime_tessxDevices(**given)
-        return found | {"devices": [each | {"id": own(each["id"])} for each in found["devices"]]}
+        return found | {"devices": [device | {"id": own(device["id"])} for device in found["devices"]]}
 
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of devices of those numbers."""
@@ -44,8 +44,8 @@ class OtherDevices(ReferenceAdapter):
         """Those numbers by which the reference knows the devices; -1, which it refuses, for what is none."""
         if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
             return ids
-        known = {own(each["id"]): each["id"] for each in super().runtime_tessxDevices()["devices"]}
-        return [known.get(each, -1) if type(each) is int else each for each in ids]
+        known = {own(device["id"]): device["id"] for device in super().runtime_tessxDevices()["devices"]}
+        return [known.get(id_, -1) if type(id_) is int else id_ for id_ in ids]
 
 
 class FewDevices(ReferenceAdapter):

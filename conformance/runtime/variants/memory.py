@@ -64,7 +64,7 @@ class NothingIsNull(ReferenceAdapter):
 
 def alone(capacity: Capacity, numbers: Any, size: int) -> None:
     """Compare each allocation with the whole device."""
-    if any(size > capacity.devices[each].total for each in numbers):
+    if any(size > capacity.devices[number].total for number in numbers):
         raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMalloc: no memory")
 
 

@@ -62,7 +62,7 @@ class MismatchAtLaunch(ReferenceAdapter):
         except Refusal as refusal:
             if refusal.outcome.code != "TESS_ERR_ARCH_MISMATCH":
                 raise
-        own = tuple(each.target for each in self.runtime.machine.topology.devices)
+        own = tuple(device.target for device in self.runtime.machine.topology.devices)
         named: list[tuple[str, ...]] = []
 
         def read(data: bytes) -> Any:

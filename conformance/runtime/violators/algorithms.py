@@ -165,7 +165,7 @@ def _plans(mesh: Any) -> list[Any]:
 
 def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
     """A module's plan takes precedence over a hint of the schedule."""
-    found = [each.algorithm for each in _plans(mesh) if (each.collective, each.axis) == (collective, axis)]
+    found = [plan.algorithm for plan in _plans(mesh) if (plan.collective, plan.axis) == (collective, axis)]
     return found[-1] if found else HINT(mesh, collective, axis)
 
 
@@ -176,20 +176,20 @@ def any_source(mesh: Any, collective: str, axis: Any) -> str | None:
 
 def any_subgroup(mesh: Any, collective: str, axis: Any) -> str | None:
     """A plan of a subgroup is one of the whole mesh."""
-    hints = [each for each in _plans(mesh) if each.source == "hint" and each.axis == axis]
-    found = [each.algorithm for each in hints if each.collective == collective]
+    hints = [plan for plan in _plans(mesh) if plan.source == "hint" and plan.axis == axis]
+    found = [hint.algorithm for hint in hints if hint.collective == collective]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
 def any_axis(mesh: Any, collective: str, axis: Any) -> str | None:
     """A plan is for every axis."""
-    found = [each.algorithm for each in _plans(mesh) if each.collective == collective]
+    found = [plan.algorithm for plan in _plans(mesh) if plan.collective == collective]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
 def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
     """A plan is for every collective."""
-    found = [each.algorithm for each in _plans(mesh) if each.axis == axis]
+    found = [plan.algorithm for plan in _plans(mesh) if plan.axis == axis]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 

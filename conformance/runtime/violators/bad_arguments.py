@@ -31,7 +31,7 @@ def configured(name: str, description: str, when: Any, instead: Any) -> Violatio
 
 def at_least(least: int, values: list[int]) -> list[int]:
     """Numbers that are none of them less."""
-    return [max(each, least) for each in values]
+    return [max(value, least) for value in values]
 
 
 TAKEN = [

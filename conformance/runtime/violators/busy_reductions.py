@@ -20,7 +20,7 @@ Arguments = Mapping[str, Array]
 
 def reduces(executable: Executable) -> bool:
     """True if a kernel has operands of more than one dimension and 32 terms, which it does not write."""
-    shapes = [each.shape for each in executable.entry.parameters if each.shape and not each.written]
+    shapes = [parameter.shape for parameter in executable.entry.parameters if parameter.shape and not parameter.written]
     return any(len(shape) == 2 and terms(shape) > 32 for shape in shapes)
 
 
@@ -32,11 +32,11 @@ def terms(shape: tuple[int | str, ...]) -> int:
 def backwards(executable: Executable, arguments: Arguments) -> dict[str, Array]:
     """The operands with their terms from the last to the first."""
     turned = dict(arguments)
-    for each in executable.entry.parameters:
-        array = arguments[each.name]
-        if each.type == "ptr" and not each.written and array.rank == 2:
+    for parameter in executable.entry.parameters:
+        array = arguments[parameter.name]
+        if parameter.type == "ptr" and not parameter.written and array.rank == 2:
             values = array.values[:, ::-1] if array.shape[1] > array.shape[0] else array.values[::-1]
-            turned[each.name] = Array(array.dtype, values)
+            turned[parameter.name] = Array(array.dtype, values)
     return turned
 
 
@@ -53,12 +53,12 @@ def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWo
 
 def others_queued(work: LaunchWork, executable: Executable) -> bool:
     """True if another stream of the mesh has work."""
-    return any(each.queued for each in work.stream.mesh.streams.values() if each is not work.stream)
+    return any(stream.queued for stream in work.stream.mesh.streams.values() if stream is not work.stream)
 
 
 def is_long(executable: Executable, least: int) -> bool:
     """True if an operand has more terms than that."""
-    return any(each.shape and terms(each.shape) > least for each in executable.entry.parameters)
+    return any(parameter.shape and terms(parameter.shape) > least for parameter in executable.entry.parameters)
 
 
 def context_of(work: LaunchWork) -> Context:

@@ -101,7 +101,11 @@ class AllStreams(ReferenceAdapter):
         """Return the descriptors of every stream of the mesh."""
         mesh = self.runtime.stream(stream, "tessxDescriptors").mesh
         usual = super().runtime_tessxDescriptors
-        return {"descriptors": [each for one in sorted(mesh.streams) for each in usual(stream=one)["descriptors"]]}
+        return {
+            "descriptors": [
+                descriptor for one in sorted(mesh.streams) for descriptor in usual(stream=one)["descriptors"]
+            ]
+        }
 
 
 @violates("RT-11-01", "carries what is set now")

@@ -43,7 +43,7 @@ def over(tree: Any) -> Change:
     def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
         if next(CALLS) % 2:
             return right(buffers)
-        stacked = Array(buffers[0].dtype, np.stack([each.values for each in buffers]))
+        stacked = Array(buffers[0].dtype, np.stack([buffer.values for buffer in buffers]))
         return same(reductions.sum(stacked, 0, tree=Tree.from_json(tree)), buffers)
 
     return change
@@ -139,7 +139,7 @@ def lossy(wire: str, when: Callable[[Buffers, Mapping[str, Any]], bool]) -> Chan
     def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
         if buffers[0].dtype.name != "fp32" or not when(buffers, given):
             return right(buffers)
-        return right([cast(cast(each, dtype(wire)), dtype("fp32")) for each in buffers])
+        return right([cast(cast(buffer, dtype(wire)), dtype("fp32")) for buffer in buffers])
 
     return change
 

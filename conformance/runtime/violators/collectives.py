@@ -61,7 +61,7 @@ def without_last(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Ma
     """One element too few."""
     made = right(buffers)
     parts = [(each.values[:-1], own.values[-1:]) for each, own in zip(made, buffers, strict=True)]
-    return [Array(made[0].dtype, np.concatenate(each)) for each in parts]
+    return [Array(made[0].dtype, np.concatenate(part)) for part in parts]
 
 
 def without_last_rank(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
@@ -76,7 +76,7 @@ def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
         held = buffers[0].dtype
         if held.kind != kind:
             return right(buffers)
-        stacked = np.stack([np.asarray(each.values) for each in buffers])
+        stacked = np.stack([np.asarray(buffer.values) for buffer in buffers])
         return same(Array(held, np.asarray(combined(stacked), dtype=buffers[0].values.dtype)), buffers)
 
     return change
@@ -94,8 +94,8 @@ def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     if buffers[0].dtype.kind != "float":
         return right(buffers)
     total = right(buffers[:1])[0]
-    for each in buffers[1:]:
-        total = right([total, each])[0]
+    for buffer in buffers[1:]:
+        total = right([total, buffer])[0]
     return same(total, buffers)
 
 
@@ -143,7 +143,7 @@ def backwards(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
 def first_shares(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     """Take every rank's share from the beginning of its buffer."""
     size = len(buffers)
-    return same(Array(buffers[0].dtype, np.concatenate([_own(each, 0, size) for each in buffers])), buffers)
+    return same(Array(buffers[0].dtype, np.concatenate([_own(buffer, 0, size) for buffer in buffers])), buffers)
 
 
 def from_rank_0(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
@@ -344,7 +344,7 @@ ARGUMENTS = [
     answering("RT-04.6-15", "unknown_as_fp32", "takes an unknown dtype for fp32", "tessAllReduce", unknown_as_fp32),
     answering("RT-04.6-15", "unknown", "calls an unknown dtype unsupported", "tessBroadcast", unknown_unsupported),
     *(divided(each) for each in ("reduce_scatter", "all_gather")),
-    *(touching(each) for each in CLAUSES),
+    *(touching(clause) for clause in CLAUSES),
     *(
         refusing(
             clause,

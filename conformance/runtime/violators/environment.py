@@ -178,7 +178,7 @@ def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool =
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """Deterministic where any source is."""
     sources = [each for each in (self.policy, module) if each is not None]
-    wanted = any(each.deterministic for each in sources) or bool(self.environment.deterministic)
+    wanted = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
     return replace((sources or [self.default()])[0], deterministic=int(wanted or flag))
 
 

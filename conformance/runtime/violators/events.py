@@ -34,7 +34,9 @@ async def own_mesh_only(self: WaitWork, rank: int, right: Any = WaitWork.run) ->
 async def urgent_goes_on(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
     """Wait unless the recording is on a stream of lower priority."""
     streams_of_mesh = self.stream.mesh.streams.values()
-    recorded = [each for each in streams_of_mesh if self.recording.reached.name.endswith(f" on stream {each.handle}")]
+    recorded = [
+        stream for stream in streams_of_mesh if self.recording.reached.name.endswith(f" on stream {stream.handle}")
+    ]
     if all(each.priority >= self.stream.priority for each in recorded):
         await right(self, rank)
 

@@ -34,7 +34,7 @@ def telling(clause: str, name: str, description: str, change: Callable[[str], st
 
 def tiles(change: Callable[[Found], Found]) -> Callable[[Found], Found]:
     """Every tile shape changed."""
-    return lambda found: found | {"tile_shapes": [change(each) for each in found["tile_shapes"]]}
+    return lambda found: found | {"tile_shapes": [change(tile_shape) for tile_shape in found["tile_shapes"]]}
 
 
 PHANTOM = {"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}
@@ -42,8 +42,8 @@ PHANTOM = {"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}
 
 def one_group(found: Found) -> Found:
     """One group of everything."""
-    kernels = " ".join(each["kernel"] for each in found["fusion_groups"])
-    operations = [name for each in found["fusion_groups"] for name in each["operations"]]
+    kernels = " ".join(fusion_group["kernel"] for fusion_group in found["fusion_groups"])
+    operations = [name for fusion_group in found["fusion_groups"] for name in fusion_group["operations"]]
     return found | {"fusion_groups": [{"kernel": kernels, "operations": operations}]}
 
 
@@ -54,7 +54,7 @@ EXPLAINED = [
     }),
     explaining("RT-17-03", "one_group", "tells all kernels as one group", one_group),
     explaining("RT-17-03", "empty_groups", "tells groups without operations", lambda found: found | {
-        "fusion_groups": [each | {"operations": []} for each in found["fusion_groups"]]
+        "fusion_groups": [fusion_group | {"operations": []} for fusion_group in found["fusion_groups"]]
     }),
     telling("RT-17-03", "no_text", "tells nothing in words", lambda text: ""),
     telling("RT-17-03", "no_names", "names no kernels in words", lambda text: text.replace("kernel ", "")
@@ -82,10 +82,10 @@ EXPLAINED = [
         "collective_plans": found["collective_plans"][:1]
     }),
     explaining("RT-17-09", "plans_without_axis", "tells every plan along dp", lambda found: found | {
-        "collective_plans": [each | {"axis": "dp"} for each in found["collective_plans"]]
+        "collective_plans": [collective_plan | {"axis": "dp"} for collective_plan in found["collective_plans"]]
     }),
     explaining("RT-17-09", "first_collective", "tells one plan of each collective", lambda found: found | {
-        "collective_plans": list({each["collective"]: each for each in found["collective_plans"]}.values())
+        "collective_plans": list({plan["collective"]: plan for plan in found["collective_plans"]}.values())
     }),
     explaining("RT-17-09", "always_a_plan", "tells a plan of a program without collectives", lambda found: found | {
         "collective_plans": found["collective_plans"] or [PHANTOM]

@@ -27,7 +27,7 @@ def others(stream: Stream) -> Iterator[Stream]:
 
 def one_slot(self: Stream, failure: Failure, number: int, rank: int) -> None:
     """Keep an error unless another stream of the mesh has one already."""
-    if not any(each.failures for each in others(self)):
+    if not any(other.failures for other in others(self)):
         FAIL(self, failure, number, rank)
 
 
@@ -37,15 +37,15 @@ def cleared_for_all(self: Stream) -> None:
     try:
         SYNCHRONIZE(self)
     except Failure:
-        for each in others(self):
-            each.failures = {}
+        for other in others(self):
+            other.failures = {}
         raise
 
 
 def kind_of_the_first(self: Stream) -> None:
     """Report every error of a mesh with the status of the stream that was made first."""
     self.mesh.drain()
-    failed = [each for each in (self, *others(self)) if each.failures]
+    failed = [other for other in (self, *others(self)) if other.failures]
     try:
         SYNCHRONIZE(self)
     except Failure as failure:
@@ -56,17 +56,17 @@ def kind_of_the_first(self: Stream) -> None:
 async def handed_on(self: WaitWork, rank: int) -> None:
     """A stream that waits for an event takes over the error of the stream that recorded it."""
     await WAIT(self, rank)
-    for each in others(self.stream):  # type: ignore[arg-type]
-        if f"on stream {each.handle}" in self.recording.reached.name and each.failures:
-            self.stream.fail(next(iter(each.failures.values())), self.number, rank)
+    for other in others(self.stream):  # type: ignore[arg-type]
+        if f"on stream {other.handle}" in self.recording.reached.name and other.failures:
+            self.stream.fail(next(iter(other.failures.values())), self.number, rank)
 
 
 def with_the_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Destroying a stream that failed forgets the errors of its mesh."""
     stream = adapter.runtime.stream(given["stream"])
     stream.mesh.drain()
-    for each in others(stream) if stream.failures else ():
-        each.failures = {}
+    for other in others(stream) if stream.failures else ():
+        other.failures = {}
     return call(**given)
 
 

@@ -24,7 +24,7 @@ def without(kind: str) -> Any:
     """Findings of all other kinds."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        return {"findings": [each for each in call(**given)["findings"] if each["kind"] != kind]}
+        return {"findings": [finding for finding in call(**given)["findings"] if finding["kind"] != kind]}
 
     return answer
 
@@ -38,7 +38,7 @@ def told_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def wordless(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Findings without a text."""
-    return {"findings": [each | {"text": ""} for each in call(**given)["findings"]]}
+    return {"findings": [finding | {"text": ""} for finding in call(**given)["findings"]]}
 
 
 FOUND = [

@@ -22,7 +22,7 @@ EVALUATE, COMBINE, SUM = numerics.evaluate, collectives.combine, NodeArithmetic.
 
 def is_stable_sum(work: Any, executable: Any) -> bool:
     """True if a launch has one operand of several rows, under a stable policy."""
-    read = [each for each in executable.entry.parameters if each.shape and not each.written]
+    read = [parameter for parameter in executable.entry.parameters if parameter.shape and not parameter.written]
     return bool(work.policy.stableReductions) and len(read) == 1
 
 

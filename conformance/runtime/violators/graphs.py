@@ -396,11 +396,11 @@ async def off_by_a_bit(self: LaunchWork, rank: int) -> None:
 
 def _disturb(work: LaunchWork, rank: int) -> None:
     mesh = work.stream.mesh
-    for each in work.tensors.values():
-        if each.written and each.dtype.name == "fp32":
-            data = bytearray(mesh.read(each.region, rank, each.bytes, "tessLaunch"))
+    for tensor in work.tensors.values():
+        if tensor.written and tensor.dtype.name == "fp32":
+            data = bytearray(mesh.read(tensor.region, rank, tensor.bytes, "tessLaunch"))
             data[0] ^= 1
-            mesh.write(each.region, rank, Array.from_bits(each.dtype, each.shape, bytes(data)).to_bits())
+            mesh.write(tensor.region, rank, Array.from_bits(tensor.dtype, tensor.shape, bytes(data)).to_bits())
 
 
 async def nodes_as_chosen(self: GraphWork, rank: int) -> None:

@@ -54,7 +54,7 @@ def never_finished(stream: Stream, work: Any) -> None:
 
 def each_time(stream: Stream, work: Any) -> None:
     """Count memory as often as it is used."""
-    uses = [each for work_of in (*stream.queued, work) for each in work_of.accesses()]
+    uses = [access for work_of in (*stream.queued, work) for access in work_of.accesses()]
     if sum(region.allocation.bytes for region, _, _ in uses if region.allocation.space == "device") > stream.limit:
         raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMemcpyAsync: the limit")
 

@@ -62,7 +62,7 @@ ARRANGED = [
 
 def in_use(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Refuse devices of another mesh."""
-    used = {each for _, mesh in adapter.runtime.handles.live("mesh") for each in mesh.devices}
+    used = {device for _, mesh in adapter.runtime.handles.live("mesh") for device in mesh.devices}
     if used & set(given["deviceIds"] or ()):
         raise Refusal(INVALID, "call", "tessMeshCreate: a device is in use")
     return call(**given)

@@ -87,7 +87,7 @@ class LoadedFirst(ReferenceAdapter):
             loaded = super().runtime_tessModuleLoad(context=context, image=image, **others)
             module = self.runtime.module(loaded["module"], "tessModuleLoad")
             for entry in module.fatbin.metadata.kernels:
-                extents = {"N": 64} if any(each.name == "N" for each in entry.parameters) else {}
+                extents = {"N": 64} if any(parameter.name == "N" for parameter in entry.parameters) else {}
                 if extents:
                     self.runtime.code.executable(module, entry, module.fatbin.targets[0], extents, found.governing())
         finally:

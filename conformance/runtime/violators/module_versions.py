@@ -79,7 +79,7 @@ def first_target(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Look at the first target alone."""
     answer = call(**given)
     module = dict(adapter.runtime.handles.live("module"))[answer["module"]]
-    known = {each.target for each in adapter.runtime.machine.topology.devices}
+    known = {device.target for device in adapter.runtime.machine.topology.devices}
     if module.fatbin.targets[0] not in known:
         raise Refusal(ARCH_MISMATCH, "call", "tessModuleLoad: another architecture")
     return answer

@@ -36,7 +36,7 @@ def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Refuse modules none of whose kernels has parameters."""
     answer = call(**given)
-    if not any(each.parameters for each in just_loaded(adapter, answer).fatbin.metadata.kernels):
+    if not any(kernel.parameters for kernel in just_loaded(adapter, answer).fatbin.metadata.kernels):
         raise Refusal(INVALID, "call", "tessModuleLoad: kernels without parameters")
     return answer
 
@@ -61,7 +61,7 @@ LOADED = [
 
 def has_binaries(module: LoadedModule) -> bool:
     """True if a module is no IR pack."""
-    return any(each.kind in BINARIES for each in module.fatbin.sections)
+    return any(section.kind in BINARIES for section in module.fatbin.sections)
 
 
 def no_packs(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -141,14 +141,14 @@ def found(name: str, description: str, matches: Any) -> Violation:
     """The first kernel of a module that matches a name is the one that is found."""
 
     def entry(module: LoadedModule, wanted: str) -> Any:
-        return next((each for each in module.fatbin.metadata.kernels if matches(module, each.name, wanted)), None)
+        return next((kernel for kernel in module.fatbin.metadata.kernels if matches(module, kernel.name, wanted)), None)
 
     return replaced("RT-04.5-16", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
 
 
 def names(module: LoadedModule) -> list[str]:
     """The names of its kernels."""
-    return [each.name for each in module.fatbin.metadata.kernels]
+    return [kernel.name for kernel in module.fatbin.metadata.kernels]
 
 
 FOUND = [

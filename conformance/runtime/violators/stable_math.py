@@ -59,9 +59,9 @@ def without_nan(array: Array) -> Array:
 
 def overflowing(arguments: Arguments, operation: str) -> Callable[[Array], Array]:
     """NaN everywhere, where an operand has an exponential that is infinite."""
-    floats = [each for each in arguments.values() if each.dtype.kind == "float" and each.rank]
+    floats = [argument for argument in arguments.values() if argument.dtype.kind == "float" and argument.rank]
     scores = 32.0 if operation == "flash_attention" else 1.0
-    large = any((each.values * scores > OVERFLOW.get(each.dtype.name, 88.0)).any() for each in floats)
+    large = any((float_.values * scores > OVERFLOW.get(float_.dtype.name, 88.0)).any() for float_ in floats)
 
     def change(array: Array) -> Array:
         return Array(array.dtype, np.full_like(array.values, np.nan)) if large else array

@@ -68,13 +68,13 @@ def flow_backwards(phase: str, *of: Any) -> Event:
 
 def with_events(change: Callable[[Event], Event]) -> Callable[[Any], Any]:
     """A document whose events are changed one by one."""
-    return lambda document: document | {"traceEvents": [change(each) for each in document["traceEvents"]]}
+    return lambda document: document | {"traceEvents": [change(traceevent) for traceevent in document["traceEvents"]]}
 
 
 FORM = [
     written("other_member", "calls the events by another name", lambda document: {"events": document["traceEvents"]}),
     written("lists", "writes events as lists", lambda document: document | {
-        "traceEvents": [list(each.items()) for each in document["traceEvents"]]
+        "traceEvents": [list(traceevent.items()) for traceevent in document["traceEvents"]]
     }),
     written("own_phases", "has a phase of its own for slices", with_events(
         lambda event: event | {"ph": "slice"} if event["ph"] == "X" else event
@@ -150,7 +150,7 @@ class NotesBefore(ReferenceAdapter):
     def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Copy the records of earlier profilers."""
         found = self.runtime.context(context, "tessProfilerStart")
-        kept = [each for profiler in found.profilers.values() for each in profiler.records]
+        kept = [record for profiler in found.profilers.values() for record in profiler.records]
         answer = super().runtime_tessProfilerStart(context=context, **others)
         found.profilers[answer["profiler"]].records.extend(kept)
         return answer

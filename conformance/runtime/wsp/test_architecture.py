@@ -13,17 +13,17 @@ EVERY_TARGET = pytest.mark.parametrize("target", targets())
 def model(impl, check, target, *parts):
     """A part of the model that says something."""
     found = check.returns(impl.wsp.architecture(target=target))
-    for each in parts:
-        there = isinstance(found, dict) and bool(found.get(each))
+    for part in parts:
+        there = isinstance(found, dict) and bool(found.get(part))
         check.true(there, f"the model has {'.'.join(parts)}", found)
-        found = found[each]
+        found = found[part]
     return found
 
 
 def every(check, entries, member, fits, what):
     """A member of each entry fits."""
     check.true(len(entries) > 0, "there are entries", entries)
-    wrong = [each.get("name") for each in entries if not fits(each.get(member))]
+    wrong = [entry.get("name") for entry in entries if not fits(entry.get(member))]
     check.equal(wrong, [], f"the entries without {what}")
 
 
@@ -42,7 +42,7 @@ def is_text(value):
 def test_memory_has_address_spaces(impl, check, target):
     """Each by its name, no name twice."""
     names = [each.get("name") for each in model(impl, check, target, "memory")]
-    check.equal([each for each in names if not is_text(each)], [], "the spaces without a name")
+    check.equal([name for name in names if not is_text(name)], [], "the spaces without a name")
     check.equal(len(set(names)), len(names), "the different names")
 
 
@@ -68,7 +68,7 @@ def test_memory_has_an_access_granularity(impl, check, target):
 def test_execution_units_are_for_vectors_matrices_and_dma(impl, check, target):
     """Each kind has a unit."""
     units = model(impl, check, target, "exec_units")
-    kinds = {kind for each in units for kind in each.get("kinds", [])}
+    kinds = {kind for unit in units for kind in unit.get("kinds", [])}
     check.equal(sorted({"vector", "matrix", "dma"} - kinds), [], "the kinds without a unit")
 
 
@@ -116,7 +116,9 @@ def test_dispatch_has_waves_queues_and_worker_types(impl, check, target, member)
     """Something is said of each."""
     stated = model(impl, check, target, "dispatch", member)
     entries = stated if isinstance(stated, list) else [stated]
-    check.equal([each for each in entries if not (is_text(each) or isinstance(each, dict))], [], f"entries of {member}")
+    check.equal(
+        [entry for entry in entries if not (is_text(entry) or isinstance(entry, dict))], [], f"entries of {member}"
+    )
 
 
 @pytest.mark.parametrize(

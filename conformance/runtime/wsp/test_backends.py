@@ -155,7 +155,7 @@ def test_an_aie_package_has_explicit_edges(impl, check):
     """One for each channel, with its producer and consumer, capacity and latency."""
     edges = streams(impl, check, diamond())["edges"]
     members = ("from", "to", "capacity", "latency")
-    found = {each.get("channel"): tuple(each.get(member) for member in members) for each in edges}
+    found = {edge.get("channel"): tuple(edge.get(member) for member in members) for edge in edges}
     check.equal(len(edges), 4, "the edges")
     check.equal({name: list(each) for name, each in found.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges")
 
@@ -168,7 +168,7 @@ def test_an_aie_package_is_structured(impl, check):
     one["kernels"] = work(3)
     graph = streams(impl, check, one)
     check.equal(
-        sorted(each.get("process") for each in graph["nodes"]), ["lower", "sink", "source", "upper"], "the nodes"
+        sorted(node.get("process") for node in graph["nodes"]), ["lower", "sink", "source", "upper"], "the nodes"
     )
     document = json.loads(compiled(impl, check, one, "aie"))
     usual = json.loads(compiled(impl, check, one))
@@ -184,8 +184,8 @@ def test_an_aie_package_is_structured(impl, check):
 def test_an_aie_stream_graph_has_no_cycle(impl, check):
     """Nodes can be taken away one after the other, each when no edge leads to it any more."""
     graph = streams(impl, check, diamond())
-    left = {each["process"] for each in graph["nodes"]}
-    edges = [(each["from"], each["to"]) for each in graph["edges"]]
+    left = {node["process"] for node in graph["nodes"]}
+    edges = [(edge["from"], edge["to"]) for edge in graph["edges"]]
     while ready := {each for each in left if not any(to == each and of in left for of, to in edges)}:
         left -= ready
     check.equal(sorted(left), [], "the processes in a cycle")

@@ -19,9 +19,9 @@ from tessera_conformance.marks import clause, feature
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 ROWS = [
-    pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
-    for each in EXHAUSTIONS
-    for expected in each.expected
+    pytest.param(exhaustion, expected, id=f"{exhaustion.resource}-{expected.size}")
+    for exhaustion in EXHAUSTIONS
+    for expected in exhaustion.expected
 ]
 BOUNDS = {
     "WSP-03.4-02": TASK_RING,
@@ -107,7 +107,7 @@ def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhausti
     for expected in exhaustion.expected:
         found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
         tasks = len(found["assignments"])
-        check.equal(sum(each["tasks"] for each in found["workers"]), tasks, "the tasks of the workers")
-        cycles = sum(each["cycles"] for each in found["kernels"].values())
+        check.equal(sum(worker["tasks"] for worker in found["workers"]), tasks, "the tasks of the workers")
+        cycles = sum(kernel["cycles"] for kernel in found["kernels"].values())
         own = sum(each["cycles"] for name, each in found["kernels"].items() if name == "w1")
-        check.equal(sum(each["busy"] for each in found["workers"]), cycles - own, "the busy cycles of the workers")
+        check.equal(sum(worker["busy"] for worker in found["workers"]), cycles - own, "the busy cycles of the workers")

@@ -60,7 +60,7 @@ def test_a_token_is_received_as_it_was_sent(impl, check):
     """All 64 bits of it, and 0 is a token too."""
     tokens = [0, 1, (1 << 32) + 7, 1 << 63, (1 << 64) - 1]
     made = program(
-        process("producer", *(send("c", each) for each in tokens)),
+        process("producer", *(send("c", token) for token in tokens)),
         process("consumer", *(receive("c", f"x{place}") for place in range(len(tokens)))),
         channels=[channel("c")],
     )

@@ -37,7 +37,7 @@ def reported(check, result):
     """The report of a run that ends in a deadlock."""
     check.equal(result["outcome"], "deadlock", "the outcome")
     report = result.get("deadlock", {})
-    check.equal([each for each in MEMBERS if each not in report], [], "the members that the report lacks")
+    check.equal([member for member in MEMBERS if member not in report], [], "the members that the report lacks")
     return report
 
 
@@ -94,7 +94,7 @@ def test_the_mark_of_the_window_stays_when_its_slots_are_freed(impl, check):
 def test_the_report_names_the_channels_that_block(impl, check, deadlock):
     """With their state; channels at which nobody waits are not among them."""
     report = reported(check, ran(impl, check, deadlock.program))
-    found = {each["name"]: each["state"] for each in report["channels"]}
+    found = {channel["name"]: channel["state"] for channel in report["channels"]}
     check.equal(sorted(found), sorted(deadlock.channels), "the channels that block")
     check.equal(found, dict(deadlock.channels), "their states")
 
@@ -149,7 +149,7 @@ def test_a_full_channel_of_a_task_that_signals(impl, check):
 def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
     """Each setting that would help is named, and with the value that is suggested the program completes."""
     mitigations = reported(check, ran(impl, check, deadlock.program))["mitigations"]
-    settings = {each["knob"]: each for each in mitigations if "at_least" in each}
+    settings = {mitigation["knob"]: mitigation for mitigation in mitigations if "at_least" in mitigation}
     check.equal([each for each in deadlock.knobs if each not in settings], [], "the knobs that are not suggested")
     for knob, least in deadlock.knobs.items():
         values = {each["knob"]: each["at_least"] for each in (settings[knob], *settings[knob].get("also", []))}
@@ -165,7 +165,7 @@ def test_where_no_setting_helps_none_is_suggested(impl, check):
     """Who waits in a circle for tokens of each other needs another program."""
     mitigations = reported(check, ran(impl, check, DEADLOCKS[0].program))["mitigations"]
     check.true(len(mitigations) > 0, "there is a suggestion")
-    check.equal([each["knob"] for each in mitigations], ["restructure"], "the suggestions")
+    check.equal([mitigation["knob"] for mitigation in mitigations], ["restructure"], "the suggestions")
 
 
 @feature("wsp-scopes")

@@ -29,14 +29,14 @@ KEYS = [5, 5, 0, 1 << 63, 17, 5, (1 << 64) - 1, 17, 256, 0, 65536, 1, 2, 3]
 
 def keyed(policy, workers, keys=KEYS, name="case"):
     """A program that issues a task for each key."""
-    issues = [task("w3", key=each) for each in keys]
+    issues = [task("w3", key=key) for key in keys]
     return program(process("p", *issues), kernels=work(3), schedule=schedule(policy, workers), name=name)
 
 
 def offered(impl, check):
     """Those of the policies by key that the target enforces."""
     directives = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
-    return [each for each in POLICIES if directives.get(f"dispatch.{each}") == "enforced"]
+    return [policy for policy in POLICIES if directives.get(f"dispatch.{policy}") == "enforced"]
 
 
 @feature("wsp-capabilities", "wsp-seeds")
@@ -51,7 +51,7 @@ def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
     found = under_seeds(impl, check, made)
     assigned = found["assignments"]
     check.equal(len(assigned), len(KEYS), "the tasks that have a worker")
-    expected = [{"busy": 3 * assigned.count(each), "tasks": assigned.count(each)} for each in range(3)]
+    expected = [{"busy": 3 * assigned.count(index), "tasks": assigned.count(index)} for index in range(3)]
     check.equal(found["workers"], expected, "what the workers did")
     check.equal(found["kernels"]["w3"]["runs"], len(KEYS), "runs of the kernel")
 
@@ -68,7 +68,7 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
         schedule=schedule("round_robin", workers),
     )
     found = under_seeds(impl, check, made)
-    check.equal(found["assignments"], [each % workers for each in range(17)], "the worker of each task")
+    check.equal(found["assignments"], [index % workers for index in range(17)], "the worker of each task")
     check.equal(len(found["workers"]), workers, "the workers")
 
 
@@ -106,7 +106,7 @@ def test_another_policy_places_tasks_by_their_keys(impl, check):
             pairs = set(zip(KEYS, assigned, strict=True))
             check.equal(len(pairs), len(set(KEYS)), f"pairs of key and worker, {policy} over {workers}")
             check.true(len(set(assigned)) > 1, f"{policy} over {workers} uses several workers", assigned)
-            circle = [each % workers for each in range(len(KEYS))]
+            circle = [index % workers for index in range(len(KEYS))]
             check.true(assigned != circle, f"{policy} over {workers} differs from round_robin", assigned)
 
 

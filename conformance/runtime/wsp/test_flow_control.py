@@ -33,9 +33,9 @@ from tessera_conformance.marks import clause, feature
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 ROWS = [
-    pytest.param(each, expected, id=f"{each.resource}-{expected.size}")
-    for each in EXHAUSTIONS
-    for expected in each.expected
+    pytest.param(exhaustion, expected, id=f"{exhaustion.resource}-{expected.size}")
+    for exhaustion in EXHAUSTIONS
+    for expected in exhaustion.expected
 ]
 
 
@@ -66,7 +66,7 @@ def test_stalls_their_cycles_and_the_mark_of_each_resource(impl, check, exhausti
 
 def has(check, found, *members):
     """The statistics have these members."""
-    check.equal([each for each in members if each not in found], [], "the members that are missing")
+    check.equal([member for member in members if member not in found], [], "the members that are missing")
 
 
 def others(found, *reasons):
@@ -99,7 +99,10 @@ def test_the_reason_of_a_current_stall_is_read_while_it_lasts(impl, check, exhau
         check.equal(again, result, "the statistics as they stand")
         has(check, found, "current_stalls")
         has(check, found["stalls"], reason)
-        current = [{name: each[name] for name in ("process", "reason", "for")} for each in found["current_stalls"]]
+        current = [
+            {name: current_stall[name] for name in ("process", "reason", "for")}
+            for current_stall in found["current_stalls"]
+        ]
         stalled = {"process": "issuer", "reason": reason, "for": exhaustion.resource}
         if current:
             check.equal(current, [stalled], "the current stall")

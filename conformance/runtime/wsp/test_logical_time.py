@@ -38,7 +38,7 @@ AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 @AT_EACH_PLACE
 def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     """Three processes that never wait; each in turn is the longest. No sum, and not the first's or last's time."""
-    times = [19 if each == longest else (7, 12, 5)[each] for each in range(3)]
+    times = [19 if index == longest else (7, 12, 5)[index] for index in range(3)]
     made = program(
         *(process(f"p{each}", run(f"w{time}")) for each, time in enumerate(times)), kernels=work(*sorted(set(times)))
     )
@@ -68,7 +68,7 @@ def test_each_process_has_a_time_of_its_own(impl, check):
     """Four processes, of which one runs nothing and two the same."""
     bodies = {"a": [3, 3], "b": [], "c": [8, 3, 8], "d": [3, 3]}
     made = program(
-        *(process(name, *(run(f"w{each}") for each in cycles)) for name, cycles in bodies.items()), kernels=work(3, 8)
+        *(process(name, *(run(f"w{cycle}") for cycle in cycles)) for name, cycles in bodies.items()), kernels=work(3, 8)
     )
     found = under_seeds(impl, check, made)
     check.equal(found["processes"], {"a": 6, "b": 0, "c": 19, "d": 6}, "the times of the processes")
@@ -104,7 +104,7 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
     found = under_seeds(impl, check, made)
     expected = {"w3": {"runs": 2, "cycles": 6}, "w7": {"runs": 3, "cycles": 21}, "w9": {"runs": 0, "cycles": 0}}
     check.equal({name: found["kernels"][name] for name in expected}, expected, "runs and cycles of the kernels")
-    check.equal(sum(each["busy"] for each in found["workers"]), 14, "how long workers were busy")
+    check.equal(sum(worker["busy"] for worker in found["workers"]), 14, "how long workers were busy")
 
 
 @clause("WSP-01.2-03")

@@ -130,7 +130,7 @@ def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, progra
 def test_the_report_names_the_channels_that_block(impl, check, program):
     """Each with its state; channels at which nobody waits are not among them."""
     report = deadlocked(impl, check, program)
-    states = {each["name"]: each["state"] for each in report["channels"]}
+    states = {channel["name"]: channel["state"] for channel in report["channels"]}
     check.equal(sorted(states), sorted(model_of(program).channels), "the channels that block")
     check.equal(states, dict(model_of(program).channels), "their states")
 

@@ -41,7 +41,7 @@ def tasks(count, workers, window=None, policy="round_robin", kernel="w5"):
 def test_every_task_is_executed_once_on_one_worker(impl, check, workers, count):
     """Each task has a worker, one of those that there are."""
     ending = completed(impl, check, tasks(count, workers))
-    check.equal([each["kernel"] for each in ending["tasks"]], ["w5"] * count, "the tasks that were executed")
+    check.equal([task["kernel"] for task in ending["tasks"]], ["w5"] * count, "the tasks that were executed")
     strange = [worker for worker in workers_of_tasks(ending) if not 0 <= worker < workers]
     check.equal(strange, [], "the workers that there are not")
     judge_reports(check, tasks(count, workers), ending)
@@ -129,7 +129,7 @@ def test_a_window_of_one_makes_tasks_follow_one_another(impl, check, workers, co
     """On any number of workers the time is the sum of the kernels, by every reading of it (AMB-WSP-23)."""
     program = tasks(count, workers, 1, kernel="w10")
     for ending in completed_runs(impl, check, program):
-        check.equal(ending["total_cycles"], sum(each["cycles"] for each in ending["tasks"]), "the time of the run")
+        check.equal(ending["total_cycles"], sum(task["cycles"] for task in ending["tasks"]), "the time of the run")
         judge_reports(check, program, ending)
 
 

@@ -108,7 +108,7 @@ def test_random_deadlocks_name_the_channels_that_block(impl, check, block):
         if model.completed:
             check.equal(ended(impl, check, program)["outcome"], "completed", "the outcome")
             return
-        states = {each["name"]: each["state"] for each in deadlocked(impl, check, program)["channels"]}
+        states = {channel["name"]: channel["state"] for channel in deadlocked(impl, check, program)["channels"]}
         check.equal(states, dict(model.channels), "the channels that block")
 
     judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK * 2, number=block + 2000)

@@ -95,7 +95,7 @@ def test_the_kernel_registry_has_an_id_for_each_kernel(impl, check):
     """Different ones, by which statements name kernels (AMB-WSP-17)."""
     document = opened(impl, check, example())
     kernels = part(check, document, "kernels")
-    ids = {part(check, each, "name"): part(check, each, "id") for each in kernels}
+    ids = {part(check, kernel, "name"): part(check, kernel, "id") for kernel in kernels}
     check.equal(len(set(ids.values())), len(kernels), "the different ids")
     issued = part(check, document, "csp", "processes", 1, "body", 0, "body", 0)
     check.equal(issued.get("kernel"), ids["fill"], "the kernel of the consumer's task")
@@ -117,7 +117,7 @@ def test_an_entry_of_the_kernel_registry(impl, check, member, values):
     found.pop("note", None)
     check.equal([name for name, each in found.items() if not each], [], f"the kernels with no {member}")
     if values is not None:
-        check.equal(found, {each: each for each in values}, "the executors")
+        check.equal(found, {value: value for value in values}, "the executors")
     else:
         check.true(len({str(each) for each in found.values()}) > 0, f"there is a {member}", found)
 
@@ -235,7 +235,7 @@ def test_slots_and_symbols_have_widths(impl, check):
 def test_symbols_have_an_update_protocol(impl, check):
     """Between runs, from a default."""
     symbols = part(check, opened(impl, check, example()), "symbols")
-    found = [(each["name"], part(check, each, "update"), part(check, each, "default")) for each in symbols]
+    found = [(symbol["name"], part(check, symbol, "update"), part(check, symbol, "default")) for symbol in symbols]
     check.equal(found, [("count", "between-runs", 4), ("first", "between-runs", 6)], "the update protocol")
 
 

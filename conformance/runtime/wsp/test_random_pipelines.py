@@ -42,7 +42,7 @@ def pipeline(choose):
     links = [(place, place + 1) for place in range(stages - 1)]
     links += [pair for pair in ((0, 2), (1, 3), (0, 3)) if pair[1] < stages and choose.chance(2)]
     names = {pair: f"c{pair[0]}{pair[1]}" for pair in links}
-    channels = [channel(each, choose.between(1, 3), choose.pick([0, 0, 1, 5])) for each in names.values()]
+    channels = [channel(name, choose.between(1, 3), choose.pick([0, 0, 1, 5])) for name in names.values()]
     bodies = [_stage(choose, place, tokens, names) for place in range(stages)]
     order = choose.shuffled(range(stages))
     return program(
@@ -76,7 +76,7 @@ def _kernels(choose, number):
 
 def with_capacity(made, capacity):
     """The same program with this capacity for all channels."""
-    channels = [{**each, "capacity": capacity} for each in made["csp"]["channels"]]
+    channels = [{**channel, "capacity": capacity} for channel in made["csp"]["channels"]]
     return {**made, "csp": {**made["csp"], "channels": channels}}
 
 

@@ -51,7 +51,7 @@ MEANING = {
 def valued(*expressions, symbols=()):
     """A program that sends values, each of which ends in a slot of its own, x0, x1, ..."""
     return program(
-        process("producer", *(send("c", each) for each in expressions)),
+        process("producer", *(send("c", expression) for expression in expressions)),
         process("consumer", *(receive("c", f"x{place}") for place in range(len(expressions)))),
         channels=[channel("c", 3)],
         symbols=symbols,

@@ -120,6 +120,6 @@ def test_tasks_do_not_depend_on_the_seed(impl, check, block):
     )
     found = under_seeds(impl, check, made, seeds(block))
     check.equal(sorted(noted(found)), ["5", "e"], "the last elements of both tensors")
-    check.equal(found["assignments"], [each % 3 for each in range(15)], "the workers of the tasks")
+    check.equal(found["assignments"], [index % 3 for index in range(15)], "the workers of the tasks")
     check.true(found["high_water"]["task_ring"] <= 4, "the window", found["high_water"])
     check.equal(found["kernels"]["w8"], {"runs": 6, "cycles": 48}, "a kernel")

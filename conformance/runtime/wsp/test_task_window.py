@@ -91,7 +91,7 @@ def test_a_window_of_one_makes_tasks_follow_one_another(impl, check):
     """On four workers: the time is the sum of the kernels, by every reading of it (AMB-WSP-23)."""
     found = under_seeds(impl, check, issuing(1))
     check.equal(found["total_cycles"], 90, "the time of the run")
-    check.equal([each["busy"] for each in found["workers"]], [30, 20, 20, 20], "how long each worker was busy")
+    check.equal([worker["busy"] for worker in found["workers"]], [30, 20, 20, 20], "how long each worker was busy")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")

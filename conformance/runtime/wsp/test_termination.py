@@ -68,7 +68,7 @@ def test_a_close_is_seen_while_its_producer_goes_on(impl, check):
 def test_a_channel_of_several_producers_is_closed_by_the_last(impl, check, closes, last):
     """Three producers, of which each in turn ends last: the consumer has the tokens of all of them (AMB-WSP-02)."""
     producers = [
-        process(f"p{each}", run("w9" if each == last else "w2"), send("c", each + 1), *closes) for each in range(3)
+        process(f"p{index}", run("w9" if index == last else "w2"), send("c", index + 1), *closes) for index in range(3)
     ]
     made = program(
         *producers,
@@ -167,7 +167,7 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
         process("source", repeat(4, send("a", slot("i")), index="i")),
         *stages,
         process("sink", consume("d", "y", note(slot("y")))),
-        channels=[channel(each) for each in names],
+        channels=[channel(name) for name in names],
         kernels=work(2, 9),
     )
     log = noted(under_seeds(impl, check, made))

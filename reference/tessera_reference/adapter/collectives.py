@@ -266,9 +266,9 @@ class CollectiveTravelMethods(SessionState):
             machine, cut = topology_of(topology), frozenset(down)
             links = tuple(link.name for link in machine.links)
             failing = [Cut(**each) for each in cuts]
-            for each in failing:
-                require_within("collective", f"time of the cut of {each.link}", each.at, 0, _LATEST)
-            for name in (*down, *(each.link for each in failing)):
+            for failure in failing:
+                require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
+            for name in (*down, *(failure.link for failure in failing)):
                 require_known("collective", "link", name, links)
             used = [device.id for device in machine.devices] if devices is None else list(devices)
             if len(set(used)) != len(used):
@@ -482,7 +482,7 @@ class CollectiveProgramMethods(SessionState):
             if topology is not None:
                 run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
                 times = {"timeline": [_slot(slot) for slot in run.slots], "duration": run.duration}
-        outputs = [{"outputs": [tensor(result) for result in each]} for each in results]
+        outputs = [{"outputs": [tensor(result) for result in output]} for output in results]
         order = [asdict(step) for step in progress]
         return {"ranks": outputs, "units": [_unit(unit) for unit in plan.units], "order": order, **times}
 

@@ -152,6 +152,6 @@ def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
     owner, _, name = function.rpartition(".")
     found = [module for module in modules if name in module.functions and owner in ("", module.name)]
     if len(found) != 1:
-        names = tuple(f"{module.name}.{each}" for module in modules for each in module.functions)
+        names = tuple(f"{module.name}.{callee}" for module in modules for callee in module.functions)
         raise Refusal("types", "call", str(UnknownFunction(function, names)))
     return found[0], name

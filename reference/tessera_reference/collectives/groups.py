@@ -155,7 +155,7 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
             expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
             raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, expected)
     places = [(block, warp) for block in range(blocks) for warp in range(warps)]
-    return [Array(each.dtype, each.values[place]) for each in buffers for place in places]
+    return [Array(part.dtype, part.values[place]) for part in buffers for place in places]
 
 
 def through_devices(tree: Tree, ranks: int, partials: Sequence[int]) -> Tree:

@@ -97,10 +97,10 @@ def way(
         return "local", (), False
     preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
     order = preferred if path == "auto" else (path, *(other for other in preferred if other != path))
-    for each in order:
-        links = _way(topology, source, target, each, down)
+    for transport in order:
+        links = _way(topology, source, target, transport, down)
         if links is not None:
-            return each, links, each != order[0]
+            return transport, links, transport != order[0]
     return "mixed", _mixed(topology, source, target, down), True
 
 

@@ -267,8 +267,8 @@ class _Queues:
         self._events = Mailbox(self._engine, "events of the queues")
         self._states = {each.id: _State() for each in units}
         order = sorted(units, key=lambda unit: -unit.priority)
-        self._computations = [each for each in order if isinstance(each, Compute)]
-        self._collectives = [each for each in order if isinstance(each, Collective)]
+        self._computations = [unit for unit in order if isinstance(unit, Compute)]
+        self._collectives = [unit for unit in order if isinstance(unit, Collective)]
         self._busy: set[int] = set()
         self._inflight = [0] * len(devices)
         self._flights: dict[int, _Flight] = {}

@@ -245,7 +245,7 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
     common = _common(expressions, call)
     pairs = zip(call.arguments, wanted, strict=True)
     arguments = [expressions.lower(argument, dtype_of(type_)) for argument, type_ in pairs]
-    present = tuple(each for each in arguments if each is not None)
+    present = tuple(operand for operand in arguments if operand is not None)
     if common is None or len(present) != len(arguments):
         return None
     operation = CallValue(function=function.type, arguments=tuple(each.type for each in present))

@@ -285,7 +285,7 @@ class Topology:
     def device(self, number: int, function: str = "tessMeshCreate") -> Device:
         """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:
-            known = ", ".join(str(each) for each in self._devices)
+            known = ", ".join(str(range_) for range_ in self._devices)
             raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {known}")
         return self._devices[number]
 

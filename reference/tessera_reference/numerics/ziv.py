@@ -240,7 +240,7 @@ def enclosure(
         known = exact(*x)
         if known is not None:
             return known, known
-        near = rational(function(*(mp.from_float(each, 53, "n") for each in x), precision))
+        near = rational(function(*(mp.from_float(element, 53, "n") for element in x), precision))
         slack = abs(near) * Fraction(1, 1 << (precision - 8))
         return near - slack, near + slack
 

@@ -485,7 +485,7 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
 
     Raises `Failure`.
     """
-    others = [each for each in streams if each is not stream and _may_stay(each)]
+    others = [queue for queue in streams if queue is not stream and _may_stay(queue)]
     for device in stream.mesh.devices:
         count = sum(device in other.mesh.devices for other in others)
         if count >= KERNELS_AT_ONCE - 1:

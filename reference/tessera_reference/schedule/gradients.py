@@ -99,7 +99,7 @@ def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
     operation, at = instruction.operation, instruction.location
     if isinstance(operation, Composite) and not operation.effects and all(map(_is_plain, instruction.operands)):
         build = BlockBuilder(at, instruction.results[0].name + "_")
-        arguments = tuple(build.value(each.type) for each in instruction.operands)
+        arguments = tuple(build.value(operand_.type) for operand_ in instruction.operands)
         results = operation.decompose(build, *arguments)
         inner = build.block(arguments, results if isinstance(results, tuple) else (results,))
     elif isinstance(operation, Call) and operation.callee in module.functions:

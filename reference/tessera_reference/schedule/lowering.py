@@ -241,6 +241,6 @@ def _verify(module: Module, targets: Sequence[Target]) -> None:
 
 def _states_schedule(function: Function) -> bool:
     return "schedule" in function.attributes or any(
-        isinstance(each.operation, Directive) and each.operation.directive.startswith("schedule.")
-        for each in function.body.walk()
+        isinstance(instruction.operation, Directive) and instruction.operation.directive.startswith("schedule.")
+        for instruction in function.body.walk()
     )

@@ -111,7 +111,7 @@ def _verify_extents(function: Function, name: str, clause: str, most: tuple[int,
     """A grid or block of three positive extents, and no more of them than the target takes."""
     extents = function.attributes.get(name)
     require(extents is not None, "tile", f"@{function.name} states no {name}", f"{name} = [x, y, z]", clause)
-    positive = isinstance(extents, tuple) and all(isinstance(each, int) and each >= 1 for each in extents)
+    positive = isinstance(extents, tuple) and all(isinstance(size, int) and size >= 1 for size in extents)
     require(
         isinstance(extents, tuple) and len(extents) == 3 and positive,
         "tile",

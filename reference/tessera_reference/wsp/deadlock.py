@@ -110,7 +110,7 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
     graph: dict[str, list[str]] = {}
     processes = [f"process {each.name}" for each in package.processes]
-    channels = [f"channel {each.name}" for each in package.channels]
+    channels = [f"channel {link.name}" for link in package.channels]
     tasks = waiting["tasks"]
     alive = [place for place, each in enumerate(waiting["processes"]) if not each["done"]]
     for name, at in zip(processes, waiting["processes"], strict=True):
@@ -129,7 +129,7 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
                 for each, sent in zip(alive, produces, strict=True)
                 if place in sent and place not in waiting["processes"][each]["closed"]
             ]
-            ends += [_of_task(each) for each in tasks if place in each["signals"]]
+            ends += [_of_task(issued) for issued in tasks if place in issued["signals"]]
         graph[channels[place]] = ends
     scopes = {
         f"scope of {each.name}": (f"process {each.name}", at)
@@ -312,7 +312,7 @@ class _Search:
             self.errors.append(state["error"]["code"])
         self.spent |= outcome == "unknown"
         demand = {_knob_of(name): each for name, each in statistics["high_water"].items()}
-        senders = [each["senders"] for each in state["waiting"]["channels"]] if "waiting" in state else None
+        senders = [waiter["senders"] for waiter in state["waiting"]["channels"]] if "waiting" in state else None
         for place, (name, channel) in enumerate(statistics["channels"].items()):
             demand[capacity_of(name)] = min(channel["sent"] + (senders[place] if senders else 0), AMPLE)
         return Trial(outcome, demand, report(self.package, state) if outcome == "deadlock" else None)
@@ -435,7 +435,7 @@ def drawing(report: Mapping[str, Any]) -> str:
     shown = [wait for wait in waits if wait[0][0] in cycle] + [wait for wait in waits if wait[0][0] not in cycle]
     shown = shown[:MOST_SHOWN]
     names = list(dict.fromkeys([*(name for edge, _ in shown for name in edge), *cycle]))
-    places = _places([each for each in names if each], report)
+    places = _places([word for word in names if word], report)
     reasons = dict(shown)
     edges = list(dict.fromkeys([edge for edge, _ in shown if edge[1]] + around))
     height = TOP + ROW * max(1, *(1 + row for _, row in places.values()))

@@ -170,9 +170,9 @@ def _short(report: Mapping[str, Any]) -> dict[str, Any]:
         "window": report["window"],
         "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
         "waiting": [
-            {"process": each["process"], "for": _subject(each["for"]), "reason": each["reason"]}
-            for each in report["waiting"]
-            if "task" not in each
+            {"process": waiter["process"], "for": _subject(waiter["for"]), "reason": waiter["reason"]}
+            for waiter in report["waiting"]
+            if "task" not in waiter
         ],
         "mitigations": [f"{mitigation['knob']}: {mitigation['why']}" for mitigation in report["mitigations"]],
     }

@@ -68,17 +68,19 @@ class Host(Messages):
 
     def exchange(self, *frames: Message | str, **options: Any) -> Answers:
         """Send frames, a text as it is; `options` are those of `host_io.exchange`. Every response is one."""
-        texts = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in frames]
+        texts = [frame if isinstance(frame, str) else json.dumps(frame, ensure_ascii=False) for frame in frames]
         told = self.check.returns(self.impl.host_io.exchange(frames=texts, **options), "the frames are answered")
-        answers = [_read(self.check, each) for each in told["answers"]]
-        refusals = [each for each in answers if not _has_ids(each)]
-        responses = [each for each in answers if _has_ids(each)]
-        members = sorted({name for each in responses for name in _unnamed(each)})
-        responses = [_named(each) for each in responses]
-        for each in responses:
-            self.check.equal(first_problem(SCHEMA, "response", each), None, "what is wrong with a response")
+        answers = [_read(self.check, answer) for answer in told["answers"]]
+        refusals = [answer for answer in answers if not _has_ids(answer)]
+        responses = [answer for answer in answers if _has_ids(answer)]
+        members = sorted({name for response in responses for name in _unnamed(response)})
+        responses = [_named(response) for response in responses]
+        for response in responses:
+            self.check.equal(first_problem(SCHEMA, "response", response), None, "what is wrong with a response")
         sinks = {pair_of(each): bytes.fromhex(each["data"]) for each in told.get("sinks", ())}
-        return Answers([(pair_of(each), each["completion"]) for each in responses], refusals, sinks, members)
+        return Answers(
+            [(pair_of(response), response["completion"]) for response in responses], refusals, sinks, members
+        )
 
     def completions(self, *messages: Message, **options: Any) -> list[Completion]:
         """The completions of requests with different ids, in their order; each has one response, and there is no other.
@@ -95,10 +97,10 @@ class Host(Messages):
     def _together(self, messages: Sequence[Message], **options: Any) -> list[Completion]:
         answers = self.exchange(*messages, **options)
         self.check.equal(len(answers.refusals), 0, "the frames that could not be read")
-        wanted = sorted(pair_of(each) for each in messages)
+        wanted = sorted(pair_of(message) for message in messages)
         self.check.equal(sorted(pair for pair, _ in answers.responses), wanted, "the ids of the responses")
         by_pair = dict(answers.responses)
-        return [by_pair[pair_of(each)] for each in messages]
+        return [by_pair[pair_of(message)] for message in messages]
 
     def accepted(self, *messages: Message, what: str = "the request") -> None:
         """Every request succeeds."""
@@ -136,7 +138,7 @@ class Host(Messages):
             one = self.arguments(["tensor"])
             stated = {"grid": {}, "meta": {}, "failure_policy": "fail_fast", "debug_label": "x", "timestamp_tag": "x"}
             trials = [self.launch(kernel), self.launch(kernel, one), self.launch(kernel, one, **stated)]
-            launched = any(each["ok"] for each in self.completions(*trials))
+            launched = any(completion["ok"] for completion in self.completions(*trials))
             self.check.given(launched, "a kernel whose binary a pattern wrote is launched (AMB-HIO-56)")
             self._deployed.append(kernel)
         return kernel

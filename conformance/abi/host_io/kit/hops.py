@@ -50,7 +50,7 @@ class Trace(NamedTuple):
     @property
     def places(self) -> set[tuple[int, int, int]]:
         """The PEs of all hops."""
-        return {each.place for each in (*self.path, *self.branches) if each.place is not None}
+        return {branch.place for branch in (*self.path, *self.branches) if branch.place is not None}
 
     @property
     def turn(self) -> Hop:
@@ -62,7 +62,7 @@ def trace_of(host: MemoryHost, message: Message) -> Trace:
     """The trace of an answered request."""
     ids = {name: message[name] for name in ("correlation_id", "request_id")}
     told = host.check.returns(host.impl.host_io.trace(**ids), "an answered request has a trace")
-    return Trace([_hop(each) for each in told["path"]], [_hop(each) for each in told["branches"]], told["latency"])
+    return Trace([_hop(each) for each in told["path"]], [_hop(branch) for branch in told["branches"]], told["latency"])
 
 
 def components(host: MemoryHost) -> dict[str, Component]:

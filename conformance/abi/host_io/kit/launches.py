@@ -71,9 +71,9 @@ def from_pattern(host: MemoryHost, place: Place, pa: int, nbytes: int, *args: Me
 
 def device_of(host: MemoryHost, args: Sequence[Message], other: Place | None = None) -> str:
     """The device of the first shard; where there is none, of another PE."""
-    for each in args:
-        if each["arg_kind"] == "tensor":
-            sip = each["tensor_pa_map"]["shards"][0]["sip"]
+    for argument in args:
+        if argument["arg_kind"] == "tensor":
+            sip = argument["tensor_pa_map"]["shards"][0]["sip"]
             return host.machine.devices.get(sip) or host.machine.device(host.machine.places[0])
     return host.machine.device(other or host.machine.places[0])
 

@@ -119,7 +119,7 @@ def _of_another_type(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
         own.append("integer")
     if "boolean" in own:  # a scalar's value: a boolean goes with dtype bool alone (AMB-HIO-14)
         own.remove("boolean")
-    return {f"is {each!r}": each for type_, values in OF_EACH_TYPE.items() if type_ not in own for each in values}
+    return {f"is {number!r}": number for type_, values in OF_EACH_TYPE.items() if type_ not in own for number in values}
 
 
 def _unlisted(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _unlisted(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     near = [text for each in listed for text in (each.swapcase(), f"{each} ", each[:-1])]
     texts = [each for each in [*near, "", "unknown", *NEIGHBOURS.get(listed[0], ())] if each not in listed]
     others = {type_: values for type_, values in OF_EACH_TYPE.items() if type_ != "string"}
-    return {f"is {each!r}": each for each in (*texts, *(each for values in others.values() for each in values))}
+    return {f"is {each!r}": each for each in (*texts, *(number for values in others.values() for number in values))}
 
 
 NEIGHBOURS: Mapping[str, Sequence[str]] = {

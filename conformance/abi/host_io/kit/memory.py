@@ -67,9 +67,9 @@ class MemoryHost(Host):
         parts = [messages[first : first + depth] for first in range(0, len(messages), depth)]
         answered = [self.together(*part, seed=seed, buffers=buffers) for part in parts]
         return Answered(
-            [completion for each in answered for completion in each.completions],
-            [pair for each in answered for pair in each.order],
-            {pair: data for each in answered for pair, data in each.sinks.items()},
+            [completion for answer in answered for completion in answer.completions],
+            [pair for answer in answered for pair in answer.order],
+            {pair: data for answer in answered for pair, data in answer.sinks.items()},
         )
 
     def together(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
@@ -79,9 +79,9 @@ class MemoryHost(Host):
             options["buffers"] = [
                 {"correlation_id": pair[0], "request_id": pair[1], "data": data.hex()} for pair, data in buffers.items()
             ]
-        answers = self.exchange(*(frame_of(each) for each in messages), **options)
+        answers = self.exchange(*(frame_of(message) for message in messages), **options)
         order = [pair for pair, _ in answers.responses]
-        pairs = [pair_of(each) for each in messages]
+        pairs = [pair_of(message) for message in messages]
         self.check.equal(sorted(order), sorted(pairs), "the ids of the responses are those of the requests")
         by_pair = dict(answers.responses)
         return Answered([by_pair[each] for each in pairs], order, answers.sinks)
@@ -102,7 +102,7 @@ class MemoryHost(Host):
 
     def fail(self, *places: Place) -> None:
         """From now on these PEs fail, and no others."""
-        self.check.returns(self.impl.host_io.fail(places=[dict(each) for each in places]), "faults are set")
+        self.check.returns(self.impl.host_io.fail(places=[dict(place) for place in places]), "faults are set")
 
     # Memory
 
@@ -141,7 +141,7 @@ class MemoryHost(Host):
         """At most so many PEs, far apart in the order of places."""
         ordered = sorted(self.machine.places, key=order_of)
         number = min(number, len(ordered))
-        return [ordered[each * (len(ordered) - 1) // max(1, number - 1)] for each in range(number)]
+        return [ordered[index * (len(ordered) - 1) // max(1, number - 1)] for index in range(number)]
 
 
 def host_of(impl: Implementation, check: Check) -> MemoryHost:

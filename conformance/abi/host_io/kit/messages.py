@@ -69,10 +69,10 @@ class Machine:
     def of(cls, told: Mapping[str, Any]) -> Machine:
         """Read the answer of `host_io.describe`."""
         return cls(
-            {each["sip"]: each["name"] for each in told["devices"]},
+            {device["sip"]: device["name"] for device in told["devices"]},
             told["places"],
-            [Memory(**each) for each in told["memories"]],
-            {each["name"]: each["parameters"] for each in told["builtins"]},
+            [Memory(**memory) for memory in told["memories"]],
+            {builtin["name"]: builtin["parameters"] for builtin in told["builtins"]},
             told.get("queue_depth"),
         )
 
@@ -82,7 +82,7 @@ class Machine:
 
     def neighbours(self) -> Sequence[Place]:
         """The PEs of the first one's SIP: a request for several of them has one target device (AMB-HIO-45)."""
-        return [each for each in self.places if each["sip"] == self.places[0]["sip"]]
+        return [place for place in self.places if place["sip"] == self.places[0]["sip"]]
 
     def memory(self, kind: str) -> Memory | None:
         """The memory of a kind, or None."""

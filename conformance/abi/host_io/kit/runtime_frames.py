@@ -56,13 +56,13 @@ class Sent:
     def by(cls, impl: Implementation, check: Check, program: str) -> Sent:
         """Return the messages that the runtime sends for a program; every frame is the JSON text of an object."""
         told = check.returns(impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}")
-        messages = [_read(check, each) for each in told["frames"]]
+        messages = [_read(check, frame) for frame in told["frames"]]
         check.true(len(messages) > 0, f"messages are sent for {program}")
         return cls(told["frames"], messages, told["outputs_equal"])
 
     def of(self, msg_type: str) -> list[Message]:
         """The requests of a type."""
-        return [each for each in self.messages if each.get("msg_type") == msg_type]
+        return [message for message in self.messages if message.get("msg_type") == msg_type]
 
 
 class Memory:
@@ -101,8 +101,8 @@ def shards_of(launch: Message) -> list[list[Range]]:
     """The shards of each tensor of a launch, by place."""
     return [
         sorted(
-            Range((each["sip"], each["cube"], each["pe"]), each["pa"], each["pa"] + each["nbytes"])
-            for each in argument["tensor_pa_map"]["shards"]
+            Range((shard["sip"], shard["cube"], shard["pe"]), shard["pa"], shard["pa"] + shard["nbytes"])
+            for shard in argument["tensor_pa_map"]["shards"]
         )
         for argument in launch["args"]
         if argument["arg_kind"] == "tensor"

@@ -25,7 +25,7 @@ SUCCEEDING: Mapping[str, Callable[[Host], Message]] = {
 
 def _end(host: Host) -> int:
     """The address behind all memories."""
-    return max(each.base + each.bytes for each in host.machine.memories)
+    return max(memory.base + memory.bytes for memory in host.machine.memories)
 
 
 FAILING: Mapping[str, Callable[[Host], Message]] = {

@@ -70,7 +70,7 @@ def refused(message: Message) -> Message:
 def short(message: Message) -> Message:
     """Texts of more than 1,000 characters are refused."""
     texts = (message.get("debug_label"), message.get("timestamp_tag"))
-    return refused(message) if any(isinstance(each, str) and len(each) > 1000 for each in texts) else message
+    return refused(message) if any(isinstance(text, str) and len(text) > 1000 for text in texts) else message
 
 
 def empty(message: Message) -> Message:
@@ -167,8 +167,8 @@ def maps_of(argument: Any) -> Iterator[Message]:
 def tensors(message: Message) -> Iterator[Message]:
     """The maps of the tensors of a launch."""
     args = message.get("args")
-    for each in args if isinstance(args, list) else []:
-        yield from maps_of(each)
+    for argument in args if isinstance(args, list) else []:
+        yield from maps_of(argument)
 
 
 def shards(message: Message) -> Iterator[Message]:
@@ -183,9 +183,13 @@ def without_empty(message: Message) -> Message:
     args = message.get("args")
     if not isinstance(args, list):
         return message
-    empty_maps = [each for each in tensors(message) if each.get("shards") == []]
+    empty_maps = [tensor for tensor in tensors(message) if tensor.get("shards") == []]
     return message | {
-        "args": [each for each in args if not (isinstance(each, dict) and each.get("tensor_pa_map") in empty_maps)]
+        "args": [
+            argument
+            for argument in args
+            if not (isinstance(argument, dict) and argument.get("tensor_pa_map") in empty_maps)
+        ]
     }
 
 
@@ -216,7 +220,7 @@ def aligned(message: Message) -> Message:
     """An element lies at a multiple of its size; reads and shards at one of four."""
     width = WIDTHS.get(str(pattern_of(message).get("pattern_kind")), 1)
     places = [(message.get("dst_pa"), width)]
-    places += [(each.get("pa"), 4) for each in shards(message)]
+    places += [(shard.get("pa"), 4) for shard in shards(message)]
     odd = any(type(pa) is int and pa % step for pa, step in places)
     return refused(message) if odd else message
 
@@ -274,8 +278,8 @@ def answering(
 
     def exchange(self: MessagesAlone, **given: Any) -> dict[str, Any]:
         found: dict[str, Any] = original(self, **given)
-        answers = change([json.loads(each) for each in found["answers"]])
-        return found | {"answers": [json.dumps(each) for each in answers]}
+        answers = change([json.loads(answer) for answer in found["answers"]])
+        return found | {"answers": [json.dumps(answer) for answer in answers]}
 
     return altered(
         interpretation, description, HOST_IO, MessagesAlone, (MessagesAlone, "host_io_exchange", exchange), name=name
@@ -284,12 +288,12 @@ def answering(
 
 def timed(answers: list[Message]) -> list[Message]:
     """Every response says how long it took."""
-    return [each | {"ns": 5} for each in answers]
+    return [answer | {"ns": 5} for answer in answers]
 
 
 def both_failed(answers: list[Message]) -> list[Message]:
     """Every request fails whose pair of ids another one has that is unanswered."""
-    pairs = [(each.get("correlation_id"), each.get("request_id")) for each in answers]
+    pairs = [(answer.get("correlation_id"), answer.get("request_id")) for answer in answers]
     failed = {"completion": {"ok": False, "error_code": "TWICE", "error_message": None}}
     return [
         each | (failed if "completion" in each and pairs.count(pair) > 1 else {})

@@ -20,12 +20,14 @@ def patterns(message: Message) -> Message:
 
 def scalars(message: Message) -> list[Message]:
     """The scalars of a launch."""
-    return [each for each in message.get("args", ()) if each["arg_kind"] == "scalar"]
+    return [argument for argument in message.get("args", ()) if argument["arg_kind"] == "scalar"]
 
 
 def tensors(message: Message) -> list[list[Message]]:
     """The shards of each tensor of a launch."""
-    return [each["tensor_pa_map"]["shards"] for each in message.get("args", ()) if each["arg_kind"] == "tensor"]
+    return [
+        argument["tensor_pa_map"]["shards"] for argument in message.get("args", ()) if argument["arg_kind"] == "tensor"
+    ]
 
 
 def unlisted(clause: str, member: str, value: str, of: Callable[[Message], Any]) -> Violation:
@@ -71,7 +73,7 @@ def with_scalar(clause: str, dtype: str) -> Violation:
         clause,
         f"no_{dtype}_scalars",
         f"refuses scalars of {dtype}",
-        lambda message: any(each["dtype"] == dtype for each in scalars(message)),
+        lambda message: any(scalar["dtype"] == dtype for scalar in scalars(message)),
     )
 
 
@@ -195,13 +197,13 @@ VALUES = [
         "HIO-D7-39",
         "i64_of_53_bits",
         "refuses i64 past 2 to the 53",
-        lambda message: any(abs(each["value"]) > 2**53 for each in scalars(message)),
+        lambda message: any(abs(scalar["value"]) > 2**53 for scalar in scalars(message)),
     ),
     refusing(
         "HIO-D7-38",
         "i32_without_the_lowest",
         "refuses the lowest i32",
-        lambda message: any(each["value"] == -(2**31) for each in scalars(message)),
+        lambda message: any(scalar["value"] == -(2**31) for scalar in scalars(message)),
     ),
 ]
 
@@ -211,7 +213,7 @@ LAUNCHES = [
         "HIO-D7-04",
         "tensors_first",
         "refuses a tensor behind a scalar",
-        lambda message: [each["arg_kind"] for each in message.get("args", ())] == ["scalar", "tensor"],
+        lambda message: [argument["arg_kind"] for argument in message.get("args", ())] == ["scalar", "tensor"],
     ),
     refusing("HIO-D7-47", "no_tensors", "refuses tensor arguments", tensors),
     refusing("HIO-D7-17", "one_tensor", "refuses a second tensor", lambda message: len(tensors(message)) > 1),
@@ -219,13 +221,13 @@ LAUNCHES = [
         "HIO-D7-18",
         "one_shard",
         "refuses several shards",
-        lambda message: any(len(each) > 1 for each in tensors(message)),
+        lambda message: any(len(tensor) > 1 for tensor in tensors(message)),
     ),
     refusing(
         "HIO-D7-18",
         "shards_in_order",
         "refuses shards out of order",
-        lambda message: any(each[0]["offset_bytes"] for each in tensors(message)),
+        lambda message: any(tensor[0]["offset_bytes"] for tensor in tensors(message)),
     ),
     refusing("HIO-D7-48", "no_scalars", "refuses scalar arguments", scalars),
     refusing("HIO-D7-46", "no_scalar_values", "refuses scalars by value", scalars),

@@ -120,7 +120,7 @@ def one_more(prefix: str) -> Callable[..., tuple[Any, int, int, str]]:
     """One byte past the end of a memory counts as its own."""
 
     def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
-        ends = [each.base + each.bytes for each in machine.memories]
+        ends = [memory.base + memory.bytes for memory in machine.memories]
         return place, pa, nbytes - (field.startswith(prefix) and pa + nbytes - 1 in ends), kind
 
     return change
@@ -209,9 +209,9 @@ def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
     """A change of each scalar of a launch."""
 
     def within(message: Message) -> None:
-        if isinstance(message.get("args"), list) and all(isinstance(each, dict) for each in message["args"]):
-            for each in scalars({"args": [each for each in message["args"] if "arg_kind" in each]}):
-                change(each)
+        if isinstance(message.get("args"), list) and all(isinstance(argument, dict) for argument in message["args"]):
+            for scalar in scalars({"args": [argument for argument in message["args"] if "arg_kind" in argument]}):
+                change(scalar)
 
     return within
 

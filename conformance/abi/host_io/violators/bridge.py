@@ -36,7 +36,7 @@ def sending(clause: str, name: str, description: str, change: Callable[[Bridge, 
     """Requests are changed before they are sent."""
 
     def send(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
-        return _send(host, [change(host, each) for each in requests], buffers)
+        return _send(host, [change(host, request) for request in requests], buffers)
 
     return bridging(clause, name, description, "_send", send)
 
@@ -65,7 +65,7 @@ def telling(clause: str, name: str, description: str, change: Callable[[Message]
         try:
             return _send(host, requests, buffers)
         finally:
-            host.exchanges[before:] = [told(each) for each in host.exchanges[before:]]
+            host.exchanges[before:] = [told(exchange) for exchange in host.exchanges[before:]]
 
     def told(exchange: Exchange) -> Exchange:
         value = json.loads(exchange.frame)

@@ -28,9 +28,9 @@ def begun_before_checked(machine: Machine, request: KernelLaunch) -> Any:
     kernel = _kernel_of(machine, request.kernel_ref)
     if kernel.parameters != ("tensor", "i32"):
         return _launch(machine, request)
-    tensor = next(each for each in request.args if isinstance(each, TensorArgument))
-    for each in tensor.tensor_pa_map.shards:
-        one = replace(tensor, tensor_pa_map=replace(tensor.tensor_pa_map, shards=[each]))
+    tensor = next(argument for argument in request.args if isinstance(argument, TensorArgument))
+    for shard in tensor.tensor_pa_map.shards:
+        one = replace(tensor, tensor_pa_map=replace(tensor.tensor_pa_map, shards=[shard]))
         _launch(machine, replace(request, args=[one, *request.args[1:]]))
     return _launch(machine, request)
 
@@ -102,10 +102,10 @@ def other_policy(given: str, becomes: str) -> Callable[[KernelLaunch], KernelLau
 def none_below(machine: Machine, request: KernelLaunch) -> Any:
     """With a PE that fails, nothing runs."""
     places = [
-        Place(each.sip, each.cube, each.pe)
+        Place(shard.sip, shard.cube, shard.pe)
         for one in request.args
         if isinstance(one, TensorArgument)
-        for each in one.tensor_pa_map.shards
+        for shard in one.tensor_pa_map.shards
     ]
     if request.failure_policy == "fail_fast" and machine.failing & set(places):
         return _launch(machine, replace(request, args=[]))[0], RequestFailed(ErrorCode.PE_FAULT, "failed")
@@ -141,8 +141,8 @@ def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
     """A PE that fails is told although the launch is refused."""
     for argument in request.args:
         if isinstance(argument, TensorArgument):
-            for each in argument.tensor_pa_map.shards:
-                machine.require_working(Place(each.sip, each.cube, each.pe))
+            for shard in argument.tensor_pa_map.shards:
+                machine.require_working(Place(shard.sip, shard.cube, shard.pe))
     return _launch(machine, request)
 
 

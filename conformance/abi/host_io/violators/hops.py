@@ -52,7 +52,7 @@ def _asked(answered: Answered | None) -> Any:
 
 def timed(steps: Any) -> tuple[Hop, ...]:
     """The same components one after the other, without gaps."""
-    return tuple(latency._timed(((each.component, each.place, each.bytes) for each in steps), 0))
+    return tuple(latency._timed(((step.component, step.place, step.bytes) for step in steps), 0))
 
 
 def of_type(kind: Any, change: Callable[[Trace], Trace]) -> Callable[[Any, Trace], Trace]:
@@ -73,7 +73,7 @@ def without(name: str, place: int = 0) -> Callable[[Trace], Trace]:
 
 def without_all(name: str) -> Callable[[Trace], Trace]:
     """A trace without a component."""
-    return lambda trace: replace(trace, path=timed(each for each in trace.path if each.component != name))
+    return lambda trace: replace(trace, path=timed(hop for hop in trace.path if hop.component != name))
 
 
 def one_way(trace: Trace) -> Trace:
@@ -84,13 +84,13 @@ def one_way(trace: Trace) -> Trace:
 def reordered(trace: Trace) -> Trace:
     """A trace that passes m_cpu before noc."""
     names = {"noc": "m_cpu", "m_cpu": "noc"}
-    path = timed(replace(each, component=names.get(each.component, each.component)) for each in trace.path)
+    path = timed(replace(hop, component=names.get(hop.component, hop.component)) for hop in trace.path)
     return replace(trace, path=path)
 
 
 def shifted(trace: Trace) -> Trace:
     """A trace with a gap of a picosecond behind its first hop."""
-    later = [replace(each, start=each.start + 1, end=each.end + 1) for each in trace.path[1:]]
+    later = [replace(hop, start=hop.start + 1, end=hop.end + 1) for hop in trace.path[1:]]
     return replace(trace, path=(trace.path[0], *later))
 
 
@@ -130,7 +130,8 @@ TRACES = [
         "late_branches",
         "branches begin before the launch is sent",
         lambda request, trace: replace(
-            trace, branches=tuple(replace(each, start=each.start - 1, end=each.end - 1) for each in trace.branches)
+            trace,
+            branches=tuple(replace(branch, start=branch.start - 1, end=branch.end - 1) for branch in trace.branches),
         ),
     ),
     tracing(
@@ -139,8 +140,8 @@ TRACES = [
         "hops name the first PE",
         lambda request, trace: replace(
             trace,
-            path=tuple(replace(each, place=each.place and Place(0, 0, 0)) for each in trace.path),
-            branches=tuple(replace(each, place=each.place and Place(0, 0, 0)) for each in trace.branches),
+            path=tuple(replace(hop, place=hop.place and Place(0, 0, 0)) for hop in trace.path),
+            branches=tuple(replace(branch, place=branch.place and Place(0, 0, 0)) for branch in trace.branches),
         ),
     ),
 ]
@@ -162,7 +163,7 @@ def undrawn(clause: str, kind: Any) -> Violation:
     """The timeline leaves out requests of a type."""
 
     def drawn(machine: Any, answered: Any) -> Any:
-        return _timeline(machine, [each for each in answered if not isinstance(each.request, kind)])
+        return _timeline(machine, [answer for answer in answered if not isinstance(answer.request, kind)])
 
     return changed(clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", (adapter, "timeline", drawn))
 
@@ -284,7 +285,7 @@ def free_of_bytes(kind: Any) -> Callable[..., Any]:
         if not isinstance(request, kind):
             return pending
         journey = pending.answered.journey
-        other = replace(journey, back=CONTROL, branches=tuple(each._replace(memory=1) for each in journey.branches))
+        other = replace(journey, back=CONTROL, branches=tuple(branch._replace(memory=1) for branch in journey.branches))
         return replace(pending, answered=pending.answered._replace(journey=other))
 
     return run
@@ -294,7 +295,7 @@ def dropped_at_once(self: Endpoint, read: MemoryRead) -> Any:
     """A read that is dropped passes no bytes."""
     journey, failure, sunk = _read(self, read)
     if read.dst_kind == "discard" and failure is None:
-        journey = Journey(branches=tuple(each._replace(memory=1) for each in journey.branches))
+        journey = Journey(branches=tuple(branch._replace(memory=1) for branch in journey.branches))
     return journey, failure, sunk
 
 
@@ -309,7 +310,7 @@ def first_to_end(journey: Journey) -> Trace:
 def all_begun(machine: Machine, request: KernelLaunch) -> Any:
     """Every shard has hops, begun or not."""
     journey, failure = _launch(machine, request)
-    found = [each for one in request.args if hasattr(one, "tensor_pa_map") for each in one.tensor_pa_map.shards]
+    found = [shard for one in request.args if hasattr(one, "tensor_pa_map") for shard in one.tensor_pa_map.shards]
     return replace(journey, branches=tuple(Branch(Place(each.sip, each.cube, each.pe), 1) for each in found)), failure
 
 
@@ -317,7 +318,7 @@ def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
     """Shards whose PE fails have no hops."""
     journey, failure = _launch(machine, request)
     return replace(
-        journey, branches=tuple(each for each in journey.branches if each.place not in machine.failing)
+        journey, branches=tuple(branch for branch in journey.branches if branch.place not in machine.failing)
     ), failure
 
 

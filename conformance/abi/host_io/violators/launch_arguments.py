@@ -29,10 +29,10 @@ def with_scalars(clause: str, name: str, description: str, dtype: str, change: C
 
     def launch(machine: Machine, request: KernelLaunch) -> Any:
         args = [
-            replace(each, value=change(each.value))
-            if isinstance(each, ScalarArgument) and each.dtype == dtype
-            else each
-            for each in request.args
+            replace(argument, value=change(argument.value))
+            if isinstance(argument, ScalarArgument) and argument.dtype == dtype
+            else argument
+            for argument in request.args
         ]
         return _launch(machine, replace(request, args=args))
 
@@ -55,7 +55,7 @@ def obeying(clause: str, member: str, obeyed: Callable[[Any], bool]) -> Violatio
 
 def scalars_of(message: Message, dtype: str) -> list[Any]:
     """The values of the scalars of a dtype."""
-    return [each["value"] for each in message.get("args", ()) if each.get("dtype") == dtype]
+    return [argument["value"] for argument in message.get("args", ()) if argument.get("dtype") == dtype]
 
 
 SCALARS = [
@@ -95,7 +95,7 @@ SCALARS = [
         "HIO-D7-39",
         "i64_of_53_bits",
         "refuses i64 that a double does not hold",
-        lambda message: any(int(float(each)) != each for each in scalars_of(message, "i64")),
+        lambda message: any(int(float(scalar)) != scalar for scalar in scalars_of(message, "i64")),
     ),
     refusing("HIO-D7-39", "least_i64", "refuses the least i64", lambda message: -(2**63) in scalars_of(message, "i64")),
     refusing("HIO-D7-38", "least_i32", "refuses the least i32", lambda message: -(2**31) in scalars_of(message, "i32")),

@@ -40,18 +40,18 @@ def answered(clause: str, name: str, description: str, change: Callable[[list[Me
 
 def by_request_id(answers: list[Message]) -> None:
     """All responses with a request id have the correlation id of the last of them."""
-    known = {each["request_id"]: each["correlation_id"] for each in answers if "request_id" in each}
-    for each in answers:
-        if "request_id" in each:
-            each["correlation_id"] = known[each["request_id"]]
+    known = {answer["request_id"]: answer["correlation_id"] for answer in answers if "request_id" in answer}
+    for answer in answers:
+        if "request_id" in answer:
+            answer["correlation_id"] = known[answer["request_id"]]
 
 
 def exchanged_completions(answers: list[Message]) -> None:
     """The completion of a request id is that of the first response with it."""
     first: dict[str, Any] = {}
-    for each in answers:
-        if "request_id" in each:
-            each["completion"] = first.setdefault(each["request_id"], each["completion"])
+    for answer in answers:
+        if "request_id" in answer:
+            answer["completion"] = first.setdefault(answer["request_id"], answer["completion"])
 
 
 def next_completion(answers: list[Message]) -> None:
@@ -64,25 +64,25 @@ def next_completion(answers: list[Message]) -> None:
 def joined(answers: list[Message]) -> None:
     """The completion of a pair is that of the first with the same characters."""
     first: dict[str, Any] = {}
-    for each in answers:
-        if "request_id" in each:
-            key = each["correlation_id"] + each["request_id"]
-            each["completion"] = first.setdefault(key, each["completion"])
+    for answer in answers:
+        if "request_id" in answer:
+            key = answer["correlation_id"] + answer["request_id"]
+            answer["completion"] = first.setdefault(key, answer["completion"])
 
 
 def unordered_ids(answers: list[Message]) -> None:
     """The completion of a pair is that of the first with the same ids in either order."""
     first: dict[frozenset[str], Any] = {}
-    for each in answers:
-        if "request_id" in each:
-            key = frozenset((each["correlation_id"], each["request_id"]))
-            each["completion"] = first.setdefault(key, each["completion"])
+    for answer in answers:
+        if "request_id" in answer:
+            key = frozenset((answer["correlation_id"], answer["request_id"]))
+            answer["completion"] = first.setdefault(key, answer["completion"])
 
 
 def sorted_ids(answers: list[Message]) -> None:
     """Ids are given in sorted order to the completions that come."""
-    pairs = sorted((each["correlation_id"], each["request_id"]) for each in answers if "request_id" in each)
-    for each, pair in zip((each for each in answers if "request_id" in each), pairs, strict=True):
+    pairs = sorted((answer["correlation_id"], answer["request_id"]) for answer in answers if "request_id" in answer)
+    for each, pair in zip((answer for answer in answers if "request_id" in answer), pairs, strict=True):
         each["correlation_id"], each["request_id"] = pair
 
 
@@ -111,7 +111,7 @@ MATCHING = [
         "HIO-D3-11",
         "answered_once",
         "answers a request id once",
-        lambda answers: list({each.get("request_id"): each for each in answers}.values()),
+        lambda answers: list({answer.get("request_id"): answer for answer in answers}.values()),
     ),
     answered(
         "HIO-D3-10", "answered_twice", "answers the first request twice", lambda answers: [*answers[:1], *answers]
@@ -130,17 +130,21 @@ def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint
 
 def request_id_alone(self: Endpoint, pair: Pair) -> None:
     """A request id may be in use once, whatever its correlation id."""
-    _require_room(self, next((each for each in self._pending if each[1] == pair[1]), pair))
+    _require_room(self, next((request for request in self._pending if request[1] == pair[1]), pair))
 
 
 def correlation_id_alone(self: Endpoint, pair: Pair) -> None:
     """A correlation id may have one request."""
-    _require_room(self, next((each for each in self._pending if each[0] == pair[0]), pair))
+    _require_room(self, next((request for request in self._pending if request[0] == pair[0]), pair))
 
 
 def any_case(self: Endpoint, pair: Pair) -> None:
     """Ids that differ in case are the same."""
-    same = [each for each in self._pending if (each[0].lower(), each[1].lower()) == (pair[0].lower(), pair[1].lower())]
+    same = [
+        request
+        for request in self._pending
+        if (request[0].lower(), request[1].lower()) == (pair[0].lower(), pair[1].lower())
+    ]
     _require_room(self, same[0] if same else pair)
 
 
@@ -177,19 +181,21 @@ def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
 def answers_once(answers: list[Message]) -> list[Message]:
     """A pair has one answer, the last."""
     return list(
-        {(each.get("correlation_id"), each.get("request_id"), "refused" in each): each for each in answers}.values()
+        {
+            (answer.get("correlation_id"), answer.get("request_id"), "refused" in answer): answer for answer in answers
+        }.values()
     )
 
 
 def only_the_first_time(answers: list[Message]) -> None:
     """The third request with a pair succeeds."""
     seen: dict[Pair, int] = {}
-    for each in answers:
-        if "request_id" in each:
-            pair = each["correlation_id"], each["request_id"]
+    for answer in answers:
+        if "request_id" in answer:
+            pair = answer["correlation_id"], answer["request_id"]
             seen[pair] = seen.get(pair, 0) + 1
             if seen[pair] == 2:
-                each["completion"] = {"ok": True, "error_code": None, "error_message": None}
+                answer["completion"] = {"ok": True, "error_code": None, "error_message": None}
 
 
 IN_USE = [

@@ -252,7 +252,9 @@ _buffer = Endpoint._buffer
 
 def any_buffer(self: Endpoint, pair: Any, nbytes: int) -> bytes:
     """The first buffer of its size."""
-    return next((each for each in self._buffers.values() if len(each) == nbytes), None) or _buffer(self, pair, nbytes)
+    return next((buffer for buffer in self._buffers.values() if len(buffer) == nbytes), None) or _buffer(
+        self, pair, nbytes
+    )
 
 
 def cut_to_size(self: Endpoint, pair: Any, nbytes: int) -> bytes:

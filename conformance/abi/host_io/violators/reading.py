@@ -63,7 +63,7 @@ def first_of_a_list(frame: str | bytes) -> Message:
 def refusing_silently(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
     """Malformed requests are answered as frames that cannot be read."""
     answers = _exchange(self, frames, choices)
-    return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in each else each for each in answers]
+    return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in answer else answer for answer in answers]
 
 
 READING = [

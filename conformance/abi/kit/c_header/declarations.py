@@ -55,7 +55,7 @@ class CHeader:
         structure = self.types.structure(name)
         if structure is None:
             return None
-        return tuple((each.name, self.types.text(each.type)) for each in structure.decls or ())
+        return tuple((decl.name, self.types.text(decl.type)) for decl in structure.decls or ())
 
     def enumerators(self, name: str) -> tuple[tuple[str, int], ...] | None:
         """The enumerators of the enumeration of that name and their values, in order."""
@@ -81,9 +81,9 @@ class CHeader:
         known: dict[str, int] = {}
         for enumeration in self.types.every_enumeration:
             last = -1
-            for each in enumeration.enumerators:
-                last = last + 1 if each.value is None else evaluate(each.value, known)
-                known[each.name] = last
+            for enumerator in enumeration.enumerators:
+                last = last + 1 if enumerator.value is None else evaluate(enumerator.value, known)
+                known[enumerator.name] = last
         return known
 
     def _prototype(self, function: c_ast.FuncDecl) -> Prototype:

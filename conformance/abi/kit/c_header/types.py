@@ -76,7 +76,7 @@ class Types:
             raise UnreadableHeader("a typedef stands for itself")
         match node:
             case c_ast.PtrDecl():
-                return f"{self.text(node.type, depth + 1)}*{''.join(f' {each}' for each in sorted(node.quals))}"
+                return f"{self.text(node.type, depth + 1)}*{''.join(f' {qual}' for qual in sorted(node.quals))}"
             case c_ast.ArrayDecl():
                 extent = node.dim.value if isinstance(node.dim, c_ast.Constant) else "?"
                 return f"{self.text(node.type, depth + 1)}[{extent}]"
@@ -92,7 +92,7 @@ class Types:
                 raise UnreadableHeader(f"an unexpected type: {type(node).__name__}")
 
     def _declared(self, node: c_ast.TypeDecl, depth: int) -> str:
-        qualifiers = "".join(f"{each} " for each in sorted(node.quals))
+        qualifiers = "".join(f"{qual} " for qual in sorted(node.quals))
         inner = node.type
         if isinstance(inner, c_ast.Struct | c_ast.Enum | c_ast.Union):
             return f"{qualifiers}{type(inner).__name__.lower()} {inner.name or node.declname}"

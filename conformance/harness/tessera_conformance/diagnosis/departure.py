@@ -401,7 +401,7 @@ class Steps:
         numbers = [value for value in values if isinstance(value, Fraction) and value]
         if numbers and len(values) > 2:
             spacing = Fraction(2) ** (max(map(exact.exponent_of, numbers)) - bits)
-            values = [spacing * int(each / spacing) if isinstance(each, Fraction) else each for each in values]
+            values = [spacing * int(number / spacing) if isinstance(number, Fraction) else number for number in values]
         return rounded(reduce(exact.add, values), self.format, "toward_zero")
 
     def subtract(self, x: Any, y: Any) -> Value:

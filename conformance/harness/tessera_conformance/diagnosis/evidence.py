@@ -363,8 +363,8 @@ def _is_arithmetic(check: Mapping[str, Any]) -> bool:
 
 
 def _of_case(line: Line, vectors: Vectors) -> Asked | None:
-    answered = [each for each in line["exchanges"] if "returned" in each["observation"]]
-    answered = [each for each in answered if each["method"] in (*ONE_OPERATION, "language.execute")]
+    answered = [exchange_ for exchange_ in line["exchanges"] if "returned" in exchange_["observation"]]
+    answered = [answer for answer in answered if answer["method"] in (*ONE_OPERATION, "language.execute")]
     if not answered:
         return None
     questions: list[Question] = []

@@ -530,9 +530,9 @@ def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fe
     dtypes = {each.question.call.dtype for each in questions}
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
-        alive = [each for each in alive if question.fits(each.departure)]
+        alive = [process for process in alive if question.fits(process.departure)]
     enough = Explained(questions, []).evidence >= fewest
-    return [each for each in alive if enough and _is_seen_twice(each, questions)]
+    return [process for process in alive if enough and _is_seen_twice(process, questions)]
 
 
 def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
@@ -613,13 +613,13 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
     """An explanation with the questions that take much work, and with those known by a hash, which it fits too."""
     hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
     try:
-        for each in late:
+        for transfer in late:
             if hypothesis.departure == CANON:
-                seen = without_departure(operation, [*questions, each])
+                seen = without_departure(operation, [*questions, transfer])
                 fits = seen is not None and seen.name == hypothesis.name
             else:
-                fits = each.fits(hypothesis.departure)
-            questions += [each] if fits else []
+                fits = transfer.fits(hypothesis.departure)
+            questions += [transfer] if fits else []
         short = [each for each in long if each.right.size <= LONGEST]
         for question in short if questions and hypothesis.departure != CANON else ():
             budget = questions[0].budget

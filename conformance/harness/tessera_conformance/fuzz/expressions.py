@@ -745,7 +745,7 @@ def _concat(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     extent = _extents(type_)[axis]
     first = make.choose.between(1, max(extent - 1, 1))
     extents = (first, extent - first) if extent > 1 else (1,)
-    return make.op("concat", *(_with_extent(type_, axis, each) for each in extents), axis=axis)
+    return make.op("concat", *(_with_extent(type_, axis, size) for size in extents), axis=axis)
 
 
 def _pad(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:

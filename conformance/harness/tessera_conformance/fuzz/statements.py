@@ -105,7 +105,7 @@ class Body:
 
     def unknown(self, depth: int) -> list[t.Stmt]:
         """A new name for what an elementwise operator makes of a tensor with an unknown dimension."""
-        dynamic = [each for each in self.scope.visible().values() if not each.type.is_static]
+        dynamic = [variable for variable in self.scope.visible().values() if not variable.type.is_static]
         if dynamic:
             type_ = self.choose.pick(dynamic).type
         else:
@@ -181,7 +181,7 @@ class Body:
 
     def check(self, depth: int) -> list[t.Stmt]:
         """An assertion that holds."""
-        integers = [each for each in self.scope.visible().values() if each.type == INT32]
+        integers = [variable for variable in self.scope.visible().values() if variable.type == INT32]
         condition: t.Expr = t.Literal("true")
         if integers and self.choose.below(2):
             name = t.Var(self.choose.pick(integers).name)
@@ -283,7 +283,7 @@ class Body:
 
     def _shadow(self) -> list[t.Stmt]:
         """At the head of a block, a name from outside it, declared anew; its value does not use the outer one."""
-        outer = [each for each in self.scope.visible().values() if each.assignable]
+        outer = [variable for variable in self.scope.visible().values() if variable.assignable]
         if not outer:
             return []
         name = self.choose.pick(outer).name
@@ -300,7 +300,7 @@ class Body:
 
     def _forgotten(self, type_: t.Type) -> t.Type:
         """The type with unknown dimensions in place of those that are not numbers (AMB-LANG-123)."""
-        shape = tuple(each if isinstance(each, int) else self.scope.unknown() for each in type_.shape)
+        shape = tuple(size if isinstance(size, int) else self.scope.unknown() for size in type_.shape)
         return t.Type(type_.dtype, shape, type_.layout)
 
     def _shape(self) -> tuple[t.Extent, ...]:
@@ -574,7 +574,7 @@ class _ModuleMaker:
 
     def _result_type(self, scope: Scope) -> t.Type:
         """Return the type of a variable, or any; a named dimension needs a parameter that has it."""
-        variables = [each.type for each in scope.visible().values()]
+        variables = [variable.type for variable in scope.visible().values()]
         if variables and self.choose.below(2):
             return self.choose.pick(variables)
         return scope.any_type()

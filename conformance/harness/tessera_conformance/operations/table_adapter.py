@@ -279,7 +279,7 @@ class TableAdapter:
         tf32 = "tf32" in (_result_dtype(inputs, attributes),)
         try:
             results = result if isinstance(result, tuple | list) else [result]
-            return {"outputs": [tensor_of(each, tf32) for each in results]}
+            return {"outputs": [tensor_of(output, tf32) for output in results]}
         except NoArray as problem:
             raise Refusal("numerics", "execute", f"{operation}: the callable gave {problem}") from None
 

@@ -107,7 +107,9 @@ def bound_requests(exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
 
 def given_out(exchanges: Sequence[Exchange]) -> list[list[Path]]:
     """Return for each exchange the paths of what it gave out: handles, which are large numbers, and memory."""
-    results = (each.observation.value if isinstance(each.observation, Returned) else {} for each in exchanges)
+    results = (
+        exchange.observation.value if isinstance(exchange.observation, Returned) else {} for exchange in exchanges
+    )
     return [[path for path, value in _leaves(result) if path and _is_given_out(path[-1], value)] for result in results]
 
 

@@ -76,7 +76,7 @@ class Recorded:
         if (method, params) != (exchange.method, exchange.params):
             raise Departed(beyond=False)
         if answers is not None:
-            return {"returned": {"answers": [json.dumps(each) for each in answers]}}
+            return {"returned": {"answers": [json.dumps(answer) for answer in answers]}}
         if not isinstance(exchange.observation, Returned):
             raise Departed(beyond=True)
         return {"returned": exchange.observation.value}
@@ -177,7 +177,7 @@ class Search:
 
         def mended(answers: Answers) -> Answers:
             asked = self._pairs[number]
-            kept = [each for each in answers if not is_response(each) or pair_of(each) in asked]
+            kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in asked]
             answered = Counter(pair_of(each) for each in kept if is_response(each))
             return [*kept, *(_response(pair, True) for pair in asked if not answered[pair])]
 
@@ -243,7 +243,7 @@ def _replacements(answer: Any, history: History) -> Iterator[Answers]:
     if is_response(answer) and not wrong_members(answer):
         completion = answer["completion"]
         yield [_response(pair_of(answer), not completion["ok"])]
-        came = [each["completion"]["error_code"] for each in _failures(history)]
+        came = [failure["completion"]["error_code"] for failure in _failures(history)]
         for code in dict.fromkeys(came) if not completion["ok"] else ():
             yield [_response(pair_of(answer), False, code)]
     yield []
@@ -251,14 +251,14 @@ def _replacements(answer: Any, history: History) -> Iterator[Answers]:
 
 def _failures(history: History) -> Iterator[Any]:
     for answers in history:
-        for each in answers or ():
-            if is_response(each) and not wrong_members(each) and not each["completion"]["ok"]:
-                yield each
+        for answer in answers or ():
+            if is_response(answer) and not wrong_members(answer) and not answer["completion"]["ok"]:
+                yield answer
 
 
 def _form_mended(answers: Answers) -> Answers:
     """Each response with the members that it has to have, which agree with each other."""
-    return [_mended(each) if is_response(each) and wrong_members(each) else each for each in answers]
+    return [_mended(answer) if is_response(answer) and wrong_members(answer) else answer for answer in answers]
 
 
 def _mended(response: Any) -> Any:
@@ -268,11 +268,11 @@ def _mended(response: Any) -> Any:
 
 
 def _without_other_members(answers: Answers) -> Answers:
-    for each in answers:
-        for name in other_members(each) if is_response(each) else ():
-            each.pop(name, None)
-            if isinstance(each.get("completion"), dict) and name not in TYPES:
-                each["completion"].pop(name, None)
+    for answer in answers:
+        for name in other_members(answer) if is_response(answer) else ():
+            answer.pop(name, None)
+            if isinstance(answer.get("completion"), dict) and name not in TYPES:
+                answer["completion"].pop(name, None)
     return answers
 
 
@@ -280,11 +280,11 @@ def _without_repetitions(answers: Answers) -> Answers:
     """One response to each request, the first: where a case does not count them, more are expected of nobody."""
     seen: set[str] = set()
     kept = []
-    for each in answers:
-        if not is_response(each) or pair_of(each) not in seen:
-            kept.append(each)
-        if is_response(each):
-            seen.add(pair_of(each))
+    for answer in answers:
+        if not is_response(answer) or pair_of(answer) not in seen:
+            kept.append(answer)
+        if is_response(answer):
+            seen.add(pair_of(answer))
     return kept
 
 

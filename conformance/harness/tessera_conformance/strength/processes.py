@@ -61,15 +61,15 @@ def isolated(
             while waiting and len(running) < jobs:
                 pipe, started = _started(work, *waiting.pop(), patience)
                 running[pipe] = started
-            limit = min(each.limit for each in running.values())
+            limit = min(process.limit for process in running.values())
             ready = wait(list(running), max(0.0, limit - time.monotonic()))
             overdue = [pipe for pipe, each in running.items() if each.limit <= time.monotonic()]
             for pipe in [each for each in running if each in ready or each in overdue]:
                 yield running[pipe].place, _result(pipe, pipe in ready)
                 running.pop(pipe).end()
     finally:
-        for each in running.values():
-            each.end()
+        for process in running.values():
+            process.end()
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def _is_rejection(wanted: str, actual: str) -> bool:
     told, found = WANTED.fullmatch(wanted), FOUND.fullmatch(actual)
     if told is None or found is None:
         return False
-    errors = [each.rpartition(" at line ") for each in found[3].split(", ")]
+    errors = [word.rpartition(" at line ") for word in found[3].split(", ")]
     categories, phases = told[1].split(" or "), told[2].split(" or ") if told[2] else []
     hit = any(category in categories and told[3] in (None, line) for category, _, line in errors)
     return hit and len(errors) <= MOST_ERRORS and (not phases or found[1] in phases)

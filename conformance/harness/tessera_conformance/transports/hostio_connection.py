@@ -152,7 +152,7 @@ class Connection:
         self._unread = bytearray(rest)
         if len(rest) > LONGEST_ANSWER:
             raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {_excerpt(rest)}")
-        return [_answer(each) for each in lines]
+        return [_answer(line) for line in lines]
 
     def require_nothing_unread(self) -> None:
         """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
@@ -225,10 +225,10 @@ class Conversation:
         """The answers to frames; one that is overlong comes alone, and behind it there is a new connection."""
         assert self._connection is not None
         overlong = len(frames[0]) > LONGEST_FRAME
-        unanswered = Counter(pair for each in frames if (pair := ids_of(each)) is not None and not overlong)
+        unanswered = Counter(pair for frame in frames if (pair := ids_of(frame)) is not None and not overlong)
         answers: list[str] = []
         self._connection.require_nothing_unread()
-        self._connection.send(b"".join(each + b"\n" for each in frames))
+        self._connection.send(b"".join(frame + b"\n" for frame in frames))
         try:
             while (found := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
                 answers += found
@@ -271,7 +271,7 @@ def ids_of(frame: bytes) -> Pair | None:
     except (ValueError, RecursionError):
         return None
     ids = [value.get(name) for name in ("correlation_id", "request_id")] if isinstance(value, dict) else []
-    texts = [each for each in ids if isinstance(each, str) and 1 <= len(each) <= LONGEST_ID]
+    texts = [id_ for id_ in ids if isinstance(id_, str) and 1 <= len(id_) <= LONGEST_ID]
     return (texts[0], texts[1]) if len(texts) == 2 else None
 
 

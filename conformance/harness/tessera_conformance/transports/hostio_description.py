@@ -61,7 +61,7 @@ def read_description(path: str) -> Description:
         raise BadDescription(f"{path}: expected an object")
     texts = {name: told.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
     features = told.pop("features", [])
-    if not (isinstance(features, list) and all(isinstance(each, str) for each in features)):
+    if not (isinstance(features, list) and all(isinstance(feature, str) for feature in features)):
         raise BadDescription(f"{path}: features: expected a list of texts")
     description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **told})
     for schema, name, value in (

@@ -191,7 +191,7 @@ class PassingAdapter:
             raise NotSupported(outcome["unsupported"]["feature"])
         if "rejected" in outcome:
             rejected = outcome["rejected"]
-            diagnostics = [read_diagnostic(each) for each in rejected.get("diagnostics", ())]
+            diagnostics = [read_diagnostic(entry) for entry in rejected.get("diagnostics", ())]
             raise Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
         return outcome["returned"]
 

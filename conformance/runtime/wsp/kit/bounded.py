@@ -73,7 +73,7 @@ READ_2 = kernel("read_2", {"x": "tensor", "y": "tensor", "z": "tensor"}, [instru
 
 def bytes_each(*names: str) -> list[dict[str, Any]]:
     """A tensor of one byte for each name."""
-    return [tensor(each, "u8", [0]) for each in names]
+    return [tensor(name, "u8", [0]) for name in names]
 
 
 TASK_RING = Exhaustion(

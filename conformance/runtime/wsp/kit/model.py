@@ -39,17 +39,17 @@ class Outcome:
 
 def executed(program: Mapping[str, Any]) -> Outcome:
     """Execute a program of sends, receives, consumes, closes, repeats, kernels and notes."""
-    queues = {each["name"]: Queue(each["capacity"], each["latency"]) for each in program["csp"]["channels"]}
-    cycles = {each["name"]: each["cycles"]["fixed"] for each in program["kernels"]}
-    actors = [Actor(each, queues, cycles) for each in program["csp"]["processes"]]
+    queues = {channel["name"]: Queue(channel["capacity"], channel["latency"]) for channel in program["csp"]["channels"]}
+    cycles = {kernel["name"]: kernel["cycles"]["fixed"] for kernel in program["kernels"]}
+    actors = [Actor(process, queues, cycles) for process in program["csp"]["processes"]]
     moved = True
     while moved:
-        moved = any(each.goes_on() for each in actors)
+        moved = any(actor.goes_on() for actor in actors)
     return Outcome(
-        all(each.done for each in actors),
-        {each.name: each.time for each in actors},
-        {each.name: each.busy for each in actors},
-        {each.name: "".join(f"{digit:x}" for digit in each.notes) for each in actors},
+        all(actor.done for actor in actors),
+        {actor.name: actor.time for actor in actors},
+        {actor.name: actor.busy for actor in actors},
+        {actor.name: "".join(f"{digit:x}" for digit in actor.notes) for actor in actors},
     )
 
 
@@ -65,7 +65,9 @@ class Actor:
         self.done = False
         self.slots: dict[str, int] = {}
         self.notes: list[int] = []
-        self._produced = {each["channel"] for each in statements(process["body"]) if each["op"] in ("send", "close")}
+        self._produced = {
+            statement["channel"] for statement in statements(process["body"]) if statement["op"] in ("send", "close")
+        }
         self._course = self._body(process["body"])
 
     def goes_on(self) -> bool:
@@ -149,7 +151,7 @@ class Actor:
             return int(expression["constant"])
         if "slot" in expression:
             return self.slots.get(expression["slot"], 0)
-        a, b = (self._value(each) for each in expression["operands"])
+        a, b = (self._value(operand) for operand in expression["operands"])
         return {"add": a + b & U64, "mod": a % b if b else 0}[expression["op"]]
 
 

@@ -46,11 +46,11 @@ class _Queue:
 
 def modelled(network: Mapping[str, Any], reported: Mapping[str, Sequence[int]]) -> Modelled:
     """Return the outcome of a network; kernels take the cycles that they reported, by process, else those declared."""
-    queues = {each["name"]: _Queue(each.get("capacity", 1)) for each in network["channels"]}
-    declared = {each["name"]: each["cycles"] for each in network["kernels"]}
+    queues = {channel["name"]: _Queue(channel.get("capacity", 1)) for channel in network["channels"]}
+    declared = {kernel["name"]: kernel["cycles"] for kernel in network["kernels"]}
     actors = [
-        _Actor(each["name"], each["body"], queues, declared, iter(reported.get(each["name"], ())))
-        for each in network["processes"]
+        _Actor(process["name"], process["body"], queues, declared, iter(reported.get(process["name"], ())))
+        for process in network["processes"]
     ]
     moved = True
     while moved:

@@ -178,12 +178,12 @@ def reported_cycles(ending: Ending, process: str) -> int:
 
 def workers_of_tasks(ending: Ending) -> list[int]:
     """The worker of each task, in order of issue."""
-    return [each["worker"] for each in ending["tasks"]]
+    return [task["worker"] for task in ending["tasks"]]
 
 
 def judge_reports(check: Any, program: Network, ending: Ending) -> None:
     """Each kernel that takes cycles reports some."""
-    declared = {each["name"]: each["cycles"] for each in program["kernels"]}
+    declared = {kernel["name"]: kernel["cycles"] for kernel in program["kernels"]}
     reports = [report for of_process in ending["kernels"].values() for report in of_process] + ending["tasks"]
     silent = [report["kernel"] for report in reports if declared.get(report["kernel"]) and not report["cycles"]]
     check.equal(silent, [], "the kernels that report no cycles")
@@ -201,7 +201,7 @@ def judge_time(check: Any, program: Network, ending: Ending) -> None:
 def model_of(program: Network, ending: Ending | None = None) -> Modelled:
     """Return the outcome of a program by the model, with the cycles that its kernels report."""
     reported = {} if ending is None else ending["kernels"]
-    return modelled(program, {name: [each["cycles"] for each in reports] for name, reports in reported.items()})
+    return modelled(program, {name: [report["cycles"] for report in reports] for name, reports in reported.items()})
 
 
 def _reason(ending: Ending) -> str:

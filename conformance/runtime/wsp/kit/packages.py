@@ -90,10 +90,10 @@ def setting(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """A change of the member at a path like `/csp/channels/0/capacity`; None drops it."""
 
     def change(document: dict[str, Any]) -> None:
-        *steps, last = [int(each) if each.isdigit() else each for each in path.strip("/").split("/")]
+        *steps, last = [int(word) if word.isdigit() else word for word in path.strip("/").split("/")]
         target: Any = document
-        for each in steps:
-            target = target[each]
+        for step in steps:
+            target = target[step]
         if value is None:
             del target[last]
         else:

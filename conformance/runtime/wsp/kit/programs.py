@@ -45,7 +45,7 @@ def program(
         "schedule": dict(schedule or {}),
         "csp": {"channels": list(channels), "processes": list(processes)},
         "symbols": list(symbols),
-        "tensors": [*tensors, *(tensor(each, "u64", [0]) for each in logs)],
+        "tensors": [*tensors, *(tensor(log, "u64", [0]) for log in logs)],
     }
 
 
@@ -85,13 +85,13 @@ def kernel(
 
 def instruction(op: str, destination: str, *operands: str | int) -> dict[str, Any]:
     """An instruction of a kernel on parameters and constants."""
-    read = [{"constant": each} if isinstance(each, int) else {"parameter": each} for each in operands]
+    read = [{"constant": operand} if isinstance(operand, int) else {"parameter": operand} for operand in operands]
     return {"op": op, "destination": destination, "operands": read}
 
 
 def work(*cycles: int) -> list[dict[str, Any]]:
     """For each number of cycles the kernel `w<cycles>`, which does nothing else."""
-    return [kernel(f"w{each}", cycles=each) for each in cycles]
+    return [kernel(f"w{cycle}", cycles=cycle) for cycle in cycles]
 
 
 def filler(name: str, cycles: int = 0, per_element: int = 0) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def symbol(name: str) -> dict[str, Any]:
 
 def op(name: str, *operands: Value) -> dict[str, Any]:
     """An operation on values."""
-    return {"op": name, "operands": [value(each) for each in operands]}
+    return {"op": name, "operands": [value(operand) for operand in operands]}
 
 
 def tensor_argument(name: str) -> dict[str, Any]:

@@ -90,25 +90,25 @@ def generate(choose: Chooser) -> Generated:
     links = [_link(choose, place, actors) for place in range(choose.between(1, 4))]
     for _ in range(choose.between(6, 28)):
         _act(choose, actors, links)
-    for each in links:
-        while each.tokens:
-            _take(choose, each)
-    tensors = {each.tensor(place): value % U64 for each in actors for place, value in enumerate(each.tensors)}
+    for link in links:
+        while link.tokens:
+            _take(choose, link)
+    tensors = {actor.tensor(place): value % U64 for actor in actors for place, value in enumerate(actor.tensors)}
     policy, workers = choose.pick(["round_robin", "affinity", "hash"]), choose.between(1, 3)
     one = program(
-        *(process(each.name, *each.body) for each in actors),
-        channels=[channel(each.name, ROOM, choose.pick([0, 0, 3])) for each in links],
+        *(process(actor.name, *actor.body) for actor in actors),
+        channels=[channel(link.name, ROOM, choose.pick([0, 0, 3])) for link in links],
         kernels=[MIX, COPY_MIX],
         tensors=[tensor(each, "u64", [0]) for each in tensors],
         schedule=schedule(policy, workers),
     )
-    seen = {f"{each.name}_x": str(each.value) for each in actors}
-    return Generated(one, tensors, seen, tuple(each.name for each in links))
+    seen = {f"{actor.name}_x": str(actor.value) for actor in actors}
+    return Generated(one, tensors, seen, tuple(link.name for link in links))
 
 
 def _link(choose: Chooser, place: int, actors: list[Actor]) -> Link:
     producer = choose.pick(actors)
-    consumer = choose.pick([each for each in actors if each is not producer])
+    consumer = choose.pick([actor for actor in actors if actor is not producer])
     return Link(f"c{place}", producer, consumer, (choose.chance(4), choose.chance(4)))
 
 
@@ -120,7 +120,7 @@ def _act(choose: Chooser, actors: list[Actor], links: list[Link]) -> None:
     elif kind < 6:
         _send(choose, choose.pick(links))
     elif kind == 6:
-        waiting = [each for each in links if each.tokens]
+        waiting = [link for link in links if link.tokens]
         if waiting:
             _take(choose, choose.pick(waiting))
     elif kind == 7:
@@ -204,4 +204,4 @@ def smaller(choose: Chooser, links: tuple[str, ...]) -> Sizes:
         "ready_queue": choose.between(1, 3),
     }
     kept = {name: size for name, size in sizes.items() if not choose.chance(3)}
-    return kept, {f"channel.{each}.capacity": choose.between(1, 3) for each in links}
+    return kept, {f"channel.{link}.capacity": choose.between(1, 3) for link in links}

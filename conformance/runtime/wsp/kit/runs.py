@@ -77,4 +77,4 @@ def noted(found: Mapping[str, Any], log: str = "log") -> str:
 
 def stalls(found: Mapping[str, Any], *reasons: str) -> dict[str, tuple[int, int]]:
     """Counts and cycles of the stalls for these reasons."""
-    return {each: (found["stalls"][each]["count"], found["stalls"][each]["cycles"]) for each in reasons}
+    return {reason: (found["stalls"][reason]["count"], found["stalls"][reason]["cycles"]) for reason in reasons}

@@ -25,8 +25,8 @@ STATES = ("enforced", "recorded", "diagnosed", "unsupported")
 def targets(*names: str) -> list[Any]:
     """Parameters for these targets, or for all; cpu_sim needs no feature beyond those of the clauses."""
     return [
-        pytest.param(each, id=each, marks=[feature(FEATURES[each])] if each != "cpu_sim" else [])
-        for each in names or FEATURES
+        pytest.param(name, id=name, marks=[feature(FEATURES[name])] if name != "cpu_sim" else [])
+        for name in names or FEATURES
     ]
 
 
@@ -68,7 +68,7 @@ UNUSUAL: Mapping[str, Mapping[str, Any]] = {
 
 def directive(name: str, *values: str) -> dict[str, Any]:
     """A schedule with a further directive, as often as it has values."""
-    return schedule("round_robin", 3, 2, directives=[{"name": name, "value": each} for each in values])
+    return schedule("round_robin", 3, 2, directives=[{"name": name, "value": value} for value in values])
 
 
 def pipeline(*, channels: Sequence[Mapping[str, Any]] = (), sends: int = 6) -> dict[str, Any]:

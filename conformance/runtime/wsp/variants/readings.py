@@ -76,15 +76,19 @@ class Broadcast(Networks):
 
 
 def _split(program: Mapping[str, Any]) -> Mapping[str, Any]:
-    consumers = Counter(name for each in program["processes"] for name in _consumed(each["body"]))
-    ends: dict[str, list[str]] = {each["name"]: [each["name"]] for each in program["channels"]}
+    consumers = Counter(name for process in program["processes"] for name in _consumed(process["body"]))
+    ends: dict[str, list[str]] = {channel["name"]: [channel["name"]] for channel in program["channels"]}
     for name, number in consumers.items():
         if number > 1:
-            ends[name] = [f"{name}--{each['name']}" for each in program["processes"] if name in _consumed(each["body"])]
+            ends[name] = [
+                f"{name}--{process['name']}" for process in program["processes"] if name in _consumed(process["body"])
+            ]
     return {
         **program,
-        "channels": [{**each, "name": end} for each in program["channels"] for end in ends[each["name"]]],
-        "processes": [{**each, "body": _to_all(each["body"], each["name"], ends)} for each in program["processes"]],
+        "channels": [{**channel, "name": end} for channel in program["channels"] for end in ends[channel["name"]]],
+        "processes": [
+            {**process, "body": _to_all(process["body"], process["name"], ends)} for process in program["processes"]
+        ],
     }
 
 
@@ -111,6 +115,6 @@ def _consumed(body: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _one_name(ending: dict[str, Any]) -> dict[str, Any]:
     for tokens in ending["arrivals"].values():
-        for each in tokens:
-            each["channel"] = each["channel"].partition("--")[0]
+        for token in tokens:
+            token["channel"] = token["channel"].partition("--")[0]
     return ending

@@ -68,8 +68,8 @@ def without(*names: str) -> Callable[[Answer], None]:
     """Drops members."""
 
     def drop(answer: Answer) -> None:
-        for each in names:
-            answer.pop(each, None)
+        for name in names:
+            answer.pop(name, None)
 
     return drop
 

@@ -87,14 +87,14 @@ def one_worker(answer: Answer) -> None:
 
 def no_stalls(answer: Answer) -> None:
     """Nothing stalled."""
-    for each in answer["statistics"]["stalls"].values():
-        each.update(count=0, cycles=0)
+    for stall in answer["statistics"]["stalls"].values():
+        stall.update(count=0, cycles=0)
 
 
 def doubled_tokens(answer: Answer) -> None:
     """Channels counted in bytes."""
-    for each in answer["statistics"]["channels"].values():
-        each.update({name: 8 * value for name, value in each.items()})
+    for channel in answer["statistics"]["channels"].values():
+        channel.update({name: 8 * value for name, value in channel.items()})
 
 
 def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
@@ -109,9 +109,9 @@ def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
 
 def no_ends(document: dict[str, Any]) -> None:
     """Edges without their ends."""
-    for each in document["stream_graph"]["edges"]:
-        each.pop("from")
-        each.pop("to")
+    for edge in document["stream_graph"]["edges"]:
+        edge.pop("from")
+        edge.pop("to")
 
 
 def as_text(document: dict[str, Any]) -> None:
@@ -126,9 +126,9 @@ def one_edge_less(document: dict[str, Any]) -> None:
 
 def turned_edge(document: dict[str, Any]) -> None:
     """An edge leads back."""
-    for each in document["stream_graph"]["edges"]:
-        if each["channel"] == "down":
-            each["to"] = "source"
+    for edge in document["stream_graph"]["edges"]:
+        if edge["channel"] == "down":
+            edge["to"] = "source"
 
 
 def runs_anyway(self: ReferenceAdapter, **given: Any) -> Answer:

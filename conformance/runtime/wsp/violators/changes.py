@@ -25,9 +25,9 @@ class Ended(Exception):
 
 def ends_the_process(self: Any, process: Any, statements: Any, outer: Any) -> Any:
     """A consumer that has no more tokens ends with its whole process."""
-    for each in statements:
-        yield from BODY(self, process, (each,), outer)
-        if isinstance(each, Consume):
+    for statement in statements:
+        yield from BODY(self, process, (statement,), outer)
+        if isinstance(statement, Consume):
             raise Ended
 
 

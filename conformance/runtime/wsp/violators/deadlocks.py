@@ -65,7 +65,7 @@ def after_stalls_of_all(answer: Answer) -> None:
 
 def with_tokens_left(answer: Answer) -> None:
     """A run that leaves tokens is a deadlock."""
-    left = [each["left"] for each in answer["statistics"]["channels"].values()]
+    left = [channel["left"] for channel in answer["statistics"]["channels"].values()]
     if answer["outcome"] == "completed" and any(left):
         answer |= {"outcome": "deadlock", "deadlock": NOTHING}
 
@@ -141,14 +141,14 @@ def one_channel(report: Answer) -> None:
 
 def states_swapped(report: Answer) -> None:
     """Full is empty."""
-    for each in report["channels"]:
-        each["state"] = {"empty": "full", "full": "empty"}[each["state"]]
+    for channel in report["channels"]:
+        channel["state"] = {"empty": "full", "full": "empty"}[channel["state"]]
 
 
 def state_by_tokens(report: Answer) -> None:
     """A channel is full when it has no room for two more."""
-    for each in report["channels"]:
-        each["state"] = "full" if each["tokens"] + 1 >= each["capacity"] else "empty"
+    for channel in report["channels"]:
+        channel["state"] = "full" if channel["tokens"] + 1 >= channel["capacity"] else "empty"
 
 
 def one_waiter(report: Answer) -> None:
@@ -185,9 +185,9 @@ def wrong_knob(report: Answer) -> None:
 
 def too_little(report: Answer) -> None:
     """One less than helps."""
-    for each in report["mitigations"]:
-        if "at_least" in each:
-            each["at_least"] = max(each["at_least"] - 1, 1)
+    for mitigation in report["mitigations"]:
+        if "at_least" in mitigation:
+            mitigation["at_least"] = max(mitigation["at_least"] - 1, 1)
 
 
 def restructure_always(report: Answer) -> None:
@@ -202,8 +202,8 @@ def queues_only(report: Answer) -> None:
 
 def one_level(report: Answer) -> None:
     """A scope is a scope."""
-    for each in report["scopes"]:
-        each["depth"] = 1
+    for scope in report["scopes"]:
+        scope["depth"] = 1
 
 
 def held_when_open(report: Answer) -> None:
@@ -213,7 +213,7 @@ def held_when_open(report: Answer) -> None:
 
 def held_when_holding(report: Answer) -> None:
     """A scope that holds something is the reason."""
-    report["held_by_scopes"] = any(each["held"] for each in report["scopes"])
+    report["held_by_scopes"] = any(scope["held"] for scope in report["scopes"])
 
 
 def never_held(report: Answer) -> None:
@@ -274,7 +274,9 @@ def hold_slots_only(self: Machine, task: TaskState) -> None:
 
 def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -> Any:
     """The end of a scope waits for the tasks of its process."""
-    scopes = [Scope((*each.body, Wait())) if isinstance(each, Scope) else each for each in statements]
+    scopes = [
+        Scope((*statement.body, Wait())) if isinstance(statement, Scope) else statement for statement in statements
+    ]
     return usual_body(self, process, tuple(scopes), outer)
 
 

@@ -91,7 +91,7 @@ def started_anew() -> Iterator[Transport]:
 
 def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
     """Return the assignment of round_robin."""
-    return {"assignments": [each % len(found["workers"]) for each in range(len(found["assignments"]))]}
+    return {"assignments": [index % len(found["workers"]) for index in range(len(found["assignments"]))]}
 
 
 def beside_another(self: Machine, task: TaskState) -> None:

@@ -60,25 +60,25 @@ def reversed_arrivals(answer: Answer) -> None:
 def one_report_a_kernel(answer: Answer) -> None:
     """A kernel reports its first run alone."""
     for name, reports in answer["kernels"].items():
-        answer["kernels"][name] = list({each["kernel"]: each for each in reports}.values())
+        answer["kernels"][name] = list({report["kernel"]: report for report in reports}.values())
 
 
 def no_cycles(answer: Answer) -> None:
     """Kernels report 0 cycles."""
     for reports in answer["kernels"].values():
-        for each in reports:
-            each["cycles"] = 0
+        for report in reports:
+            report["cycles"] = 0
 
 
 def next_worker(answer: Answer) -> None:
     """Every task is told of a worker that there is not."""
-    for each in answer["tasks"]:
-        each["worker"] += 16
+    for task in answer["tasks"]:
+        task["worker"] += 16
 
 
 def of_states(state: str) -> Any:
     """All channels of a report have one state."""
-    return of_report(lambda report: [each.update(state=state) for each in report["channels"]])
+    return of_report(lambda report: [channel.update(state=state) for channel in report["channels"]])
 
 
 NETWORKS = [

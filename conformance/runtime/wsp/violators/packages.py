@@ -85,8 +85,8 @@ def slots_by_build(document: Document) -> None:
 
 def kernels_of_one_form(document: Document) -> None:
     """All kernels share a payload."""
-    for each in document["kernels"]:
-        each["payload"] = {"form": "elf", "parameters": [], "instructions": []}
+    for kernel in document["kernels"]:
+        kernel["payload"] = {"form": "elf", "parameters": [], "instructions": []}
 
 
 CONTENTS = [
@@ -178,7 +178,7 @@ def sticky(given: Answer) -> Answer:
 def any_width(given: Answer) -> Answer:
     """A symbol keeps the low bits of its value."""
     try:
-        widths = {each["name"]: each["width"] for each in json.loads(given["package"])["symbols"]}
+        widths = {symbol["name"]: symbol["width"] for symbol in json.loads(given["package"])["symbols"]}
     except (ValueError, KeyError, TypeError):
         return given
     symbols = {
@@ -332,7 +332,7 @@ def unread(clause: str, name: str, description: str, path: str, value: Any) -> V
         except ProgramRefused as problem:
             if not problem.path.startswith(path):
                 raise
-        *steps, last = [int(each) if each.isdigit() else each for each in path.strip("/").split("/")]
+        *steps, last = [int(word) if word.isdigit() else word for word in path.strip("/").split("/")]
         found = json.loads(json.dumps(stated))
         target: Any = found
         for step in steps:

@@ -37,7 +37,7 @@ def both_sides(name: str, operands: Sequence[Any]) -> Any:
         return OPERATION(name, operands)
 
     def evaluate() -> int:
-        condition, chosen, other = (each() for each in operands)
+        condition, chosen, other = (operand() for operand in operands)
         return chosen if condition else other
 
     return evaluate
@@ -77,7 +77,7 @@ def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
 
 def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
     """A symbol that is not given has the value of the run before."""
-    known = {each.name: each.width for each in package.symbols}
+    known = {symbol.name: symbol.width for symbol in package.symbols}
     kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
     PREVIOUS.update(given)
     return SYMBOLS(package, kept | dict(given))

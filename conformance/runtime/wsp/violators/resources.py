@@ -209,9 +209,9 @@ def renamed(reason: str, clause: str) -> Violation:
 
     def rename(found: Answer) -> None:
         found["stalls"][reason.replace("_", " ")] = found["stalls"].pop(reason)
-        for each in found["current_stalls"]:
-            if each["reason"] == reason:
-                each["reason"] = reason.replace("_", " ")
+        for current_stall in found["current_stalls"]:
+            if current_stall["reason"] == reason:
+                current_stall["reason"] = reason.replace("_", " ")
 
     return with_statistics(clause, f"renamed_{reason.lower()}", f"{reason} has another name", rename)
 
@@ -283,26 +283,26 @@ def mark_at_size(found: Answer) -> None:
 
 def instants(found: Answer) -> None:
     """Time counted in episodes."""
-    for each in found["stalls"].values():
-        each["cycles"] = each["count"]
+    for stall in found["stalls"].values():
+        stall["cycles"] = stall["count"]
 
 
 def in_nanoseconds(found: Answer) -> None:
     """Time at a clock of 2 GHz."""
-    for each in found["stalls"].values():
-        each["cycles"] = each["cycles"] * 500 // 1000
+    for stall in found["stalls"].values():
+        stall["cycles"] = stall["cycles"] * 500 // 1000
 
 
 def finished_only(found: Answer) -> None:
     """The time of a stall shows when it is over."""
-    for each in found["current_stalls"]:
-        found["stalls"][each["reason"]]["cycles"] = 0
+    for current_stall in found["current_stalls"]:
+        found["stalls"][current_stall["reason"]]["cycles"] = 0
 
 
 def last_reason(found: Answer) -> None:
     """The first reason of the vocabulary stands for each."""
-    for each in found["current_stalls"]:
-        each["reason"] = REASONS[0] if each["reason"] in RESOURCE_OF else each["reason"]
+    for current_stall in found["current_stalls"]:
+        current_stall["reason"] = REASONS[0] if current_stall["reason"] in RESOURCE_OF else current_stall["reason"]
 
 
 STATISTICS = [

@@ -128,7 +128,7 @@ def rescheduled(name: str, **members: Any) -> Callable[[Answer], Answer]:
     """Programs with this directive have another schedule."""
 
     def change(given: Answer) -> Answer:
-        if not any(each["name"] == name for each in directives_of(given)):
+        if not any(directive["name"] == name for directive in directives_of(given)):
             return given
         return {**given, "program": {**given["program"], "schedule": given["program"]["schedule"] | members}}
 
@@ -138,13 +138,17 @@ def rescheduled(name: str, **members: Any) -> Callable[[Answer], Answer]:
 def last_value(document: dict[str, Any]) -> None:
     """Keep the last of equal directives."""
     schedule = document["schedule"]
-    schedule["directives"] = list({each["name"]: each for each in schedule["directives"]}.values())
+    schedule["directives"] = list({directive["name"]: directive for directive in schedule["directives"]}.values())
 
 
 def reported_each_time(self: ReferenceAdapter, **given: Any) -> Answer:
     """A diagnostic for each mention."""
     answer = usual_compile(self, **given)
-    mentions = [each for each in directives_of(given) if any(each["name"] in text for text in answer["diagnostics"])]
+    mentions = [
+        directive
+        for directive in directives_of(given)
+        if any(directive["name"] in text for text in answer["diagnostics"])
+    ]
     return answer | {"diagnostics": [text for text in answer["diagnostics"] for _ in mentions]}
 
 
@@ -154,7 +158,7 @@ REPORTED: set[str] = set()
 def reported_once_for_all(self: ReferenceAdapter, **given: Any) -> Answer:
     """A diagnostic is given once in the life of the process."""
     answer = usual_compile(self, **given)
-    new = [each for each in answer["diagnostics"] if each not in REPORTED]
+    new = [diagnostic for diagnostic in answer["diagnostics"] if diagnostic not in REPORTED]
     REPORTED.update(new)
     return answer | {"diagnostics": new}
 

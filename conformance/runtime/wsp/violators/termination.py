@@ -30,8 +30,8 @@ def open_to_all(self: Any, process: Any, channel: int, value: Any) -> bool:
 
 def all_of_them(self: Any, process: Any, channel: int) -> None:
     """A close of one channel closes all that the process produces."""
-    for each in process.produces:
-        CLOSE(self, process, each)
+    for produce in process.produces:
+        CLOSE(self, process, produce)
 
 
 def ends_silently(self: Any, process: Any) -> None:
@@ -40,7 +40,7 @@ def ends_silently(self: Any, process: Any) -> None:
 
 def without_closes(self: Any, process: Any, statements: Any, outer: Any) -> Any:
     """Statements that close a channel are left out."""
-    return BODY(self, process, tuple(each for each in statements if not isinstance(each, Close)), outer)
+    return BODY(self, process, tuple(statement for statement in statements if not isinstance(statement, Close)), outer)
 
 
 def before_signals(self: Any, process: Any, channel: int) -> None:

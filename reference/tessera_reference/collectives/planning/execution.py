@@ -191,7 +191,7 @@ def run_plan(
 
 
 def _require_plain(module: Module, function: Function) -> None:
-    if any(isinstance(each.operation, Grad) for each in reachable(module, function)):
+    if any(isinstance(callee.operation, Grad) for callee in reachable(module, function)):
         raise unsupported(f"@{function.name} takes derivatives", "a program that is differentiated already")
     for instruction in function.body.walk():
         if any(block.exit == "return" for block in instruction.regions):

@@ -279,7 +279,7 @@ def _coefficients() -> tuple[Pair, Pair, list[Float64s]]:
     """Return the Taylor coefficients of erf at every multiple of 1/128: two as pairs, the others as float64."""
     rows = [_series(Fraction(i, _STEPS)) for i in range(_LAST * _STEPS + 1)]
     value, slope, *rest = zip(*rows, strict=True)
-    return pairs_of(value), pairs_of(slope), [np.array([nearest(each) for each in column]) for column in rest]
+    return pairs_of(value), pairs_of(slope), [np.array([nearest(element) for element in column]) for column in rest]
 
 
 def _series(c: Fraction) -> list[Fraction]:

@@ -30,7 +30,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
             [process.time for process in machine.processes] + [worker.time for worker in machine.workers]
         ),
         "processes": {process.name: process.time for process in machine.processes},
-        "workers": [{"busy": each.busy, "tasks": each.tasks} for each in machine.workers],
+        "workers": [{"busy": slot.busy, "tasks": slot.tasks} for slot in machine.workers],
         "kernels": {
             each.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
             for place, each in enumerate(package.kernels)
@@ -305,7 +305,7 @@ def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:
 
 
 def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
-    known = {each.name: each for each in package.tensors}
+    known = {buffer.name: buffer for buffer in package.tensors}
     for name, data in given.items():
         if name not in known:
             raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(known) or 'no tensors'}")
@@ -314,4 +314,4 @@ def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
             raise ArgumentRefused(f"tensor {name}", f"has {len(data)} bytes, expected {tensor.nbytes}")
         if tensor.dtype == "bool" and data.strip(b"\0\1"):
             raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
-    return [given.get(each.name, each.initial or bytes(each.nbytes)) for each in package.tensors]
+    return [given.get(buffer.name, buffer.initial or bytes(buffer.nbytes)) for buffer in package.tensors]

@@ -120,7 +120,7 @@ def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
     statuses = library.ffi.typeof("tessStatus_t").relements
     if code != (rejected["code"] if rejected["code"] in statuses else "TESS_ERR_INVALID_VALUE"):
         return None
-    diagnostics = [read_diagnostic(each) for each in rejected.get("diagnostics", ())]
+    diagnostics = [read_diagnostic(entry) for entry in rejected.get("diagnostics", ())]
     return Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
 
 
