@@ -2,10 +2,11 @@
 # The fixed workload on aarch64, under qemu: prints "the same bits" or the lines that differ.
 #
 #   apt-get install qemu-user-static
-#   sh tests/evidence/aarch64.sh [numpy version]
+#   sh tests/evidence/aarch64.sh [numpy version [vectors]]
 #
+# With `vectors`, the digest of the recomputed answers of all golden vectors too, in some minutes of a processor.
 # An aarch64 Python comes from the Debian sources of this machine into a folder of its own (no root, and nothing is
-# installed); numpy's aarch64 wheel and the two pure packages come by pip. TESSERA_AARCH64 names another folder.
+# installed); aarch64 wheels of numpy and gmpy2, and pure packages, come by pip. TESSERA_AARCH64 names another folder.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,12 +32,17 @@ fi
 emulated="qemu-aarch64-static -L $work/root $work/root/usr/bin/python3"
 version=$($emulated -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 packages=$work/numpy-$numpy-python-$version
-if [ ! -d "$packages/numpy" ]; then
+if [ ! -d "$packages/hypothesis" ]; then
     python3 -m pip install --quiet --target "$packages" --only-binary=:all: --python-version "$version" \
         --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 \
-        "numpy==$numpy" mpmath lark
+        "numpy==$numpy" mpmath lark gmpy2 jsonschema pytest pytest-xdist pycparser hypothesis
 fi
 
-PYTHONPATH=$packages:$root/reference $emulated -c 'import platform; print(platform.machine())'
-PYTHONPATH=$packages:$root/reference $emulated "$here/digest_workload.py" > "$work/found"
+export PYTHONPATH="$packages:$root/reference:$root/conformance/harness"
+$emulated -c 'import platform; print(platform.machine())'
+$emulated "$here/digest_workload.py" > "$work/found"
 grep -v '^#' "$here/workload.sha256" | diff - "$work/found" && echo "the same bits"
+if [ "${2:-}" = vectors ]; then
+    $emulated -m tessera_conformance vectors check --recompute --digest | tail -n 1 | diff "$here/vectors.sha256" - \
+        && echo "the same answers of all vectors"
+fi

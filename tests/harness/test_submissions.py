@@ -26,13 +26,15 @@ from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.journal import UnreadableReport, dump, read, seal
 from tessera_conformance.reports.lines import short, whole
 from tessera_conformance.submissions.contents import FILES as FILES_OF_A_SUBMISSION
 from tessera_conformance.submissions.contents import MANIFEST, contents, digest, write
 from tessera_conformance.submissions.recompute import Recomputation
+from tessera_conformance.submissions.replay import FOREIGN_IMAGE
 from tessera_conformance.submissions.signature import read_signature, sign, signature_problems
-from tessera_conformance.submissions.verify import verify
+from tessera_conformance.submissions.verify import NO_PROGRAMS, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"
@@ -249,6 +251,39 @@ def with_evidence_swapped(line: dict[str, Any], other: dict[str, Any]) -> None:
         line[name], other[name] = other[name], line[name]
 
 
+def with_an_answer_by_digest(line: dict[str, Any], *_: Any) -> None:
+    """An answer that nobody has, so that the case cannot be replayed."""
+    with_right_bits(line)
+    tensor = {"dtype": "fp32", "shape": [4096], "head": "00000000", "sha256": "0" * 64}
+    line["exchanges"][-1]["observation"] = {"returned": {"outputs": [{"$tensor": tensor}]}}
+    line["checks"][-1] |= {"expected": {"$tensor": tensor}, "actual": {"$tensor": tensor}}
+
+
+def with_a_middle_left_out(line: dict[str, Any], *_: Any) -> None:
+    with_right_bits(line)
+    line["left_out"] = {"checks": 1, "exchanges": 1}
+
+
+def dead(verdict: str, cause: str = "") -> Callable[..., None]:
+    """With the reason of a case whose process ended, which leaves nothing to verify."""
+
+    def change(line: dict[str, Any], *_: Any) -> None:
+        passing(line)
+        line |= {"verdict": verdict, "cause": cause, "reason": PROCESS_DIED, "checks": [], "exchanges": []}
+
+    return change
+
+
+def without_evidence(cause: str, reason: str) -> Callable[..., None]:
+    """Inapplicable for a reason that only some runs have, and without a record."""
+
+    def change(line: dict[str, Any], *_: Any) -> None:
+        passing(line)
+        line |= {"verdict": "inapplicable", "cause": cause, "reason": reason, "checks": [], "exchanges": []}
+
+    return change
+
+
 def with_a_crash(line: dict[str, Any], *_: Any) -> None:
     fault = {"kind": "crash", "detail": "d", "reproducible": True}
     line["exchanges"][-1]["observation"] = {"fault": fault}
@@ -280,6 +315,14 @@ LINE_RULES: dict[str, Callable[..., None]] = {
     "crashed": setting("verdict", "crash"),
     "another reading": lambda line, other: line.update(disposition="other_reading", interpretation="AMB-LANG-01"),
     "another method told": setting("methods", ["wsp.execute"]),
+    "dead, and passed": dead("pass"),
+    "dead, and inapplicable": dead("inapplicable", "question"),
+    "dead, and unsupported": dead("unsupported", "feature"),
+    "not for a foreign image": without_evidence("question", f"an image by {FOREIGN_IMAGE}"),
+    "not by operations": without_evidence("question", f"needs a program, {NO_PROGRAMS}"),
+    "blocked": without_evidence("blocked", f"blocked by {OTHER}"),
+    "a middle left out": with_a_middle_left_out,
+    "counted": lambda line, other: line.update(evidence={"checks": {"bits": 1}, "exchanges": 1, "sha256": "0" * 64}),
 }
 MENDED: dict[str, Callable[..., None]] = {
     "passing": passing,
@@ -287,6 +330,7 @@ MENDED: dict[str, Callable[..., None]] = {
     "right bits": with_right_bits,
     "a wrong expectation": with_wrong_expectation,
     "failed checks dropped": without_failed_checks,
+    "an answer by digest": with_an_answer_by_digest,
 }
 HEADER_RULES: dict[str, Callable[..., None]] = {
     "another version": setting("harness", "tessera-conformance 99.0"),
@@ -329,6 +373,17 @@ def drop_all_failures(lines: Lines) -> None:
     lines[1]["cases"] = [case for case in lines[1]["cases"] if case not in failed]
 
 
+def drop_all_failures_by_a_report(lines: Lines) -> None:
+    drop_all_failures(lines)
+    lines[0]["selection"]["chosen"]["failed"] = "report.jsonl"
+
+
+def excused_by(lines: Lines, place: str, value: str, reason: str) -> None:
+    """As if a case had not run for what the header says."""
+    setting(place, value)(lines[0])
+    without_evidence("question", f"an image by {reason}")(line_of(lines, GOLDEN))
+
+
 def rename(lines: Lines, plan: bool = False) -> None:
     line_of(lines, GOLDEN)["case"] = "ir/matmul/golden/fp32/k-14"
     if plan:
@@ -346,6 +401,9 @@ FORGERIES: dict[str, Forgery] = {
     "all failures dropped": drop_all_failures,
     "a case twice": lambda lines: lines.append(dict(line_of(lines, GOLDEN))),
     "a case renamed": rename,
+    "by a compiler, and excused": lambda lines: excused_by(lines, "implementation.compiler", "x", FOREIGN_IMAGE),
+    "by operations, and excused": lambda lines: excused_by(lines, "selection.via", "operations", NO_PROGRAMS),
+    "failures left out by --failed": drop_all_failures_by_a_report,
     "a case renamed and planned": lambda lines: rename(lines, plan=True),
 }
 

@@ -47,13 +47,13 @@ class Departed(BaseException):
 class RecordedSession(Session):
     """A session in which the exchanges of a line answer, in their order."""
 
-    def __init__(self, hello: Hello | Fault, line: Line, folder: Path, known: Mapping[str, Any]) -> None:
+    def __init__(self, hello: Hello | Fault, line: Line, folder: Path, known: Mapping[str, Any], evidence: str) -> None:
         super().__init__(DirectTransport(Reported, "report"))
         self._opened, self._line = hello, line
         self._place = json.dumps(str(folder))[1:-1]
         self._recorded: Sequence[Line] = line["exchanges"]
         self._left_out = line.get("left_out", {}).get("exchanges", 0)
-        self._known = dict(known)
+        self._known, self._keeps_all = dict(known), evidence == "all"
 
     def open(self) -> Hello | Fault:
         """The Hello of the report."""
@@ -63,7 +63,7 @@ class RecordedSession(Session):
         """The recorded answer to a request. Raises `Departed` or `NotKept`."""
         number = len(self.exchanges)
         if self._left_out and number >= len(self._recorded) // 2:
-            raise NotKept
+            raise self._not_kept()
         if number >= len(self._recorded):
             if self._line["cause"] == "question" and FOREIGN_IMAGE in self._line["reason"]:
                 raise Inapplicable(self._line["reason"])
@@ -100,8 +100,13 @@ class RecordedSession(Session):
 
     def _of_digest(self, digest: str) -> Any:
         if digest not in self._known:
-            raise NotKept
+            raise self._not_kept()
         return self._known[digest]
+
+    def _not_kept(self) -> BaseException:
+        """The end of a replay where something was left out, which a run that keeps all never does."""
+        complete = "an answer is left out, and the header says that all are kept"
+        return Departed(complete) if self._keeps_all else NotKept()
 
     def reset(self) -> Fault | None:
         """Return the recorded fault of the reset, if there was one."""
@@ -166,7 +171,7 @@ class Replay:
             if isinstance(value, Vector):
                 known.update(_long_values([value.expected, value.call.params]))
         run = self._run
-        run.session = RecordedSession(run.hello, line, folder, known)
+        run.session = RecordedSession(run.hello, line, folder, known, self._evidence)
         case = replace(item.stash[CASE], check=Check())
         case.check.asked = run.session.exchanges
         given = {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **listed}

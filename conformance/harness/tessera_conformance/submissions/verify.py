@@ -102,8 +102,10 @@ def _selected(
         return
     if report.header["selection"]["complete"] and chosen.keys() - {"paths"}:
         yield f"{FILE_NAME}: claims the whole suite, and its selection narrows it"
-    missing = sorted(wanted - plan) if "failed" not in chosen else []
-    for case in missing:
+    if "failed" in chosen:
+        yield f"{FILE_NAME}: of the cases that failed in another report: run the suite without --failed"
+        wanted &= plan
+    for case in sorted(wanted - plan):
         yield f"{case}: chosen by the selection in the header, and not planned"
     for case in sorted(plan & index.keys() - wanted):
         yield f"{case}: planned, and not chosen by the selection in the header"
@@ -188,7 +190,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         case: Case = item.stash[CASE]
         wrong = _labels(line, case, deviations, selection)
         before = run.judge_before(case)
-        if line["verdict"] == "not_run" or line["verdict"] == "harness_error" or line["reason"] == PROCESS_DIED:
+        if _is_lost(line):
             found.unverified += 1  # each of them counts against the claim
         elif before is not None:
             found.by_claims += 1
@@ -210,10 +212,16 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         found.problems += (f"{line['case']}: {each}" for each in wrong)
 
 
+def _is_lost(line: Line) -> bool:
+    """True if a line has a verdict that counts against the claim and says that nothing of the case is known."""
+    died = line["verdict"] == "crash" and line["reason"] == PROCESS_DIED
+    return died or line["verdict"] in ("not_run", "harness_error")
+
+
 def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> list[str]:
     """Return what a line says of its case that is not so in this suite, or not by the deviations."""
     wrong = []
-    if line["verdict"] != "not_run" and line["reason"] != PROCESS_DIED:
+    if line["verdict"] == "harness_error" or not _is_lost(line):
         strange = [name for name, value in planned_line(case).items() if line[name] != plain(value)]
         wrong += [f"has another {name} than in this suite" for name in strange]
     if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
