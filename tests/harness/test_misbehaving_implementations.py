@@ -376,6 +376,7 @@ def test_after_a_crash_the_earlier_calls_are_replayed(
         ("lone surrogates", "is not of type 'tensor'"),
         ("long numbers", "outputs["),
         ("a long text", "outputs[0]"),
+        ("a wide text", "more than 67108864 bytes"),
         ("long extents", "an extent of more than 64 bits"),
         ("many extents", "20000 dimensions"),
         ("a product of extents", "more elements than any tensor"),

@@ -9,7 +9,9 @@ from typing import Any
 
 DEEPEST = 100
 """Levels of nesting; no document of the project has twenty."""
-MOST_BYTES = 256 << 20
+MOST_BYTES, WIDEST = 256 << 20, 4
+"""Bytes of a document or message, and by how much less of one that is not in ASCII: a single character makes the text
+take so many bytes for each of its characters."""
 MOST_TOML, MOST_DOTS = 4 << 20, 200_000
 """Bytes and dots of a TOML text: its parser takes time by the square of the parts of a dotted key."""
 MOST_VALUES = 1_000_000
@@ -40,8 +42,10 @@ def exceeds(text: str | bytes) -> str:
     """Return the bound that a text exceeds before it is parsed: each value of it follows a comma, a bracket or "="."""
     if len(text) <= MOST_VALUES:
         return ""
-    if len(text) > MOST_BYTES:
-        return f"more than {MOST_BYTES} bytes"
+    escape: Any = b"\\u" if isinstance(text, bytes) else "\\u"
+    most = MOST_BYTES if text.isascii() and escape not in text else MOST_BYTES // WIDEST
+    if len(text) > most:
+        return f"more than {most} bytes"
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{", "=")
     return f"more than {MOST_VALUES} values" if sum(map(text.count, signs)) > MOST_VALUES else ""
 

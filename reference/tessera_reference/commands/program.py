@@ -23,8 +23,8 @@ from ..levels.execution import LEVELS, Level, Options, for_shapes
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure
 
-MOST_BYTES, MOST_TEXT = 256 << 20, 8 << 20
-"""Bytes of a file, and of a text, of which a parser takes some hundred times as much memory."""
+MOST_BYTES, MOST_TEXT = 256 << 20, 2 << 20
+"""Bytes of a file, and of a text, of which a parser takes up to two hundred times as much memory."""
 
 # Arrays in .npy files: values that numpy has a dtype for, or storage codes as unsigned integers.
 

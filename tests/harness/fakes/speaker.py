@@ -265,6 +265,7 @@ def sends_too_much() -> None:
             "lone surrogates": ",".join(['"\\ud800"'] * 900_000),
             "long numbers": ",".join(["8" * 4_000] * 9_000),
             "a long text": f'"{"x" * 60_000_000}"',
+            "a wide text": f'"\\ud83d\\ude00{"x" * 70_000_000}"',
             "long extents": tensor_of(["7" * 4_000] * 200),
             "many extents": tensor_of(["9" * 18] * 20_000),
             "a product of extents": tensor_of(["9" * 18] * 200),

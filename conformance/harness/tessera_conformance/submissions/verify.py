@@ -28,7 +28,7 @@ from tessera_conformance.registry.case_index import CaseIndex
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.claim import Blockers, Line
-from tessera_conformance.reports.journal import FILE_NAME, MOST_BYTES, Report
+from tessera_conformance.reports.journal import FILE_NAME, MOST_BYTES, MOST_HEADER, Report
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.selection import Choice, NothingChosen
 from tessera_conformance.submissions.contents import CLAUSES_LOCK, FILES, MANIFEST, digest, locks, made_from
@@ -121,10 +121,13 @@ def _files(directory: Path) -> Iterator[str]:
     yield from (f"{path}: missing" for path in sorted({*FILES} - there))
     yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES, SIGNATURE}))
     large = [path for path in sorted(there & {*FILES}) if (directory / path).stat().st_size > MOST_BYTES]
+    if MANIFEST in there and (directory / MANIFEST).stat().st_size > MOST_HEADER:
+        large += [MANIFEST]
     if large:
         yield from (f"{path}: larger than any file of a submission" for path in large)
         return
     if MANIFEST not in there:
+        yield f"{MANIFEST}: cannot be read: no plain file"
         return
     try:
         told = read_json((directory / MANIFEST).read_bytes())
