@@ -191,9 +191,9 @@ class Engine:
         self.events = 0
         self._living: dict[Process, None] = {}
         self.choose_by(choices or FirstCome())
-        self._due: list[tuple[int, int, Process | Callable[[], None]]] = []
+        self._instants: list[int] = []
+        self._due: dict[int, deque[tuple[Process | None, Any]]] = {}
         self._ready: deque[tuple[Process, Any]] = deque()
-        self._numbered = 0
 
     def choose_by(self, choices: Choices) -> None:
         """Let a policy make the choices from now on."""
@@ -221,6 +221,7 @@ class Engine:
         self.choose_by(FirstCome())  # the policy is not asked what ending processes free
         living, self._living = self._living, {}
         self._ready.clear()
+        self._instants.clear()
         self._due.clear()
         for process in living:
             _close(process)
@@ -241,8 +242,7 @@ class Engine:
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
         """Call a function at a time."""
-        self._numbered += 1
-        heapq.heappush(self._due, (max(time, self.now), self._numbered, function))
+        self._at(max(time, self.now), (None, function))
 
     def wake(self, process: Process, value: Any = None) -> None:
         """Make a waiting process ready."""
@@ -258,50 +258,67 @@ class Engine:
 
         Raises `Deadlock` where processes wait and nothing is due, and what a process raises.
         """
-        ready, due = self._ready, self._due
+        ready = self._ready
         while until is None or not until():
             if ready:
-                self._step(ready)
-            elif due:
-                self._advance(ready, due)
+                self._step(ready, until is None)
+            elif self._instants:
+                self._advance(ready)
             else:
                 waiting = [process for process in self._living if not isinstance(process.waits_for, Mailbox)]
                 if waiting or until is not None:
                     raise Deadlock(report(self.now, waiting))
                 return
 
-    def _advance(self, ready: deque[tuple[Process, Any]], due: list[Any]) -> None:
-        """Advance time to the next due instant, and make all that is due then ready."""
-        self.now = due[0][0]
-        while due and due[0][0] == self.now:
-            _, _, what = heapq.heappop(due)
-            if type(what) is Process:
-                ready.append((what, None))
-            else:
-                self.events += 1
-                what()
+    def _at(self, time: int, entry: tuple[Process | None, Any]) -> None:
+        """Note what is due at a time: a process, with nothing to send, or a function without one."""
+        entries = self._due.get(time)
+        if entries is None:
+            self._due[time] = deque((entry,))
+            heapq.heappush(self._instants, time)
+        else:
+            entries.append(entry)
 
-    def _step(self, ready: deque[tuple[Process, Any]]) -> None:
-        """Resume one ready process until its next wait: for a time, which is a number, or for a `Wait`."""
-        if len(ready) == 1 or self._first_come:
-            process, value = ready.popleft()
-        else:
-            chosen = self.choices.pick(len(ready))
-            process, value = ready[chosen]
-            del ready[chosen]
-        self.events += 1
-        try:
-            wait = process.send(value)
-        except StopIteration:
-            process.done = True
-            del self._living[process]
-            return
-        if type(wait) is int:
-            self._numbered += 1
-            heapq.heappush(self._due, (wait, self._numbered, process))
-        else:
-            process.waits_for = wait
-            wait.suspend(process)
+    def _advance(self, ready: deque[tuple[Process, Any]]) -> None:
+        """Advance time to the next due instant, and make all that is due then ready."""
+        self.now = self._instants[0]
+        entries = self._due[self.now]
+        while entries:  # a function may add more
+            process, function = entries.popleft()
+            if process is None:
+                self.events += 1
+                function()
+            else:
+                ready.append((process, None))
+        del self._due[heapq.heappop(self._instants)]
+
+    def _step(self, ready: deque[tuple[Process, Any]], all_ready: bool) -> None:
+        """Resume one ready process, or all, until the next wait: for a time, which is a number, or for a `Wait`."""
+        due, instants = self._due, self._instants
+        while ready:
+            if self._first_come or len(ready) == 1:
+                process, value = ready.popleft()
+            else:
+                chosen = self.choices.pick(len(ready))
+                process, value = ready[chosen]
+                del ready[chosen]
+            self.events += 1
+            try:
+                wait = process.send(value)
+            except StopIteration:
+                process.done = True
+                del self._living[process]
+            else:
+                if type(wait) is not int:
+                    process.waits_for = wait
+                    wait.suspend(process)
+                elif (entries := due.get(wait)) is not None:
+                    entries.append((process, None))
+                else:
+                    due[wait] = deque(((process, None),))
+                    heapq.heappush(instants, wait)
+            if not all_ready:
+                return
 
 
 def _close(process: Process) -> None:

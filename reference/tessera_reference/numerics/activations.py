@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from . import libmp as mp
-from .arithmetic import larger
 from .array import Array
 from .elementary import erf, exp, tanh
 from .errors import InvalidArgument
@@ -58,7 +57,8 @@ def relu(x: Array) -> Array:
     """Return the larger of x and +0: relu(-0) = +0, NaN stays; same shape and dtype. Floats and integers."""
     if x.dtype.kind not in ("float", "int"):
         raise UnsupportedDType("relu", x.dtype)
-    return Array(x.dtype, larger(x.values, np.zeros((), x.dtype.carrier)))
+    with np.errstate(all="ignore"):
+        return Array(x.dtype, np.where(x.values <= 0, np.zeros((), x.dtype.carrier), x.values))
 
 
 def _accumulated(operation: str, x: Array) -> Values:

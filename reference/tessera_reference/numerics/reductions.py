@@ -260,7 +260,7 @@ def softmax(x: Array, axis: int = -1, *, tree: Tree | None = None) -> Array:
     inner = x.dtype.accumulator
     rows = np.moveaxis(x.values, axis, -1).reshape(-1, x.shape[axis])
     result = np.empty(rows.shape, x.dtype.carrier)
-    height = builtins.max(1, 16 * BLOCK // x.shape[axis])
+    height = builtins.max(1, 4 * BLOCK // x.shape[axis])
     with np.errstate(all="ignore"):
         for start in range(0, len(rows), height):
             block = rows[start : start + height]

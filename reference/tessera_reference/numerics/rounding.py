@@ -23,7 +23,7 @@ Values: TypeAlias = npt.NDArray[Any]
 
 _OVERFLOWS = get_args(Overflow)
 
-BLOCK = 1 << 14
+BLOCK = 1 << 16
 """Elements handled at once, so that temporaries stay in cache; no result depends on it."""
 
 BY_BITS = os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
