@@ -14,7 +14,15 @@ import pytest
 from tessera_reference.numerics import arithmetic, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.elementary import FUNCTIONS, estimates, exp, exponential, logarithm, trigonometric
+from tessera_reference.numerics.elementary import (
+    FUNCTIONS,
+    estimates,
+    exp,
+    exponential,
+    logarithm,
+    roots,
+    trigonometric,
+)
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype
@@ -37,7 +45,7 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> None:
 
 DEFINITIONS = {
     name.lower()[1:]: value
-    for module in (exponential, logarithm, trigonometric)
+    for module in (exponential, logarithm, roots, trigonometric)
     for name, value in vars(module).items()
     if isinstance(value, Definition) and value.estimate
 }

@@ -57,9 +57,14 @@ def _approximate_rsqrt(x: Float64s) -> Approximation:
     return Approximation(np.where(special, 1.0 / x, high), low, (odd.astype(np.int64) - exponent) >> 1)
 
 
+def _estimate_rsqrt(x: Float64s) -> Float64s:
+    """Round twice, within 2**-51, for fp32."""
+    return np.asarray(1.0 / np.sqrt(x))
+
+
 def _enclosed_rsqrt(x: Any, precision: int) -> Any:
     return mp.mpf_div(mp.fone, mp.mpf_sqrt(x, precision + 10, "n"), precision, "n")
 
 
 # A rational 1/sqrt(x) = q makes x = 1/q**2 a float only if q is a power of 2, itself a float: no exact midpoints.
-_RSQRT = Definition(_approximate_rsqrt, 2.0**-90, enclosure(_enclosed_rsqrt))
+_RSQRT = Definition(_approximate_rsqrt, 2.0**-90, enclosure(_enclosed_rsqrt), _estimate_rsqrt)
