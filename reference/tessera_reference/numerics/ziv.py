@@ -48,8 +48,8 @@ def fast_two_sum(a: Any, b: Any) -> Pair:
 def two_product(a: Any, b: Any) -> Pair:
     """Return a * b rounded, and the rounding error, exactly (Dekker; no fused multiply-add)."""
     product = a * b
-    a_high, a_low = _split(a)
-    b_high, b_low = _split(b)
+    a_high, a_low = split(a)
+    b_high, b_low = split(b)
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
@@ -112,7 +112,7 @@ def leading_bits(value: Fraction, bits: int) -> Fraction:
     return int(value * scale) / scale
 
 
-def _split(a: Any) -> Pair:
+def split(a: Any) -> Pair:
     """Split into two parts of at most 26 bits each (Veltkamp)."""
     scaled = 134217729.0 * a
     high = scaled - (scaled - a)
@@ -175,7 +175,7 @@ class Definition:
     approximate: Callable[..., Approximation]
     margin: float
     enclose: Callable[..., Interval]
-    estimate: Callable[[Float64s], Float64s] | None = None
+    estimate: Callable[..., Float64s] | None = None
     compiled: Callable[[int], Callable[[Values, Values], int] | None] | None = None
 
 
@@ -185,15 +185,16 @@ def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, 
     with np.errstate(all="ignore"):
         if definition.estimate is None or not QUICK or dtype.storage.name != "fp32":
             return _decided(definition, dtype, overflow, flat).reshape(np.shape(operands[0]))
-        result, remaining = _estimated(definition, flat[0])
+        result, remaining = _estimated(definition, flat)
         if remaining.size:
-            result[remaining] = _decided(definition, dtype, overflow, [flat[0][remaining]])
+            result[remaining] = _decided(definition, dtype, overflow, [operand[remaining] for operand in flat])
     return result.reshape(np.shape(operands[0]))
 
 
-def _estimated(definition: Definition, x: Values) -> tuple[Values, npt.NDArray[np.intp]]:
+def _estimated(definition: Definition, operands: list[Values]) -> tuple[Values, npt.NDArray[np.intp]]:
     """Round estimates to fp32; return the results and the indices of those still open."""
     assert definition.estimate is not None
+    x = operands[0]
     result = np.empty(x.shape, np.float32)
     loops = definition.compiled(x.size) if definition.compiled is not None else None
     if loops is not None:
@@ -202,13 +203,14 @@ def _estimated(definition: Definition, x: Values) -> tuple[Values, npt.NDArray[n
     remaining = [np.arange(0)]
     for start in range(0, x.size, _CHUNK):
         chunk = slice(start, start + _CHUNK)
-        near = definition.estimate(x[chunk].astype(np.float64))
+        near = definition.estimate(*(operand[chunk].astype(np.float64) for operand in operands))
         lower = (near * (1.0 - QUICK_MARGIN)).astype(np.float32)
         upper = (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
         result[chunk] = lower
         differ = lower != upper
         if differ.any():
-            remaining.append(start + np.flatnonzero(differ & ~np.isnan(x[chunk])))
+            decided = np.isnan(x[chunk]) & (len(operands) == 1)  # pow(NaN, 0) is 1
+            remaining.append(start + np.flatnonzero(differ & ~decided))
     return result, np.concatenate(remaining)
 
 

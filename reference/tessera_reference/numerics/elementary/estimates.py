@@ -19,7 +19,18 @@ import numpy.typing as npt
 
 from .. import libmp as mp
 from ..kernels import compile_loops, loop, wanted
-from ..ziv import QUICK_MARGIN, Float64s, Int64s, Values, leading_bits, nearest, pairs_of, rational
+from ..ziv import (
+    QUICK_MARGIN,
+    Float64s,
+    Int64s,
+    Values,
+    fast_two_sum,
+    leading_bits,
+    nearest,
+    pairs_of,
+    rational,
+    split,
+)
 from .tables import BITS, LN2, PI
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -197,32 +208,49 @@ _FIRST = 0x3FE6200000000000
 
 def log(x: Float64s) -> Float64s:
     """Estimate the natural logarithm of positive numbers."""
-    e, minus_log, r = _reduced(x)
+    e, minus_log, r, _ = _reduced(x)
     return _within((x > 0.0) & (x < np.inf), e * _LN2 + (minus_log + _log1p(r)))
 
 
 def log2(x: Float64s) -> Float64s:
     """Estimate the logarithm to base 2 of positive numbers; of powers of 2 it is exact."""
-    e, minus_log, r = _reduced(x)
+    e, minus_log, r, _ = _reduced(x)
     return _within((x > 0.0) & (x < np.inf), e + (minus_log + _log1p(r)) * (1 / _LN2))
 
 
 def log1p(x: Float64s) -> Float64s:
     """Estimate log(1 + x) of numbers above -1; -0 stays."""
-    e, minus_log, r = _reduced(1.0 + x)
+    e, minus_log, r, _ = _reduced(1.0 + x)
     near = e * _LN2 + (minus_log + _log1p(np.where(np.abs(x) < 2.0**-10, x, r)))
     return _within((x > -1.0) & (x < np.inf), np.copysign(near, x))
 
 
-def _reduced(x: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-    """Return e, -log(c) and r."""
+def pow(x: Float64s, y: Float64s) -> Float64s:
+    """Estimate x to the power of y for positive x: log(x) in a pair within 2**-62, relatively, and exp of y log(x)."""
+    e, minus_log, r, place = _reduced(x)
+    ln2, ln2_low = ln2_pieces()
+    total, first = fast_two_sum(e * ln2, minus_log)
+    total, second = fast_two_sum(total, r)
+    tail = r * r * (-1 / 2 + r * (1 / 3 + r * (-1 / 4 + r * (1 / 5 + r * (-1 / 6)))))
+    low = first + (second + (tail + (e * ln2_low + _inverses()[2].take(place))))
+    high, rest = split(total)
+    exponent, exponent_low = fast_two_sum(y * high, y * (rest + low))  # y * high is exact
+    clipped = _clip(exponent, _LIMIT)
+    power, _, r = _power(clipped)
+    r = r + (exponent_low if clipped is exponent else np.where(clipped == exponent, exponent_low, 0.0))
+    near = power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6))))
+    return _within((x > 0.0) & (x < np.inf) & (np.abs(y) < np.inf), near)
+
+
+def _reduced(x: Float64s) -> tuple[Float64s, Float64s, Float64s, Int64s]:
+    """Return e, -log(c), r, and the place of c."""
     code = x.view(np.int64)
     above = code - _FIRST
     e = above >> 52
-    inverses, minus_logs = _inverses()
+    inverses, minus_logs, _ = _inverses()
     place = (above >> 43) & 511
     r = (code - (e << 52)).view(np.float64) * inverses.take(place) - 1.0
-    return e.astype(np.float64), minus_logs.take(place), r
+    return e.astype(np.float64), minus_logs.take(place), r, place
 
 
 def _log1p(r: Float64s) -> Float64s:
@@ -230,14 +258,21 @@ def _log1p(r: Float64s) -> Float64s:
 
 
 @cache
-def _inverses() -> tuple[Float64s, Float64s]:
-    """Return for each of 512 intervals from the least m on, of equal steps of its code, c and -log(c)."""
+def ln2_pieces() -> tuple[float, float]:
+    """Return ln2 in two pieces, of which the first has 42 bits, so that its product with e is exact."""
+    first = leading_bits(LN2, 42)
+    return float(first), nearest(LN2 - first)
+
+
+@cache
+def _inverses() -> tuple[Float64s, Float64s, Float64s]:
+    """Return for each of 512 intervals from the least m on, of equal steps of its code, c and -log(c), a pair."""
     edges = (np.arange(513, dtype=np.int64) << 43) + _FIRST
     ends = [Fraction(edge) for edge in edges.view(np.float64).tolist()]
     middles = [Fraction(1) if 1 in pair else 2 / sum(pair, Fraction()) for pair in pairwise(ends)]
     inverses = [round(middle * (1 << 19)) for middle in middles]
     logs = (rational(mp.mpf_log(mp.from_rational(c, 1 << 19, BITS), BITS, "n")) for c in inverses)
-    return np.array([c * 2.0**-19 for c in inverses]), np.array([nearest(-log) for log in logs])
+    return np.array([c * 2.0**-19 for c in inverses]), *pairs_of(-log for log in logs)
 
 
 # sin, cos, tan.

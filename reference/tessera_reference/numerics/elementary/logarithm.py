@@ -24,10 +24,8 @@ from ..ziv import (
     correctly_rounded,
     enclosure,
     fast_two_sum,
-    leading_bits,
     multiply,
     multiply_float,
-    nearest,
     nearest_pair,
     pairs_of,
     rational,
@@ -66,7 +64,7 @@ def log1p(values: Values, dtype: DType, overflow: Overflow) -> Values:
 def log_pair(x: Float64s, x_low: Float64s | None = None) -> Pair:
     """Approximate log(x + x_low) within 2**-75, relatively, for positive finite pairs."""
     exponent, (high, low) = _exponent_and_rest(x, x_low)
-    ln2, ln2_low = _ln2_pieces()
+    ln2, ln2_low = estimates.ln2_pieces()
     total, total_low = two_sum(exponent * ln2, high)
     return fast_two_sum(total, total_low + (low + exponent * ln2_low))
 
@@ -110,13 +108,6 @@ def _inverses() -> tuple[Float64s, Float64s, Float64s]:
     inverses = [Fraction(round(Fraction(1 << 17, i)), 1024) if i > 90 else Fraction(1) for i in range(182)]
     logs = (rational(mp.mpf_log(mp.from_rational(c.numerator, c.denominator, BITS), BITS, "n")) for c in inverses)
     return np.array([float(c) for c in inverses]), *pairs_of(-log for log in logs)
-
-
-@cache
-def _ln2_pieces() -> tuple[float, float]:
-    """Return ln2 in two pieces, of which the first has 42 bits, so that its product with an exponent is exact."""
-    first = leading_bits(LN2, 42)
-    return float(first), nearest(LN2 - first)
 
 
 @cache
@@ -252,4 +243,4 @@ def _enclosed_pow(x: Any, y: Any, precision: int) -> Any:
     return mp.mpf_neg(magnitude) if negative else magnitude
 
 
-_POW = Definition(_approximate_pow, 2.0**-66, enclosure(_enclosed_pow, _exact_pow))
+_POW = Definition(_approximate_pow, 2.0**-66, enclosure(_enclosed_pow, _exact_pow), estimates.pow)
