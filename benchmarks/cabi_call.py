@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
@@ -48,7 +49,7 @@ def _measured(library: Path) -> list[Outcome]:
         for _ in range(CALLS):
             assert b"returned" in child.stdout.readline()
 
-    single, batched = in_turns(one_by_one, together, 15)
+    single, batched = in_turns(one_by_one, together, 15, time.perf_counter)
     session.close()
     child.communicate()
     return [

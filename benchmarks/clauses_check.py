@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from measurement import Measurement, in_turns
+from measurement import Measurement, cpu_of_children, in_turns
 
 
 def measure() -> Measurement:
@@ -16,5 +16,5 @@ def measure() -> Measurement:
     def run(command: list[str]) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
-    ours, peer = in_turns(lambda: run(check), lambda: run(start), 7)
+    ours, peer = in_turns(lambda: run(check), lambda: run(start), 7, cpu_of_children)
     return Measurement("clauses check", ours, "import jsonschema", peer, ours, "s", 1)

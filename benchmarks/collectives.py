@@ -6,11 +6,10 @@ All figures are processor time, which other work on the machine changes least.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from measurement import Measurement, NotMeasured, Outcome, in_turns
+from measurement import Measurement, NotMeasured, Outcome, in_turns, seconds
 
 from tessera_reference.collectives.operations import messages, run
 from tessera_reference.collectives.planning import Options, plan_function
@@ -25,7 +24,7 @@ from tessera_reference.numerics.formats import dtype
 RANKS, ELEMENTS = 8, 1 << 16
 MANY, MOST = 512, 4096
 NUMPY, STABLEHLO, ENGINE, RECURRENCE, PLANNER = 4, 200, 4, 0.5, 2
-"""Times numpy's sum at most; times faster than the interpreter at least; seconds."""
+"""Times a fold in place at most; times faster than the interpreter at least; seconds."""
 DIRECT, CHUNK = 64, 1000
 LAYERS = 1000
 
@@ -44,21 +43,21 @@ def measure() -> list[Outcome]:
     ]
 
 
-def _seconds(action: Callable[[], object]) -> float:
-    """Processor time of one call."""
-    started = time.process_time()
-    action()
-    return time.process_time() - started
-
-
 def _data(values: np.ndarray, buffers: list[Array]) -> list[Outcome]:
-    """Against the sum of the same numbers, which lie in one array already."""
+    """Against a fold of the same numbers in place."""
+
+    def fold() -> np.ndarray:
+        total = values[0].copy()
+        for row in values[1:]:
+            total += row
+        return total
+
     ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
-    first = _seconds(ours)
-    mine, other = in_turns(ours, partial(np.sum, values, axis=0), 50, time.process_time)
-    name, peer = f"all_reduce, {RANKS} x 64 Ki fp32", "numpy.sum"
+    first = seconds(ours)
+    mine, other = in_turns(ours, fold, 50)
+    name, peer = f"all_reduce, {RANKS} x 64 Ki fp32", "a fold in place"
     in_order = partial(run, "all_reduce", buffers, op="sum", name="ring", level="deterministic")
-    ring, again = in_turns(in_order, partial(np.sum, values, axis=0), 50, time.process_time)
+    ring, again = in_turns(in_order, fold, 50)
     return [
         Measurement(name, mine, peer, other, mine / other, "x", NUMPY),
         Measurement(f"{name}, first call", first, peer, other, first * 1e3, "ms", None),
@@ -95,7 +94,7 @@ def _against_stablehlo(values: np.ndarray, buffers: list[Array]) -> Outcome:
         stablehlo.register_dialect(context)
         module, given = ir.Module.parse(PROGRAM), [ir.DenseElementsAttr.get(values)]
         ours = partial(run, "all_reduce", buffers, op="sum", name="tree")
-        mine, other = in_turns(ours, lambda: stablehlo.eval_module(module, given), 5, time.process_time)
+        mine, other = in_turns(ours, lambda: stablehlo.eval_module(module, given), 5)
     peer = "StableHLO's interpreter, reduce"
     return Measurement(name, mine, peer, other, other / mine, "x", STABLEHLO, at_least=True)
 
@@ -104,9 +103,9 @@ def _engine() -> list[Outcome]:
     """A ring of 512 ranks: 523,264 messages on links with credits, against their list being written."""
     topology, devices = uniform(1, MANY), range(MANY)
     sent = messages("all_reduce", "ring", MANY, MANY * 1000)
-    first = _seconds(partial(travel, topology, devices, sent, 4))
-    ours = min(first, _seconds(partial(travel, topology, devices, sent, 4)))
-    writing = _seconds(partial(messages, "all_reduce", "ring", MANY, MANY * 1000))
+    first = seconds(partial(travel, topology, devices, sent, 4))
+    ours = min(first, seconds(partial(travel, topology, devices, sent, 4)))
+    writing = seconds(partial(messages, "all_reduce", "ring", MANY, MANY * 1000))
     name, peer = f"ring of {MANY} ranks, engine", "writing its messages"
     return [
         Measurement(name, ours, peer, writing, ours, "s", ENGINE),
@@ -119,8 +118,8 @@ def _engine() -> list[Outcome]:
 def _chunks() -> Measurement:
     """Chunks that every rank sends directly to every other, most of which wait for links."""
     sent = messages("all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK)
-    ours = _seconds(partial(travel, uniform(1, DIRECT), range(DIRECT), sent, 4, chunk=CHUNK))
-    writing = _seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
+    ours = seconds(partial(travel, uniform(1, DIRECT), range(DIRECT), sent, 4, chunk=CHUNK))
+    writing = seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
     name = f"direct, {DIRECT} ranks, {len(sent)} chunks"
     return Measurement(name, ours, "writing its messages", writing, ours, "s", None)
 
@@ -128,9 +127,9 @@ def _chunks() -> Measurement:
 def _recurrence() -> list[Outcome]:
     """A ring of 4,096 ranks: the times of 33 million messages. `many_ranks` has the results."""
     count = MOST * 1000 + 1
-    first = _seconds(partial(_last, count))
-    ours = min(_seconds(partial(_last, count)) for _ in range(3))
-    plain = _seconds(_additions)
+    first = seconds(partial(_last, count))
+    ours = min(seconds(partial(_last, count)) for _ in range(3))
+    plain = seconds(_additions)
     name, peer = f"ring of {MOST} ranks, times", "8,190 additions of numpy"
     return [
         Measurement(name, ours, peer, plain, ours, "s", RECURRENCE),
@@ -166,7 +165,7 @@ def _planner() -> Measurement:
     (module,) = read_at("graph", text, target_of(DEFAULT))
     reading = time.process_time() - started
     options = Options(tile=256, depth=2, max_inflight=8)
-    first = _seconds(partial(plan_function, module, module.functions["f"], options))
+    first = seconds(partial(plan_function, module, module.functions["f"], options))
     return Measurement(f"plan of {LAYERS} layers, first call", first, "reading it", reading, first, "s", PLANNER)
 
 
@@ -195,5 +194,5 @@ def _calls() -> Outcome:
         for _ in range(100):
             np.sum(stacked, axis=0)
 
-    mine, other = in_turns(ours, theirs, 5, time.process_time)
+    mine, other = in_turns(ours, theirs, 5)
     return Measurement("collectives.run, small", mine, "numpy.sum", other, 100 / mine, "calls/s", None, at_least=True)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measurement import Measurement, in_turns
+from measurement import Measurement, cpu_of_children, in_turns
 
 ROOT = Path(__file__).parents[1]
 CASES = 1000
@@ -49,8 +49,10 @@ def measure() -> Measurement:
             subprocess.run(command, cwd=directory, env=environment, check=True, stdout=subprocess.DEVNULL)
 
         one = ["-k", "test_case and 999"]
-        ours, peer = in_turns(lambda: run(checkout, "conformance"), lambda: run(bare), 5)
-        ours_one, peer_one = in_turns(lambda: run(checkout, "conformance", *one), lambda: run(bare, *one), 5)
+        ours, peer = in_turns(lambda: run(checkout, "conformance"), lambda: run(bare), 5, cpu_of_children)
+        ours_one, peer_one = in_turns(
+            lambda: run(checkout, "conformance", *one), lambda: run(bare, *one), 5, cpu_of_children
+        )
     ours, peer = (ours - ours_one) / (CASES - 1), (peer - peer_one) / (CASES - 1)
     return Measurement("harness overhead per case", ours, "bare pytest", peer, (ours - peer) * 1e3, "ms", 1)
 

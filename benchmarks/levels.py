@@ -49,7 +49,6 @@ def row(work: str, extent: int, level: Level) -> Outcome:
         lambda: run_lowered(level, lowered, "f", inputs, target),
         lambda: execute_at("graph", module, "f", inputs, target),
         5,
-        time.process_time,
     )
     name = f"{work} {extent} at {level.capitalize()} IR"
     return Measurement(name, ours, "Graph IR", graph, ours / graph, "x", MOST[level])

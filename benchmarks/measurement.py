@@ -12,7 +12,10 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Measurement:
-    """`ours` and `peer` in seconds; `limit`, promised, bounds `figure` from above or, `at_least`, from below."""
+    """`ours` and `peer` in seconds, or thousands of `peer_unit`.
+
+    `limit`, promised, bounds `figure` from above or, `at_least`, from below.
+    """
 
     name: str
     ours: float
@@ -22,6 +25,7 @@ class Measurement:
     unit: str
     limit: float | None
     at_least: bool = False
+    peer_unit: str = "ms"
 
     @property
     def met(self) -> bool:
@@ -32,7 +36,7 @@ class Measurement:
 
     def row(self) -> str:
         """A line of the table."""
-        ratio = f"{self.ours / self.peer:8.2f}x {self.peer_name} ({self.peer * 1e3:.3f} ms)"
+        ratio = f"{self.ours / self.peer:8.2f}x {self.peer_name} ({self.peer * 1e3:.3f} {self.peer_unit})"
         bound = "" if self.limit is None else f"{'>=' if self.at_least else '<='} {self.limit:g}"
         state = "" if self.limit is None else "met" if self.met else "MISSED"
         return f"{self.name:34s} {self.figure:9.3f} {self.unit:8s} {bound:8s} {state:6s} {ratio}"
@@ -51,6 +55,13 @@ class NotMeasured:
         return f"{self.name:34s} not measured: {self.install}"
 
 
+def seconds(action: Callable[[], object]) -> float:
+    """Processor time of one call."""
+    started = time.process_time()
+    action()
+    return time.process_time() - started
+
+
 Outcome: TypeAlias = Measurement | NotMeasured
 
 
@@ -61,9 +72,9 @@ def cpu_of_children() -> float:
 
 
 def in_turns(
-    ours: Callable[[], object], peer: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
+    ours: Callable[[], object], peer: Callable[[], object], rounds: int, clock: Callable[[], float] = time.process_time
 ) -> tuple[float, float]:
-    """Median seconds of each by a clock, run alternately so that both see the same machine."""
+    """Median seconds of each by a clock, of processor time unless given, run alternately; first calls do not count."""
     times: tuple[list[float], list[float]] = ([], [])
     ours(), peer()
     for _ in range(rounds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from measurement import Measurement, in_turns
@@ -28,7 +29,7 @@ def measure() -> Measurement:
             assert isinstance(session.call("language.execute", params), Returned)
         session.exchanges.clear()
 
-    ours, peer = in_turns(lambda: batch(sessions[0]), lambda: batch(sessions[1]), 15)
+    ours, peer = in_turns(lambda: batch(sessions[0]), lambda: batch(sessions[1]), 15, time.perf_counter)
     for session in sessions:
         session.close()
     return Measurement("rpc call", ours / CALLS, "in-process", peer / CALLS, ours / CALLS * 1e6, "us", 150)
