@@ -30,22 +30,6 @@ def test_without_init_there_is_no_context() -> None:
         assert caught.value.status is Status.TESS_ERR_NOT_INITIALIZED
 
 
-@pytest.mark.parametrize(
-    ("devices", "axes", "told"),
-    [
-        (range(8), {"tp": 2, "rows": 4}, "axes rows; expected some of tp, pp, dp, ep"),
-        (range(8), {"tp": 3}, "tessMeshCreate"),
-        (range(8), {"tp": -1}, "axes.tp is -1"),
-        ([0, 0], {"tp": 2}, "twice"),
-        ([], {}, "nDevices"),
-    ],
-)
-def test_meshes_that_are_none_are_refused(ctx: ts.Context, devices: range, axes: dict[str, int], told: str) -> None:
-    with pytest.raises(ts.TesseraError, match=told) as caught:
-        ts.mesh(devices=devices, axes=axes)
-    assert caught.value.status is Status.TESS_ERR_INVALID_VALUE
-
-
 def test_a_module_lists_its_kernels_and_refuses_others(mod: ts.Module) -> None:
     names = {"flash_attention_fused", "twice", "increase", "half", "quotient", "times"}
     assert set(mod.kernel) == names

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.control import Call, For, If
 from tessera_reference.graph.elementwise import Negate
@@ -186,6 +187,22 @@ def test_a_kernel_returns_its_buffers() -> None:
     for gives in ((a,), (b, a), (n, a, b)):
         broken = replace(function(takes=(n, a, b), gives=gives), kernel=True)
         assert "the kernel @f has other results than its tensor parameters" in refused(broken)
+
+
+def reduce(axis: str, group: int, mesh: str | None = None) -> Function:
+    x, y = Value("x", FP32), Value("y", FP32)
+    made = AllReduce(x=FP32, axis=axis, op="sum", mesh=mesh, group=group)
+    return function(make(made, x, to=(y,)), takes=(x,), gives=(y,))
+
+
+def test_a_collective_works_along_an_axis_of_a_mesh() -> None:
+    meshes = {"a": Mesh(("dp", "tp"), (4, 2)), "b": Mesh(("dp",), (8,))}
+    verify(module(reduce("dp", 4, "a"), meshes=meshes))
+    verify(module(reduce("dp", 8, "b"), meshes=meshes))
+    assert refused(reduce("tp", 2, "b"), meshes=meshes) == "distributed:5: all_reduce: mesh b has no axis 'tp'"
+    assert "its group" in refused(reduce("dp", 4, "b"), meshes=meshes)
+    assert "which mesh" in refused(reduce("dp", 4), meshes=meshes)
+    assert "the module declares none" in refused(reduce("dp", 4))
 
 
 def test_symbols_of_a_module_have_names_of_their_own() -> None:

@@ -69,6 +69,32 @@ def test_tf32_is_stored_as_fp32_and_no_other_dtype_as_another():
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "stored"),
+    [
+        ("fp8_e4m3", [448.0, -0.0, 2.0**-9], "7e 80 01"),
+        ("fp8_e5m2", [np.inf, 57344.0, -(2.0**-16)], "7c 7b 81"),
+        ("fp16", [1.0, -np.inf, 2.0**-24], "003c 00fc 0100"),
+        ("bf16", [1.0, -2.0, 2.0**-133], "803f 00c0 0100"),
+        ("fp32", [1.0, -0.0, np.nan, 2.0**-149], "0000803f 00000080 0000c07f 01000000"),
+        ("tf32", [1.0 + 2.0**-23], "0100803f"),
+        ("fp64", [1.0, np.nan], "000000000000f03f 000000000000f87f"),
+        ("int8", [-1, 127], "ff 7f"),
+        ("int16", [-2], "feff"),
+        ("int32", [1], "01000000"),
+        ("int64", [-(2**63)], "0000000000000080"),
+        ("bool", [True, False], "01 00"),
+        ("complex64", [1 - 2j], "0000803f 000000c0"),
+        ("complex128", [complex(np.nan, -0.0)], "000000000000f87f 0000000000000080"),
+    ],
+)
+def test_stored_bytes_are_little_endian_codes(name, values, stored):
+    array = Array.checked(dtype(name), values)
+    assert array.to_bits() == bytes.fromhex(stored)
+    again = Array.from_bits(dtype(name), (len(values),), bytes.fromhex(stored))
+    assert again.to_bits() == bytes.fromhex(stored)
+
+
 def test_a_negative_nan_is_stored_as_the_positive_one():
     negative = np.copysign(np.array([np.nan], np.float32), np.float32(-1))
     assert Array(dtype("fp32"), negative).to_bits() == bytes.fromhex("0000c07f")

@@ -278,3 +278,14 @@ def test_the_corpus_has_the_same_bits_in_lockstep(both, level):
         both(lambda lowered=lowered, inputs=inputs: run_lowered(level, lowered, "f", inputs, target))
         in_lockstep += sum(both.launches)
     assert in_lockstep > 20
+
+
+@pytest.mark.parametrize(("shift", "lane", "place"), [(1, 3, "%p0[1, 4]"), (-1, 0, "%p0[1, -1]")])
+def test_an_index_out_of_bounds_names_the_thread_and_the_element(kernel, shift, lane, place):
+    """Four threads of row 1: the last one goes too far right, or the first too far left."""
+    k = kernel(kernel.buffer("fp32", 2, 4), kernel.buffer("fp32", 4), grid=(3, 1, 1), block=(4, 1, 1))
+    k.load(k[0], k.constant(1), k.add(k.thread(), shift))
+    goes = f"load: thread ({lane}, 0, 0) of block (0, 0, 0) goes to {place}, out of bounds: the shape is [2, 4]"
+    with pytest.raises(Rejection) as caught:
+        k.run(kernel.array("fp32", [[0.0] * 4] * 2), None)
+    assert [found.message for found in caught.value.diagnostics] == [goes]
