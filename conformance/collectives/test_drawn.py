@@ -27,6 +27,16 @@ def test_a_reduction_of_drawn_numbers_is_that_of_the_oracle(impl, check, op):
         judge_question(impl, check, all_reduce(operands(choose), op))
 
 
+@feature("operation-access")
+@clause("RT-13-01", "LANG-09-06", "LANG-15-10", "LANG-15-16", "RT-04.7-03", "RT-06-03", "RT-02-09")
+def test_a_sum_of_long_drawn_tensors_keeps_its_order(impl, check):
+    """Past a thousand elements a rank, where libraries take other algorithms; numbers of very different sizes."""
+    choose = chooser_of(impl, "collectives/long")
+    count = choose.between(1001, 1300)
+    inputs = [numbers(choose, "fp32", count, exponents=(-9, 9)) for _ in range(choose.between(3, 5))]
+    judge_question(impl, check, all_reduce(inputs, "sum"))
+
+
 @feature("operation-access", "algorithm-control")
 @clause("RT-13-01", "LANG-09-06")
 @pytest.mark.parametrize("algorithm", ["ring", "tree"])

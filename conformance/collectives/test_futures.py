@@ -255,6 +255,24 @@ def test_an_attribute_is_accepted_and_kept(impl, check, collective, name, text, 
     check.equal(issued["attributes"].get(name), value, f"the attribute {name}")
 
 
+HINTS = {"chunk": ("1KiB", KIB), "algo": ('"auto"', "auto"), "path": ('"auto"', "auto"), "scope": ('"node"', "node")}
+HINTS |= {"dtype": ('"bf16"', "bf16"), "priority": ("3", 3), "overlap": ("true", True), "qos": ('"gold"', "gold")}
+"""Each attribute of section 8 with a value, as it is written and as it is kept."""
+
+
+@clause(*(f"COLL-08-0{number}" for number in range(1, 9)))
+@pytest.mark.parametrize(
+    ("collective", "own", "gives"), [each.values for each in COLLECTIVES.values()], ids=list(COLLECTIVES)
+)
+def test_every_collective_takes_the_attributes_of_the_list(impl, check, collective, own, gives):
+    """All of them together, beside the attributes of its own (AMB-COLL-19)."""
+    hints = [f"{name}={text}" for name, (text, _) in HINTS.items() if f"{name}=" not in own]
+    answer = told(impl, check, awaited(", ".join(filter(None, [own, *hints])), collective, gives))
+    (issued,) = operations(answer, f"tessera.collective.{collective}")
+    kept = {name: issued["attributes"].get(name) for name in HINTS if f"{name}=" not in own}
+    check.equal(kept, {name: HINTS[name][1] for name in kept}, "the attributes")
+
+
 def refused(clauses, *attributes, features=()):
     """Attributes that are refused."""
     marks = [clause(*clauses), *([feature(*features)] if features else [])]

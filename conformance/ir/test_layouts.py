@@ -74,7 +74,7 @@ MATRICES = {"A": tensor_of("int32", LEFT), "B": tensor_of("int32", RIGHT)}
 PRODUCT = tensor_of("int32", [[-7, 9, 40, -3, 22], [-100, 210, 940, -90, 490]])
 
 
-@clause("LANG-15-02", "LANG-03.3-01")
+@clause("LANG-15-02", "LANG-15-03", "LANG-03.3-01")
 @pytest.mark.parametrize("left", LAYOUTS)
 @pytest.mark.parametrize("right", LAYOUTS)
 def test_a_product_reads_each_operand_in_its_own_layout(impl, check, left, right):

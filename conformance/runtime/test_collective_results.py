@@ -120,6 +120,23 @@ def test_all_reduce_of_special_values(impl, check, dtype, op):
 
 
 @feature("rank-memory")
+@clause("RT-13-01")
+@pytest.mark.parametrize("op", REDUCED)
+def test_all_reduce_combines_every_element_of_a_large_buffer(impl, check, op):
+    """Past a page and a block, with a remainder: three ranks bring whole numbers that differ from place to place."""
+    session = gathered(impl, check, dp=3)
+    count, factors = 5003, (3, -2, 7)
+    rows = [[factor * place % 1009 - 500 for place in range(count)] for factor in factors]
+    inputs = [Tensor("int32", (count,), elements("int32", *row)) for row in rows]
+    pointer = filled(session, inputs)
+    done(session, "all_reduce", pointer, count, "int32", op=op, axis="dp")
+    combine = {SUM: sum, MAX: max, MIN: min}[op]
+    wanted = Tensor("int32", (count,), elements("int32", *map(combine, zip(*rows, strict=True))))
+    for rank, found in enumerate(held(session, pointer, inputs)):
+        check.bits(found, wanted, f"what rank {rank} has")
+
+
+@feature("rank-memory")
 @clause("RT-04.6-08", "RT-04.6-15")
 @pytest.mark.parametrize(("dtype", "bits"), [("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64)])
 def test_sums_of_integers_wrap(impl, check, dtype, bits):

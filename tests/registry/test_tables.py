@@ -170,7 +170,7 @@ def test_every_file_of_the_registry_has_a_schema():
     directory = cases.clauses_directory()
     schemas = cases.schemas_directory() / "registry"
     files = sorted(file.name for file in directory.iterdir())
-    assert len(files) == 11
+    assert len(files) == 12
     assert all((schemas / f"{load.schema_of(file)}.schema.json").is_file() for file in files)
 
 

@@ -51,7 +51,19 @@ ATTRIBUTES = {
     "COLL-03.2-05": "path",
 }
 
+
+def without_priority(module: Module) -> str:
+    """A module whose broadcasts say nothing of a priority."""
+    return re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", print_module(module))
+
+
 PRINTED = [
+    changed(
+        "COLL-08-06",
+        "broadcast_priority",
+        "prints no priority of a broadcast",
+        (adapter, "print_module", without_priority),
+    ),
     *(
         printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", clause)
         for index, (clause, name) in enumerate(ATTRIBUTES.items())

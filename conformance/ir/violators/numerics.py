@@ -176,6 +176,12 @@ def of_all_rows(values: Values) -> Values:
 
 SOFTMAXES = [
     softmax("LANG-10-03", "unstable_softmax", "forgets to subtract the maximum", softmax_with(nothing)),
+    softmax(
+        "LANG-05.4-03",
+        "maximum_of_a_block",
+        "subtracts the maximum of the first 1,024 elements",
+        softmax_with(lambda x: largest(x[..., :1024])),
+    ),
     softmax("LANG-15-07", "global_maximum", "subtracts the maximum of the whole tensor", softmax_with(of_all_rows)),
     softmax("LANG-15-08", "first_element", "subtracts the first element", softmax_with(lambda x: x[..., :1])),
     softmax(

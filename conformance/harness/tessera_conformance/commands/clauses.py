@@ -1,4 +1,4 @@
-"""The command line `tessera-conformance clauses`: list, show, check, lock, coverage, annotate, feedback.
+"""The command line `tessera-conformance clauses`: list, show, check, lock, coverage, weaknesses, annotate, feedback.
 
 Exit codes: 0 when all is well, 1 when the registry or its tests have problems, 2 when the question cannot be answered
 (an unknown id, an unreadable directory). Every problem is printed with its place and its remedy.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
+from tessera_conformance.documents import NoDocument
 from tessera_conformance.registry import load
 from tessera_conformance.registry import load as emit
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
@@ -26,6 +27,7 @@ from tessera_conformance.reports.claim import JUDGED
 from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.outcomes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.publish import write_text
+from tessera_conformance.reports.weaknesses import FILE_NAME, RULES, Reasons, facts_of, facts_of_index, weaknesses
 from tessera_conformance.reports.wording import implementation_name
 from tessera_conformance.terminal import UNANSWERABLE, Handler, Subparsers, print_problems, reporting_errors
 
@@ -58,6 +60,10 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
     counting.add_argument("--json", action="store_true", help="print a JSON object")
     report_help = "count beside them the clauses that this run has judged: a report.jsonl, packed or not, or its folder"
     counting.add_argument("--report", type=Path, metavar="PATH", help=report_help)
+    marking = _add(actions, "weaknesses", "mark clauses whose cases may let a wrong implementation pass", mark)
+    evidence_help = "a run with --evidence=all: report.jsonl or its folder; repeatable. Without one: features alone"
+    marking.add_argument("--report", type=Path, metavar="PATH", action="append", default=[], help=evidence_help)
+    marking.add_argument("--facts", action="store_true", help="print what the cases of each clause ask and judge")
     annotating = _add(
         actions, "annotate", "write the specifications as pages, with all that is known of them", annotate
     )
@@ -72,7 +78,8 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
-    parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected, UnreadableReport))
+    errors = (RegistryError, SuiteNotCollected, UnreadableReport, NoDocument)
+    parser.set_defaults(handler=reporting_errors(handler, *errors))
     return parser
 
 
@@ -219,6 +226,26 @@ def _whole_report(path: Path) -> Report:
     if report.problem is not None:
         raise UnreadableReport(f"{report.path}: {report.problem}")
     return report
+
+
+def mark(args: argparse.Namespace) -> int:
+    """Print the marks of the rules without a reason, and entries of the list that explain none; fail on either."""
+    directory = _directory(args)
+    registry, reasons = load_registry(directory), Reasons.read(directory)
+    whole = bool(args.report)
+    facts = facts_of(registry, map(report_in, args.report)) if whole else facts_of_index(registry, case_index())
+    if args.facts:
+        for name, found in facts.items():
+            print(f"{name:<19} {found}")
+    marks = list(weaknesses(registry, facts, reasons))
+    unexplained = [weakness for weakness in marks if not weakness.reason]
+    for weakness in unexplained:
+        print(f"{weakness.clause:<19} {weakness.rule:<11} {weakness.what}")
+    idle = reasons.idle(marks, RULES if whole else ("feature",))
+    for entry in idle:
+        print(f"{FILE_NAME}: {entry}: explains no mark; take it out")
+    print(f"{len(marks)} marks, {len(unexplained)} without a reason; {len(idle)} entries explain none")
+    return PROBLEMS if unexplained or idle else SOUND
 
 
 def annotate(args: argparse.Namespace) -> int:

@@ -202,10 +202,10 @@ def content(path: Path) -> bytes:
     Raises:
         UnreadableReport: it cannot be opened, or is larger than any report.
     """
-    return b"".join(_lines_of(path))
+    return b"".join(lines_of(path))
 
 
-def _lines_of(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a report file with their ends. Raises `UnreadableReport`."""
     size = 0
     try:
@@ -239,7 +239,7 @@ def read(path: Path) -> Report:
     """
     lines: list[Line] = []
     once: set[str] = set()
-    for number, raw in enumerate(_lines_of(path), start=1):
+    for number, raw in enumerate(lines_of(path), start=1):
         line, problem = _parsed(raw, number)
         if number == 1 and (line is None or line["record"] != "header"):
             raise _no_header(path, problem or "it is of another record")
