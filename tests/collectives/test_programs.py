@@ -9,14 +9,11 @@ from math import isfinite
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import links, schedules
 from tessera_reference.collectives.programs import run_program
 from tessera_reference.graph.futures import ALGORITHMS, PATHS
-from tessera_reference.ir.attributes import ByteCount, attribute_text
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.ir.text import print_module
@@ -62,21 +59,6 @@ def run(found: Module, flags: Sequence[bool]) -> list[list[float]]:
     """The first result of each rank."""
     results = run_program(found, found.functions["f"], inputs(flags))
     return [each[0].values.tolist() for each in results]
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(1, "1"), (1023, "1023"), (1024, "1KiB"), (3 << 19, "1536KiB"), (1 << 20, "1MiB"), (5 << 30, "5GiB"), (0, "0")],
-)
-def test_bytes_print_with_the_largest_unit_that_measures_them(number: int, text: str) -> None:
-    assert attribute_text(ByteCount(number)) == text
-
-
-@given(st.integers(1, 2**62))
-def test_bytes_are_read_as_they_are_printed(number: int) -> None:
-    lines = [f'%f = tessera.collective.all_reduce %x {{op="sum", axis="dp", chunk={ByteCount(number)}}}']
-    found = module(*lines, '"tessera.graph.return"(%x)', takes=f"%x: {T}")
-    assert found.functions["f"].body.instructions[0].operation.attributes["chunk"] == number
 
 
 def test_exported_text_has_plain_numbers_and_reads_the_same() -> None:

@@ -6,14 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tessera_reference.abi.fatbin import CollectivePlan
 from tessera_reference.compilation import images
-from tessera_reference.compilation.images import compile_module, explanation_text
+from tessera_reference.compilation.images import compile_module
 from tessera_reference.ir.diagnostics import MissingTool
 
 ADD = "module m { kernel add(A: tensor<4x8xfp32>, B: tensor<4x8xfp32>, C: tensor<4x8xfp32>) { C = A + B; } }"
@@ -58,38 +56,3 @@ def test_the_bytes_of_an_image_are_the_same_in_every_process() -> None:
             [sys.executable, "-c", BYTES], input=BOTH, env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == expected
-
-
-SOURCE = """module m {
-  func half(X: tensor<MxNxfp32>) -> tensor<MxNxfp32> { return X * 0.5; }
-  kernel product(A: tensor<20x24xbf16>, B: tensor<24x18xbf16>, C: tensor<20x18xbf16>) {
-    let P: tensor<20x18xbf16> = A @ B;
-    schedule.tile(P, m=16, n=16, k=8, pad=[12, 14, 0]);
-    schedule.pipeline(P, depth=3);
-    C = op.relu(P);
-  }
-  kernel halved(X: tensor<Nx4xfp32>, N: int32) { X = half(X); }
-  kernel same(X: tensor<4xfp32>) { }
-}
-"""
-PLANS = (
-    CollectivePlan("all_reduce", "dp", "tree"),
-    CollectivePlan("broadcast", None, "ring", "default", "f", chunk_bytes=512, qos="bulk"),
-)
-PRODUCT = "%P = matmul -> tensor<20x18xbf16>"
-
-
-def test_the_text_names_what_was_decided_and_what_is_not_yet(build: Any) -> None:
-    metadata = build.compiled(SOURCE).metadata
-    assert explanation_text(replace(metadata, collective_plans=PLANS)).splitlines() == [
-        "kernel product",
-        f"  fusion group 0: {PRODUCT}; %C_0 = relu -> tensor<20x18xbf16>",
-        f"  tile of {PRODUCT}: depth=3, k=8, m=16, n=16",
-        "kernel halved",
-        "  fusion groups and tiles are decided at launch, for N",
-        "kernel same",
-        "  nothing to tile: the host function computes it",
-        "collective all_reduce along dp: tree, a hint",
-        "collective broadcast of @f over the whole mesh: ring, by size, chunk_bytes 512, qos bulk",
-    ]
-    assert explanation_text(metadata).endswith("collectives: no plans; the runtime chooses\n")

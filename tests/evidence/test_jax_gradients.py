@@ -180,22 +180,6 @@ def test_attention() -> None:
     compare(gradients(body, operands), function, operands)
 
 
-def test_a_normalized_layer_with_a_bias() -> None:
-    operands = {"A": numbers((4, 6), -2, 2, 1), "B": numbers((6, 3), -1, 1, 2), "C": numbers((3,), -1, 1, 3)}
-    body = """
-        let D: tensor<4x6xfp64> = A - op.mean(A, axis=1, keepdims=true);
-        let N: tensor<4x6xfp64> = D * op.rsqrt(op.mean(D * D, axis=1, keepdims=true) + 0.00001);
-        let Y: tensor<4x3xfp64> = op.gelu((N @ B) + C) * op.sigmoid((A @ B) - C);
-    """
-
-    def function(a: Any, b: Any, c: Any) -> Any:
-        d = a - a.mean(axis=1, keepdims=True)
-        n = d * jax.lax.rsqrt((d * d).mean(axis=1, keepdims=True) + 0.00001)
-        return jax.nn.gelu(n @ b + c, approximate=False) * jax.nn.sigmoid(a @ b - c)
-
-    compare(gradients(body, operands), function, operands)
-
-
 def test_loops_branches_and_calls() -> None:
     operands = {"A": numbers((3, 3), -1, 1, 1), "B": numbers((3,), -1, 1, 2)}
     helpers = """
