@@ -336,6 +336,7 @@ def test_an_answer_in_another_form_is_refused(answer: object) -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_a_worker_is_given_no_unit_before_it_has_shown_that_it_is_alike(engine: Engine) -> None:
     """One of two workers counts as a newcomer: it is given no unit until its greeting has come."""
+    wait_for(lambda: engine._look_around() == [] and len(engine._accepted) == 2)
     newcomer, accepted = sorted(engine._accepted)
     del engine._accepted[newcomer]
     engine._greetings[newcomer] = engine._client.submit(str, "late", workers=["tcp://127.0.0.1:1"])
