@@ -45,24 +45,6 @@ def test_only_an_array_of_the_same_kind_is_put(pair: ts.Mesh, array: Any, told: 
         ts.PinnedArray(3).put(array)
 
 
-def filled(mesh: ts.Mesh, count: int) -> ts.DeviceArray:
-    """On rank r, 10 r and the numbers that follow."""
-    array = ts.DeviceArray(mesh, count, "int32")
-    for rank in range(mesh.size):
-        array.put(np.arange(count, dtype=np.int32) + 10 * rank, rank)
-    return array
-
-
-@pytest.mark.parametrize(("op", "expected"), [("sum", [60, 64]), ("max", [30, 31]), ("min", [0, 1])])
-def test_all_reduce_along_an_axis(mesh: ts.Mesh, op: str, expected: list[int]) -> None:
-    """Ranks 0 to 3 meet along dp, and 4 to 7 do."""
-    array = filled(mesh, 2)
-    assert ts.collectives.all_reduce(mesh, array, op=op, axis="dp") is array
-    assert array.get(2).tolist() == expected
-    other = {"sum": [220, 224], "max": [70, 71], "min": [40, 41]}[op]
-    assert array.get(7).tolist() == other
-
-
 def test_collectives_on_arrays_of_the_caller_are_in_place(mesh: ts.Mesh) -> None:
     """All ranks share it: four of them along dp make four times as much."""
     grads = np.array([[1, 2], [3, 0.5]])

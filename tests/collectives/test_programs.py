@@ -105,13 +105,6 @@ def test_ranks_that_wait_in_a_circle_are_named() -> None:
     assert "ranks 0 and 3: all_reduce(tensor<4xfp32>, axis=dp, op=sum) in <ir>:6" in text
 
 
-def test_a_rank_that_never_comes_is_named() -> None:
-    """Also where its group has dropped the future and ended."""
-    lines = [*CROSSED[:2], '"tessera.graph.yield"(%x)', "}, {", '"tessera.graph.yield"(%x)', *CROSSED[-2:]]
-    with pytest.raises(Failure, match="rank 1 waits for rank 3, which has ended"):
-        run(module(*lines), [True, True, True, False])
-
-
 @cache
 def numbers(name: str) -> frozenset[Fraction | float]:
     """Every number and infinity of a dtype of at most 16 bits."""

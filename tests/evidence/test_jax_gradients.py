@@ -164,22 +164,6 @@ def test_updates_of_slices() -> None:
     compare(gradients(body, operands), function, operands)
 
 
-def test_attention() -> None:
-    operands = {name: numbers((2, 4, 8), -1, 1, seed) for seed, name in enumerate("ABC")}
-    body = """
-        let S: tensor<2x4x4xfp64> = (A @ op.transpose(B, perm=[0, 2, 1])) * 0.35;
-        let M: tensor<4x4xbool> = op.iota(shape=[4, 1]) >= op.iota(shape=[1, 4], axis=1);
-        let hidden: fp64 = -1000.0;
-        let Y: tensor<2x4x8xfp64> = op.tanh(op.softmax(op.select(M, S, hidden)) @ C);
-    """
-
-    def function(q: Any, k: Any, v: Any) -> Any:
-        scores = jnp.where(np.tri(4, dtype=bool), q @ k.transpose(0, 2, 1) * 0.35, -1000.0)
-        return jnp.tanh(jax.nn.softmax(scores) @ v)
-
-    compare(gradients(body, operands), function, operands)
-
-
 def test_loops_branches_and_calls() -> None:
     operands = {"A": numbers((3, 3), -1, 1, 1), "B": numbers((3,), -1, 1, 2)}
     helpers = """
