@@ -151,7 +151,7 @@ class LockstepState(BlockState):
             yield
 
     def of_active(self, values: Values) -> Values:
-        """Of what is for each lane, that of the active ones."""
+        """Return the values of the active lanes."""
         holder = self.holding(values)
         return super().of_active(values) if holder is self else holder.of_active(values)
 
@@ -217,7 +217,7 @@ class LockstepState(BlockState):
         return Array(value.dtype, self.tiled(values))
 
     def tiled(self, values: Values) -> Values:
-        """What is for each lane of a block as for each lane of all."""
+        """Return the values of one block's lanes, repeated for each block."""
         return np.broadcast_to(values, (self.blocks, *values.shape)).reshape(-1, *values.shape[1:])
 
     def agreed(self, value: Array) -> Array:
@@ -237,7 +237,7 @@ def in_lockstep(code: Code) -> Code:
 
 
 class _Placement:
-    """Where computations go; `levels` has the depth of regions at which each slot is written."""
+    """The places of computations; `levels` has the depth of regions at which each slot is written."""
 
     def __init__(self) -> None:
         self.levels: dict[int, int] = {}

@@ -122,7 +122,7 @@ class Engine:
         self._identity = own_identity()
         self._run = uuid.uuid4().hex
         self._pending: dict[str, Asked] = {}
-        """What has not been answered, by key."""
+        """The unanswered requests by key."""
         self._greetings: dict[str, Any] = {}
         """By worker that has not shown that it is like this machine, the future of its answer."""
         self._accepted: dict[str, int] = {}
