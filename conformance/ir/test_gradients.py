@@ -82,7 +82,7 @@ def test_an_intermediate_value_may_be_differentiated_by(impl, check):
 @clause("LANG-05.2-06", "LANG-05.5-01")
 @pytest.mark.parametrize("wrt", ["A, Z", "Z, A", "A, Z, B"])
 def test_a_value_and_what_is_computed_from_it_have_a_gradient_each(impl, check, wrt):
-    """With w = a * b and z = a * a, z * w has the gradient 3 a a b for a, by way of both, and a b for z."""
+    """With w = a * b and z = a * a, z * w has the gradient 3 a a b for a, and a b for z (AMB-LANG-58)."""
     given = {"A": tensor_of("fp32", [3, 4]), "B": tensor_of("fp32", [5, -7])}
     gradients = {"A": [135, -336], "Z": [15, -28], "B": [27, 64]}
     before = ["let W: tensor<2xfp32> = A * B;", "let Z: tensor<2xfp32> = A * A;"]

@@ -199,7 +199,7 @@ def test_an_all_to_all_puts_parts_together_in_order_of_the_axis(impl, check, ran
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather"])
 def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check, collective, dim):
-    """Of three axes: twice what the ranks have together, and twice as often what each has (AMB-LANG-143)."""
+    """Of three axes: twice what ranks have together, or four times what each has (AMB-LANG-143, AMB-LANG-58)."""
     attributes = f"axis=dp, dim={dim}" + (', op="sum"' if collective == "reduce_scatter" else "")
     extents = [2, 2, 2]
     extents[dim] = 1 if collective == "reduce_scatter" else 4

@@ -148,7 +148,7 @@ def test_released_memory_can_be_had_again(impl, check, ranks):
 @clause("RT-19.A-02", "RT-07-04", "RT-04.4-14")
 @pytest.mark.parametrize("full", [0, 1])
 def test_memory_of_a_mesh_has_to_be_on_every_device(impl, check, full):
-    """Three fifths of one of two devices are in use: the mesh of both has not as much, and the other device has."""
+    """Three fifths of one of two devices are in use: both have not as much, the other has (AMB-RT-126)."""
     session = opened(impl, check, 2)
     alone = [meshed(impl, check, session.context, [device]) for device in devices(impl, check, 2)]
     size = fifths(session, 2, 3)
