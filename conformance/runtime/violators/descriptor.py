@@ -15,7 +15,7 @@ from tessera_reference.numerics.trees import PAIRWISE, Tree
 from ...ir.violators.changes import changed
 
 Shown = dict[str, Any]
-EVALUATE, TREE_OVER, REQUIRE_LEAVES = ReferenceAdapter.numerics_evaluate, Tree.over, Tree.require_leaves
+EVALUATE, REQUIRE_LEAVES = ReferenceAdapter.numerics_evaluate, Tree.require_leaves
 
 
 # What is told of it
@@ -109,15 +109,6 @@ HEEDED = [
 # What is refused
 
 
-def fitting(self: Tree, n: int, start: bool = False) -> Tree:
-    """The tree where it fits, else the canonical one."""
-    try:
-        REQUIRE_LEAVES(self, n)
-    except LeafCount:
-        return TREE_OVER(PAIRWISE, n, start)
-    return TREE_OVER(self, n, start)
-
-
 def short_accepted(self: Tree, n: int) -> None:
     """A tree over fewer elements reduces those; one over more is refused."""
     try:
@@ -134,8 +125,6 @@ def refuse_as_invalid(self: StableMath) -> None:
 
 
 REFUSED = [
-    changed("RT-11-02", "any_tree", "takes its own order where a tree does not fit",
-            (Tree, "over", fitting), (Tree, "require_leaves", lambda self, n: None)),
     changed("RT-11-02", "short_tree", "reduces what a tree names", (Tree, "require_leaves", short_accepted)),
     changed(
         "RT-11-05", "other_status", "refuses toggles with another status",
