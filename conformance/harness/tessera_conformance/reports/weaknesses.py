@@ -52,7 +52,7 @@ _OPERATION = re.compile(r"\b(?:op|dist)\.(\w+)|\"tessera\.\w+\.(\w+)\"|\btessera
 
 @dataclass
 class Facts:
-    """What the cases of a clause ask and judge."""
+    """The members, sizes, effects and features of the cases of a clause."""
 
     cases: int = 0
     plain: int = 0
