@@ -152,6 +152,7 @@ def judge_reduction(
 ) -> None:
     """A result under a deterministic policy; `wanted` are its canonical bits, which strict asks for."""
     if impl.level == "strict":
+        assert wanted is not None
         check.bits(found, wanted, f"strict: the canonical order of {question.operation}")
     elif impl.level == "fast":
         enclosures = bounds.enclose(f"oracle.{question.operation}", list(question.inputs), dict(question.arguments))
