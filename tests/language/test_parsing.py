@@ -153,7 +153,7 @@ GRAMMAR = Path(__file__).parent / "printed_grammar.lark"
 SIGN = re.compile(r"(?<=[=\[,(])\s*-\d|= -[A-Z]")
 """A signed number, or a sign before an operand: section 14.2 has it, the productions of section 2.3 do not."""
 
-SIGNED = 111
+SIGNED = 113
 """Golden programs that ask for a sign."""
 
 

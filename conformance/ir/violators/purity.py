@@ -45,6 +45,7 @@ def executing(after: After, before: Callable[[], None] = lambda: None) -> Callab
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
             single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+            self.last_uses[single] = [()]
             yield from BLOCK(self, single, (), frame)
             after(block, instruction, frame)
         return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))

@@ -139,14 +139,6 @@ CREATED = [
 ]
 
 
-def busy(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse a mesh that has streams."""
-    for handle, mesh in adapter.runtime.handles.live("mesh"):
-        if handle == given["mesh"] and mesh.streams:
-            raise Refusal(INVALID, "call", "tessMeshDestroy: the mesh has streams")
-    return call(**given)
-
-
 def freeing(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Free the memory of every mesh on the same devices."""
     for handle, _ in adapter.runtime.handles.live("mesh"):
@@ -165,7 +157,6 @@ def freeing_within(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 DESTROYED = [
     answering("RT-04.2-05", "frees_within", "frees memory of smaller meshes too", "tessMeshDestroy", freeing_within),
-    answering("RT-04.2-05", "busy", "destroys only meshes without streams", "tessMeshDestroy", busy),
     answering("RT-04.2-05", "frees_all", "frees the memory of other meshes too", "tessMeshDestroy", freeing),
     answering("RT-04.2-05", "unfinished", "leaves queued work undone", "tessMeshDestroy", without_waiting),
     refusing("RT-04.2-05", "never", "destroys no mesh", "tessMeshDestroy"),

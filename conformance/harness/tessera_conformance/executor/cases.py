@@ -140,6 +140,8 @@ class SpreadCases:
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in [lost_report(item, case, result)] if isinstance(result, Lost) else self._read(result):
             report.nodeid = item.nodeid
+            if isinstance(report.longrepr, list):  # the place of a skip, which has crossed as JSON
+                report.longrepr = tuple(report.longrepr)
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
