@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 
 import pytest
 
@@ -39,6 +39,15 @@ LOSSLESS = {
 """The data of which a wire holds every value."""
 
 FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
+FINEST = {
+    "fp64": 1 + Fraction(1, 1 << 20),
+    "fp32": 1 + Fraction(1, 1 << 20),
+    "fp16": 1 + Fraction(1, 1 << 10),
+    "bf16": Fraction(1, 1 << 30),
+    "fp8_e4m3": 1 + Fraction(1, 8),
+    "fp8_e5m2": Fraction(1, 1 << 14),
+}
+"""A number of each dtype that no lossy wire carries beside 1 and 2."""
 LOSSY = [(wire, data) for wire in WIRES for data in FLOATS if data not in LOSSLESS[wire]]
 
 
@@ -205,9 +214,9 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
 @pytest.mark.parametrize(("wire", "data"), LOSSY)
 def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
     """Whether its dtype is narrower or as wide, and whatever the values are; by every operation (AMB-COLL-05, -62)."""
-    inputs = [tensor_of(data, [1, 2, 0, 4]) for _ in range(2)]
-    for given in ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"}):
-        call = {"inputs": inputs, **given}
+    operations = ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"})
+    for last, given in product((FINEST[data], Fraction(4)), operations):
+        call = {"inputs": [of_values(data, [Fraction(1), Fraction(2), Fraction(0), last])] * 2, **given}
         plain = check.returns(impl.collectives.run(**call, level=level))["outputs"]
         check.returns(impl.collectives.run(**call, level="fast", wire=wire))
         observed = impl.collectives.run(**call, level=level, wire=wire)

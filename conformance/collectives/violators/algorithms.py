@@ -181,20 +181,6 @@ def in_chunks_of(chunk: int | None) -> Callable[..., Any]:
     return lambda *given: SENT(*given[:-1], chunk)
 
 
-def by_chunks(operation: str, buffers: Sequence[Array], *, chunk: int | None = None, **given: Any) -> Any:
-    """Every chunk is a collective of its own, in which shares begin anew."""
-    usual = operations.run(operation, buffers, chunk=chunk, **given)
-    if operation != "all_reduce" or chunk is None or buffers[0].values.ndim != 1:
-        return usual
-    starts = range(0, buffers[0].values.size, chunk)
-    parts = [
-        operations.run(operation, [Array(x.dtype, x.values[at : at + chunk]) for x in buffers], **given).outputs
-        for at in starts
-    ]
-    together = [np.concatenate([part[rank].values for part in parts]) for rank in range(len(buffers))]
-    return replace(usual, outputs=[Array(buffers[0].dtype, values) for values in together])
-
-
 def lost_tail(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
     """The last element is not combined on the first rank."""
     values = usual[0].values.copy()
@@ -225,7 +211,6 @@ VIOLATIONS: list[Violation] = [
     sent("COLL-02.3-01", "chunks_off_by_one", "leaves out the last element of a chunk", off_by_one),
     changed("COLL-02.3-01", "fixed_chunks", "takes chunks of 16 elements", (operations, "_sent", in_chunks_of(16))),
     changed("COLL-02.3-01", "no_chunks", "ignores chunks", (operations, "_sent", in_chunks_of(None))),
-    changed("COLL-02.3-01", "chunk_order", "combines chunks in another order", (collectives, "run", by_chunks)),
     changed("LANG-09-05", "declares_another", "declares the order of another algorithm", (
         orders, "orders", reordered(orders.orders)
     )),

@@ -217,7 +217,7 @@ BUFFERS = [
 
 # Fusion
 
-USUAL_JOINED, USUAL_PARTS, USUAL_KEY = fusion._joined, planner._parts, fusion._key
+USUAL_JOINED, USUAL_PARTS, USUAL_KEY, USUAL_FUSE = fusion._joined, planner._parts, fusion._key, fusion.fuse
 
 
 def mixed(step: Issue) -> tuple[Part, ...]:
@@ -249,7 +249,7 @@ def fuse_late(program: Program, tile: int | None) -> None:
     kept = program.steps
     program.steps = [replace(step, uses=()) if isinstance(step, Compute) else step for step in kept]
     plain_uses = {step.results: step for step in kept if isinstance(step, Compute)}
-    fusion.fuse(program, tile)
+    USUAL_FUSE(program, tile)
     program.steps = [plain_uses[step.results] if isinstance(step, Compute) else step for step in program.steps]
 
 

@@ -199,6 +199,7 @@ def _over_the_operand(self: Interpreter, block: Any, arguments: Any, frame: Any)
     frame.update(zip(block.arguments, arguments, strict=True))
     for instruction in block.instructions:
         single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
+        self.last_uses[single] = [()]
         yield from _block(self, single, (), frame)
         frame.update((a, frame[b]) for a, b in zip(instruction.operands[:1], instruction.results, strict=False))
     return (yield from _block(self, replace(block, arguments=(), instructions=()), (), frame))

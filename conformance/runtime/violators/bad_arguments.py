@@ -133,16 +133,6 @@ TAKEN = [
     ),
     *(
         taking(
-            f"{function}_whole_mesh",
-            "takes no axis for all of them",
-            function,
-            lambda given: given["axis"] is None,
-            lambda given: {"axis": "dp"},
-        )
-        for function in COLLECTIVES[:3]
-    ),
-    *(
-        taking(
             f"{function}_uneven",
             "rounds counts down",
             function,
@@ -188,13 +178,6 @@ TAKEN = [
         "takes shared memory of any size",
         lambda cfg: cfg["shmemBytes"] > 1 << 30,
         lambda cfg: {"shmemBytes": 0},
-    ),
-    configured("undefined_flags", "ignores undefined flags", lambda cfg: cfg["flags"] > 15, lambda cfg: {"flags": 0}),
-    configured(
-        "lowest_undefined_flag",
-        "ignores one undefined flag",
-        lambda cfg: bool(cfg["flags"] & 16),
-        lambda cfg: {"flags": cfg["flags"] & ~16},
     ),
 ]
 

@@ -11,6 +11,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.compiler import Compiler
+from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.runtime.streams import Mesh
 
 Given: TypeAlias = dict[str, Any]
@@ -51,6 +52,17 @@ def answering(clause: str, name: str, description: str, function: str, answer: A
         return answer(self, partial(right, self), given)
 
     return replaced(clause, description, BuildsOnce, (ReferenceAdapter, method, answered), name=name)
+
+
+def grouping(clause: str, name: str, description: str, groups: Callable[[MeshAxes, Any], Any]) -> Violation:
+    """The groups of ranks along an axis are others."""
+
+    def group_of(self: MeshAxes, axis: Any, rank: int) -> Any:
+        return next(tuple(group) for group in groups(self, axis) if rank in group)
+
+    return replaced(
+        clause, description, BuildsOnce, (MeshAxes, "groups", groups), (MeshAxes, "group_of", group_of), name=name
+    )
 
 
 def refusing(

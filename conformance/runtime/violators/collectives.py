@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.collectives.groups import combine
@@ -16,7 +15,7 @@ from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
 
-from .changes import INVALID, UNSUPPORTED, Call, Given, answering, refusing
+from .changes import INVALID, Call, Given, answering, grouping, refusing
 from .order import broken
 
 Buffers: TypeAlias = Sequence[Array]
@@ -274,9 +273,9 @@ def reversed_coordinates(self: MeshAxes, axis: str, right: Any = MeshAxes.groups
 
 
 GROUPS = [
-    broken("RT-04.6-08", "whole_mesh", "reduces over the whole mesh", MeshAxes, "groups", whole_mesh),
-    broken("RT-04.6-09", "neighbours", "lets ranks meet that follow one another", MeshAxes, "groups", neighbours),
-    broken("RT-04.6-12", "reversed", "has the coordinates backwards", MeshAxes, "groups", reversed_coordinates),
+    grouping("RT-04.6-08", "whole_mesh", "reduces over the whole mesh", whole_mesh),
+    grouping("RT-04.6-09", "neighbours", "lets ranks meet that follow one another", neighbours),
+    grouping("RT-04.6-12", "reversed", "has the coordinates backwards", reversed_coordinates),
 ]
 
 
@@ -296,13 +295,6 @@ def exchanged_ids(first: int, second: int) -> Any:
 def unknown_as_fp32(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """An unknown dtype is fp32."""
     return call(**(given | {"dtype": given["dtype"] if 1 <= given["dtype"] <= 13 else 5}))
-
-
-def unknown_unsupported(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """An unknown dtype might be known elsewhere."""
-    if not 1 <= given["dtype"] <= 13:
-        raise Refusal(UNSUPPORTED, "call", "dtype: unknown here")
-    return call(**given)
 
 
 def divided(collective: str) -> Violation:
@@ -352,7 +344,6 @@ ARGUMENTS = [
     answering("RT-04.6-15", "fp8", "exchanges the two 8-bit floats", "tessReduceScatter", exchanged_ids(1, 2)),
     answering("RT-04.6-15", "complex", "exchanges the complex types", "tessAllGather", exchanged_ids(12, 13)),
     answering("RT-04.6-15", "unknown_as_fp32", "takes an unknown dtype for fp32", "tessAllReduce", unknown_as_fp32),
-    answering("RT-04.6-15", "unknown", "calls an unknown dtype unsupported", "tessBroadcast", unknown_unsupported),
     *(divided(each) for each in ("reduce_scatter", "all_gather")),
     *(touching(clause) for clause in CLAUSES),
     *(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
 from tessera_reference.mesh.memory import AddressSpaceMemory
 
@@ -16,12 +15,6 @@ NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
 def unknown(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """A context that no other call knows."""
     return {"context": call(**given)["context"] + 1000}
-
-
-def shared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The context that there is already."""
-    live = adapter.runtime.handles.live("context")
-    return {"context": live[0][0]} if live else call(**given)
 
 
 def ending_others(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -50,7 +43,6 @@ def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 CONTEXTS = [
     answering("RT-04.1-19", "unknown_context", "gives a context that no call knows", "tessInit", unknown),
-    answering("RT-04.1-19", "one_context", "gives the same context again", "tessInit", shared),
     *(
         refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)
         for function in ("tessProfilerStart", "tessModuleLoad", "tessMeshCreate", "tessSetNumericsPolicy")
@@ -70,32 +62,12 @@ def version(**other: int) -> Any:
     return lambda adapter, call, given: call(**given) | other
 
 
-def needs_a_context(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Report the version only within a context."""
-    if not adapter.runtime.handles.live("context"):
-        raise Refusal(NOT_INITIALIZED, "call", "tessGetVersion: no context")
-    return call(**given)
-
-
 VERSIONS = [
     answering("RT-04.1-21", "negative_patch", "has a negative patch number", "tessGetVersion", version(patch=-1)),
-    answering("RT-04.1-21", "other_major", "tells a major that is not its own", "tessGetVersion", version(major=9)),
-    answering("RT-04.1-21", "other_minor", "tells a minor that is not its own", "tessGetVersion", version(minor=3)),
-    answering("RT-04.1-21", "needs_a_context", "tells no version before tessInit", "tessGetVersion", needs_a_context),
-    restating("RT-04.1-21", "null_output", "accepts a NULL output of the version", "tessGetVersion", INVALID, ""),
 ]
 
 
-def anyway(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Initialize where that is missing."""
-    if not adapter.runtime.handles.live("context"):
-        adapter.runtime.tessInit()
-    return call(**given)
-
-
 INITIALIZED = [
-    answering("RT-19.A-03", "event_anyway", "creates events before tessInit", "tessEventCreate", anyway),
-    answering("RT-19.A-03", "memory_anyway", "allocates host memory before tessInit", "tessHostAlloc", anyway),
     restating(
         "RT-19.A-03",
         "other_status",

@@ -9,7 +9,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.runtime.memory import CopyWork
 
-from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering, refusing
+from .changes import UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering, refusing
 
 H2D, D2H, D2D = 0, 1, 2
 CLAUSES = {H2D: "RT-04.4-18", D2H: "RT-04.4-19", D2D: "RT-04.4-20"}
@@ -80,17 +80,6 @@ OTHERS = [
             "tessMemcpyAsync",
             lambda given, kind=kind: given["kind"] == kind,
             UNSUPPORTED,
-        )
-        for kind in CLAUSES
-    ),
-    *(
-        refusing(
-            CLAUSES[kind],
-            f"{NAMES[kind]}_of_nothing",
-            "refuses to copy nothing",
-            "tessMemcpyAsync",
-            lambda given, kind=kind: given["kind"] == kind and given["bytes"] == 0,
-            INVALID,
         )
         for kind in CLAUSES
     ),

@@ -37,11 +37,6 @@ def flag_of(given: Given, flag: LaunchFlag) -> bool:
     return bool(given["cfg"]["flags"] & flag)
 
 
-def only_known(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Leave out bits that are not defined."""
-    return call(**(given | {"cfg": given["cfg"] | {"flags": given["cfg"]["flags"] & 15}}))
-
-
 def lowest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """Take the last of several flags."""
     flags = given["cfg"]["flags"]
@@ -73,7 +68,6 @@ FLAGS = [
     ),
     refusing("RT-06-19", "one_flag", "takes one flag", LAUNCH, many, INVALID),
     refusing("RT-06-19", "no_combination", "supports no combination", LAUNCH, many, UNSUPPORTED),
-    answering("RT-06-19", "undefined_bits", "takes bits that are not defined", LAUNCH, only_known),
     answering("RT-06-19", "last_flag", "heeds one flag of several", LAUNCH, lowest),
 ]
 

@@ -86,14 +86,6 @@ CONFIGURATION = [
     configured("RT-04.5-09", "chosen_wholly", "chooses all of a block of which a part is given", chosen_wholly),
     refusing("RT-04.5-09", "no_zero", "takes no zero in block", LAUNCH, has_zero, INVALID),
     refusing(
-        "RT-04.5-09",
-        "no_part",
-        "takes zeros in block together only",
-        LAUNCH,
-        lambda given: has_zero(given) and any(given["cfg"]["block"]),
-        INVALID,
-    ),
-    refusing(
         "RT-04.5-18",
         "hint_demanded",
         "demands shared bytes",

@@ -109,11 +109,6 @@ FREED = [
 ]
 
 
-def pageable(given: Given) -> dict[str, Any]:
-    """Host memory after all."""
-    return {"kind": 1}
-
-
 def shared_host(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     """The host memory of that size that there is already."""
     for each in adapter.runtime.machine.memory.live():
@@ -130,14 +125,6 @@ def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 HOST = [
-    accepting(
-        "RT-04.4-16",
-        "global_too",
-        "takes TESS_MEM_GLOBAL for host memory",
-        "tessHostAlloc",
-        lambda given: given["kind"] == 0,
-        pageable,
-    ),
     accepting(
         "RT-04.4-16",
         "host_rounded_down",

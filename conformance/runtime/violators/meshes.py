@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import replaced
 from tessera_reference.mesh.axes import MeshAxes
 
-from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
+from .changes import INVALID, Call, Given, accepting, answering, grouping, refusing, without_waiting
 
 AXES = ("tp", "pp", "dp", "ep")
 
@@ -50,13 +49,7 @@ ARRANGED = [
     answering("RT-02-07", "flat", "has all ranks along dp", "tessMeshCreate", flat),
     refusing("RT-02-07", "no_ep", "knows no axis ep", "tessMeshCreate", lambda given: given["axes"]["ep"] > 1),
     refusing("RT-02-07", "no_pp", "knows no axis pp", "tessMeshCreate", lambda given: given["axes"]["pp"] > 1),
-    replaced(
-        "RT-02-07",
-        "counts tp fastest",
-        BuildsOnce,
-        (MeshAxes, "groups", transposed),
-        name="column_major",
-    ),
+    grouping("RT-02-07", "column_major", "counts tp fastest", transposed),
 ]
 
 
@@ -111,14 +104,6 @@ CREATED = [
     *(
         refusing("RT-04.2-04", f"refused_by_{function}", f"{function} refuses a live mesh", function, status=INVALID)
         for function in ("tessBroadcast", "tessFree", "tessMeshDestroy")
-    ),
-    refusing(
-        "RT-18-02",
-        "absent_refused",
-        "refuses an axis of size 0",
-        "tessMeshCreate",
-        lambda given: 0 in given["axes"].values(),
-        INVALID,
     ),
     refusing(
         "RT-18-02",

@@ -157,7 +157,10 @@ tessStatus_t tessFree(tessMesh_t mesh, void* devPtr) {
     status = invalid("tessFree: devPtr is %p, which is no allocation of this mesh", devPtr);
   if (!status && defect("free_touches_neighbours") && allocation->next && allocation->next->mesh == found)
     memset(allocation->next->copies[0], 0xDD, allocation->next->bytes);
-  if (!status) release(allocation, !defect("free_does_not_wait"));
+  if (!status && defect("free_does_not_wait"))
+    memset(allocation->copies[0], 0xDD, allocation->bytes);  // as its next owner would
+  else if (!status)
+    release(allocation, true);
   runtime_unlock();
   return status;
 }
