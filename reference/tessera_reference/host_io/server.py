@@ -288,5 +288,7 @@ async def _refuse(reader: StreamReader, writer: StreamWriter, reason: str) -> No
 
 def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
     """A message for what the event loop cannot do, such as to accept a connection without a file descriptor."""
+    if isinstance(context.get("exception"), ConnectionError):
+        return  # the host is gone
     reason = context.get("exception") or context["message"]
     print(f"host-io serve: {reason}", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from served import PATIENCE, Served, codes, frames
 
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
-from tessera_reference.host_io.server import Address, AddressProblem, Listener, read_address
+from tessera_reference.host_io.server import Address, AddressProblem, Listener, _tell, read_address
 
 Build = Callable[..., dict[str, Any]]
 Serve = Callable[..., Served]
@@ -208,3 +209,11 @@ def test_a_run_ends_when_the_endpoint_is_killed(serve: Callable[..., Served], tm
     found = verdicts(tmp_path)
     assert found["pass"] > 20 and found["crash"] > 20, output
     assert set(found) <= {"pass", "crash", "unsupported", "inapplicable"}, output
+
+
+def test_a_host_that_resets_its_connection_is_no_message(capsys: pytest.CaptureFixture[str]) -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    _tell(loop, {"message": "lost", "exception": ConnectionResetError("reset")})
+    _tell(loop, {"message": "no file descriptor"})
+    assert capsys.readouterr().err == "host-io serve: no file descriptor\n"
