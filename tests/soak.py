@@ -32,7 +32,7 @@ FAKES = ROOT / "tests" / "harness" / "fakes"
 MOST_KILLS = 4
 PACKAGES = (
     *("numpy", "lark", "mpmath", "gmpy2", "jsonschema", "pytest", "xdist", "pycparser", "hypothesis"),
-    *("fastjsonschema", "cffi", "numba", "llvmlite", "cryptography"),
+    *("fastjsonschema", "cffi", "llvmlite", "cryptography"),
 )
 REFERENCE = "reference"
 IN_PROCESS = {

@@ -84,16 +84,6 @@ def result_type(attributes: dict[str, Any], dtype: str) -> Any:
     return NUMPY_TYPES[out]
 
 
-def refuse_trees(attributes: dict[str, Any]) -> None:
-    """These libraries choose their own order.
-
-    Raises:
-        NotSupported: another one is asked for.
-    """
-    if "tree" in attributes:
-        raise NotSupported("reduction trees on request")
-
-
 def hello(name: str, version: str) -> dict[str, Any]:
     """Identity; the level is fast, since no order is promised."""
     return {

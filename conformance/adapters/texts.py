@@ -58,10 +58,6 @@ def _doubled(pattern: str) -> Forgery:
     return lambda text: re.sub(f"^({pattern}.*)$", r"\1\n\1", text, count=1, flags=re.MULTILINE)
 
 
-def _without_last(piece: str) -> Forgery:
-    return lambda text: piece.join(text.rsplit(piece, 2)[:1]) + text.rsplit(piece, 1)[-1]
-
-
 MLIR: Mapping[str, Forgery] = {
     "a value that nothing defines": _replaced(r'(= "[\w.]+"\()%[\w$.-]+', r"\1%nothing"),
     "a second definition": _doubled(r" *%[\w$.-]+ = "),

@@ -58,7 +58,7 @@ class Asking:
 def examine(impl, check, made):
     """No property of the trials is broken, some are answered, and what is legal is executed.
 
-    What is not implemented is told as such, not as an answer that is wrong.
+    A program that is not implemented reads as unsupported, not as a wrong answer.
     """
     tally, ask = Tally(), Asking(impl)
     for trial in made:

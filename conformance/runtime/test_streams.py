@@ -10,7 +10,6 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, 
 from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, has_arrived
 from tessera_conformance.marks import clause
 
-TAKE_A_STREAM = ("tessLaunch", "tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 PRIORITIES = (0, 1, -1, 5, -100, (1 << 31) - 1, -(1 << 31))
 
 

@@ -580,6 +580,7 @@ def test_no_hidden_character_reaches_report_or_markdown(checkout: Any) -> None:
         assert "\\u202e" in shown
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_to_be_one(checkout: Any) -> None:
     """Wherever the report is written: at the start, in its first lines, after a case, or as it is sealed."""
     for moment in ("start", "plan", "observation", "finish"):

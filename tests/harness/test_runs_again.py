@@ -231,6 +231,7 @@ def test_a_resumed_run_has_the_report_of_a_run_in_one_go(run: Run, tmp_path: Pat
     assert (resumed.exit_code, (cut.parent / "resumed.jsonl").exists()) == (whole.exit_code, True)
 
 
+@pytest.mark.slow
 def test_the_report_of_another_run_is_not_resumed(run: Run) -> None:
     run("--report-dir=whole", "-k", "number", folder="whole")
     done = run("--resume=whole/report.jsonl", "--level=fast")

@@ -1,4 +1,4 @@
-"""Mistakes that are told once, remedies, and the text of a diagnostic."""
+"""Mistakes reported once, remedies, and the text of a diagnostic."""
 
 from __future__ import annotations
 

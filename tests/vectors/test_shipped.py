@@ -24,6 +24,7 @@ TOPICS = sorted(
 )
 
 
+@pytest.mark.slow
 def test_the_shipped_vectors_are_sound_and_in_step(project: Any) -> None:
     code, said = type(project)(cases.vectors_directory(), None, project.capsys)("check")
     assert code == 0, said

@@ -96,6 +96,7 @@ def test_it_exports_the_interface_and_nothing_else(build: Callable[..., Path]) -
     assert {name for name in names if not name.startswith("tess")} == set()
 
 
+@pytest.mark.slow
 def test_the_headers_stand_beside_it(build: Callable[..., Path]) -> None:
     assert {path.name for path in (build() / "include").iterdir()} == {"tessera.h", "tessera_ext.h"}
 

@@ -75,7 +75,7 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
 @clause("WSP-03.1-02")
 @pytest.mark.parametrize("workers", [3, 7])
 def test_round_robin_counts_every_task(impl, check, workers):
-    """Past 256 of them, which no count of a byte tells (AMB-WSP-05)."""
+    """Also of 600 tasks, more than a count in one byte holds (AMB-WSP-05)."""
     made = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
     assigned = statistics(impl, check, made)["assignments"]
     check.equal(assigned, [each % workers for each in range(600)], "the worker of each task")

@@ -293,7 +293,7 @@ class Engine:
         del self._due[heapq.heappop(self._instants)]
 
     def _step(self, ready: deque[tuple[Process, Any]], all_ready: bool) -> None:
-        """Resume one ready process, or all, until the next wait: for a time, which is a number, or for a `Wait`."""
+        """Resume one ready process, or all that are ready, until it waits: for a time, a number, or for a `Wait`."""
         due, instants = self._due, self._instants
         while ready:
             if self._first_come or len(ready) == 1:
@@ -312,7 +312,7 @@ class Engine:
                 if type(wait) is not int:
                     process.waits_for = wait
                     wait.suspend(process)
-                elif (entries := due.get(wait)) is not None:
+                elif (entries := due.get(wait)) is not None:  # as `_at`, without a call for each event
                     entries.append((process, None))
                 else:
                     due[wait] = deque(((process, None),))

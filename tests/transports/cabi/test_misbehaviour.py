@@ -184,6 +184,7 @@ def test_the_process_is_started_anew_where_something_stays(build, opened, monkey
     assert asked(session, "tessGetVersion")["patch"] == calls
 
 
+@pytest.mark.slow
 def test_work_that_never_ends_is_no_hang_of_the_clean_up(build, opened, monkeypatch):
     monkeypatch.setenv("REFUSE", "hang")
     session = opened(build("refusing"))

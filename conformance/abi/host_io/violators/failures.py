@@ -225,7 +225,7 @@ def room_for(change: Callable[[int], int]) -> Callable[..., None]:
 
 
 def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
-    """A queue of the told depth for each correlation id."""
+    """Keep a queue of the stated depth for each correlation id."""
     pending = self._pending
     self._pending = {key: held for key, held in pending.items() if key[0] == pair[0]}
     try:

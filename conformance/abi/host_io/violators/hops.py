@@ -213,13 +213,6 @@ def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
     return extra
 
 
-def cold(self: Endpoint, request: Any) -> int:
-    """The first request of a process takes longer."""
-    COUNTED.append(None)
-    return 64 if len(COUNTED) == 1 else 0
-
-
-COUNTED: list[None] = []
 TIMES = [
     changed(
         "HIO-D5-26",

@@ -1,4 +1,4 @@
-"""Requests whose handles, addresses and images are those of earlier answers, told as such and not as numbers.
+"""Requests whose handles, addresses and images are references to earlier answers, and no numbers.
 
 Asked again, an implementation gives out other handles and other memory. A value of a request that an earlier answer
 gave under the same name, or that lies in memory which an earlier answer gave out, is bound to that answer: where it

@@ -63,7 +63,7 @@ def closed_at_once(self: Any) -> None:
 
 
 def untold(self: Any) -> None:
-    """Do not tell waiting processes of the close."""
+    """Close without resuming the processes that wait."""
     self.seen_closed = True
 
 
