@@ -5,6 +5,7 @@ Every context of these cases keeps its results in a directory of the case.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +57,18 @@ def test_an_entry_names_its_kernel_shape_dtype_and_target(impl, check, tmp_path)
         check.true(text in found[0][part], f"the {part} names {text}", found[0][part])
     path = Path(found[0]["path"])
     check.true(path.is_file() and path.is_relative_to(tmp_path), "the entry is a file in the directory", str(path))
+
+
+@feature("env-vars")
+@clause("RT-08.2-01")
+def test_a_directory_is_named_in_utf_8(impl, check, tmp_path):
+    """The next context finds what the last one kept in a directory with a name beyond ASCII."""
+    image = image_of(impl, check)
+    use(impl, check, tmp_path / "fach-\u00e4\u03bb", image)
+    hits, misses = use(impl, check, tmp_path / "fach-\u00e4\u03bb", image)
+    check.true(hits > 0 and misses == 0, "the second use finds all that it needs", (hits, misses))
+    names = [file.decode("utf-8", "replace") for file in os.listdir(os.fsencode(tmp_path))]
+    check.equal(names, ["fach-\u00e4\u03bb"], "the directories made, in UTF-8")
 
 
 OTHERS = {

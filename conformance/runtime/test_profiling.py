@@ -6,6 +6,7 @@ What the trace holds is for the cases of the feature `trace-export`.
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_the_file_has_the_name_that_is_given(impl, check, name, tmp_path):
     """And no other file is left beside it."""
     session = opened(impl, check)
     session.ask("tessProfilerStop", profiler=started(session), outJsonPath=str(tmp_path / name))
-    check.equal([each.name for each in tmp_path.iterdir()], [name], "the files in the folder")
+    names = [file.decode("utf-8", "replace") for file in os.listdir(os.fsencode(tmp_path))]
+    check.equal(names, [name], "the files in the folder, in UTF-8")
 
 
 @clause("RT-04.8-04")

@@ -35,6 +35,20 @@ def names(store: CacheStore) -> list[str]:
     return sorted(path.name for path in store.directory.iterdir() if path.name != ".lock")
 
 
+def test_names_of_files_are_utf_8_in_a_locale_without_it(tmp_path: Path) -> None:
+    """A name goes to the file system and comes back unchanged; bytes that are no UTF-8 do so too."""
+    code = (
+        "import sys; from tessera_reference.abi.cache import name_of, path_named\n"
+        "for name in [sys.argv[1] + end for end in ('/\\u00e4\\u03bb', '/\\udcff')]:\n"
+        "    path_named(name).touch(); print(name_of(path_named(name)) == name)"
+    )
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, env={**os.environ, **locale}, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\nTrue\n"
+    assert sorted(os.listdir(os.fsencode(tmp_path))) == ["\u00e4\u03bb".encode(), b"\xff"]
+
+
 def test_what_is_put_is_found_again_also_by_another_process(store: CacheStore) -> None:
     assert store.get("binary", KEY, TAGS, same_policy=True) is None
     store.put("binary", KEY, TAGS, b"\0binary\xff")

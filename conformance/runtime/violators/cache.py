@@ -100,6 +100,13 @@ class InMemoryOnly(ReferenceAdapter):
 
 KEPT = [
     storing("RT-08.2-01", "nothing_kept", "keeps no binaries", "put", nothing_kept),
+    replaced(
+        "RT-08.2-01",
+        "spells directories in ASCII",
+        make,
+        (launches, "path_named", lambda name: Path(name.encode("ascii", "replace").decode())),
+        name="ascii_directories",
+    ),
     storing("RT-08.2-01", "never_found", "finds no binaries", "get", never_found),
     storing("RT-08.2-02", "no_results_kept", "keeps no autotune results", "put", no_results_kept),
     storing("RT-08.2-02", "results_never_found", "finds no autotune results", "get", results_never_found),

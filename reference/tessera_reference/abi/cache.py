@@ -20,7 +20,17 @@ from ..numerics.formats import shown
 from .policy import NumericsPolicy
 from .status import Failure, Status, invalid
 
-# Files that are opened only if they are plain: no link, pipe, device or folder stands in their place.
+# Files: named by text of a caller, and opened only if no link, pipe, device or folder stands in their place.
+
+
+def path_named(name: str) -> Path:
+    """The path whose bytes are the UTF-8 of a name, in every locale. Raises `UnicodeEncodeError`."""
+    return Path(os.fsdecode(name.encode("utf-8", "surrogateescape")))
+
+
+def name_of(path: Path) -> str:
+    """The name of a path, whose bytes are UTF-8 in every locale."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def opened_plain(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:

@@ -12,7 +12,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.interface import Method, interface
 from tessera_conformance.interface.declarations import ListOf, Named, Type
 
-from ..abi.cache import CacheEntry
+from ..abi.cache import CacheEntry, name_of
 from ..abi.status import Status
 from ..mesh.axes import MeshAxes
 from ..runtime import Runtime
@@ -251,7 +251,7 @@ class ExtensionMethods(RuntimeMethods):
     def runtime_tessxCacheEntries(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """Return the entries of the cache."""
         entries = self.output(self.runtime.tessxCacheEntries())
-        return {"entries": [_entry(str(path), each) for path, each in entries]}
+        return {"entries": [_entry(name_of(path), entry) for path, entry in entries]}
 
     def runtime_tessxCacheUse(self, **given: Any) -> dict[str, Any]:  # noqa: N802
         """Return how often the cache was used."""

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ..abi.cache import path_named
 from ..abi.status import Failure, Status
 from ..numerics.formats import shown
 
@@ -249,8 +249,8 @@ def write_trace(records: Iterable[Record], path: str, names: Names | None = None
     written (AMB-RT-66)."""
     text = trace_text(chrome_trace(records, names))
     try:
-        Path(path).write_text(text, encoding="ascii", newline="\n")
-    except (OSError, ValueError, TypeError) as error:  # ValueError: a NUL in the path; TypeError: no path at all
+        path_named(path).write_text(text, encoding="ascii", newline="\n")
+    except (OSError, ValueError, AttributeError) as error:  # ValueError: a NUL or half a character; the last: no text
         given = f"outJsonPath {shown(path)} ({getattr(error, 'strerror', None) or error})"
         allowed = "a file that can be written, in a directory that exists"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessProfilerStop", given, allowed) from None

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.cache import CacheKey, CacheStore, CacheTags
+from ..abi.cache import CacheKey, CacheStore, CacheTags, path_named
 from ..abi.fatbin import Fatbin, KernelEntry
 from ..abi.parameters import unpack
 from ..abi.policy import Descriptor, NumericsPolicy
@@ -89,7 +88,7 @@ class CodeCache:
         if directory is None:
             return None
         if directory not in self._stores:
-            self._stores[directory] = CacheStore(Path(directory))
+            self._stores[directory] = CacheStore(path_named(directory))
         return self._stores[directory]
 
     def tags(self, policy: NumericsPolicy) -> CacheTags:
