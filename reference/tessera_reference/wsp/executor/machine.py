@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ...mesh.engine import Engine, FirstCome, Mailbox, Seeded
 from .. import policies
 from ..errors import RunError
 from ..kernels import DTYPES
@@ -174,36 +175,59 @@ LAST_TIME = (1 << 63) - 1
 
 
 class Agenda:
-    """A seed shuffles what the host has collected, before it is put in order; it changes no result."""
+    """Events of the virtual-time engine; those of one instant are handled in the order of their kinds and numbers.
+
+    A seed decides in which order the processes of the engine go on, which changes no result.
+    """
 
     def __init__(self, seed: int | None = None) -> None:
+        self.engine = Engine(FirstCome() if seed is None else Seeded(seed))
         self.now = 0
-        self.events: list[tuple[int, int, int]] = []
-        self._random = None if seed is None else random.Random(seed)
+        self.outstanding = 0
+        self._at_once = False
+        self._arrived: list[tuple[int, int]] = []
+        self._doorbell = Mailbox(self.engine, "the doorbell of the scheduler")
         self._runnable: list[int] = []
         self._next_sweep: list[int] = []
         self._current = -1
 
     def after(self, cycles: int, kind: int, number: int) -> None:
-        """An event of a kind, for a task, channel or process, `cycles` from now. Raises `RunError`."""
-        heappush(self.events, (self.time_after(cycles), kind, number))
-
-    def time_after(self, cycles: int) -> int:
-        """The time `cycles` from now. Raises `RunError`."""
+        """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
         time = self.now + cycles
         if time > LAST_TIME:
             raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
-        return time
+        self.outstanding += 1
+        self._at_once |= not cycles
+        self.set_timer(time, kind, number)
+
+    def set_timer(self, time: int, kind: int, number: int) -> None:
+        """Let an event arrive at a time."""
+        self.engine.call_at(time, partial(self.arrive, kind, number))
+
+    def arrive(self, kind: int, number: int) -> None:
+        """An event has happened, which the scheduler is to handle."""
+        self._arrived.append((kind, number))
+        if len(self._arrived) == 1:
+            self._doorbell.put(None)
+
+    async def next_instant(self) -> None:
+        """Wait until an event has arrived, and all others of its instant."""
+        await self._doorbell
+        await self.engine.sleep(0)
+        self.now = self.engine.now
+
+    async def everything_due(self) -> None:
+        """Wait for the events that were set for this instant itself."""
+        if self._at_once:
+            self._at_once = False
+            await self.engine.sleep(0)
 
     def due(self) -> Sequence[tuple[int, int]]:
-        """The kinds and numbers of the events of this instant, in order."""
-        events, now = self.events, self.now
-        found = []
-        while events and events[0][0] == now:
-            found.append(heappop(events)[1:])
-        if self._random is not None and len(found) > 1:
-            self._random.shuffle(found)
-            found.sort()
+        """Return the kinds and numbers of the events that have arrived, in order."""
+        found = sorted(self._arrived)
+        self._arrived.clear()
+        self._doorbell.work.clear()
+        self.outstanding -= len(found)
         return found
 
     def make_runnable(self, process: ProcessState) -> None:
@@ -220,13 +244,9 @@ class Agenda:
             self._runnable, self._next_sweep, self._current = self._next_sweep, self._runnable, -1
         return self._current
 
-    def has_runnable(self) -> bool:
-        """True if a process can go on at this instant."""
-        return bool(self._runnable)
-
     def is_settled(self) -> bool:
         """True if nothing is left to do at this instant."""
-        return not self._runnable and not (self.events and self.events[0][0] == self.now)
+        return not self._arrived and not self._runnable
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.

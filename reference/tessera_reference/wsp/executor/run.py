@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...mesh.engine import Engine
 from ..deadlock import explained
 from ..errors import ArgumentRefused, RunError
 from ..package import Package, applied
@@ -131,6 +132,8 @@ class Run:
     without progress spins, which is a deadlock (section 3.3). Raises `ArgumentRefused` for what does not fit.
     """
 
+    agenda: type[Agenda] = Agenda
+
     def __init__(
         self,
         package: Package,
@@ -138,7 +141,6 @@ class Run:
         tensors: Mapping[str, bytes] | None = None,
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
-        agenda: Agenda | None = None,
         forms: CallForms | None = None,
         max_steps: int = MOST_STEPS,
         enough: int | None = None,
@@ -148,9 +150,10 @@ class Run:
         self._max_steps = max_steps
         sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
         values = _symbols(package, symbols or {})
-        self.machine = Machine(package, values, _tensors(package, tensors or {}), sizes, agenda or Agenda(seed))
+        self.machine = Machine(package, values, _tensors(package, tensors or {}), sizes, self.agenda(seed))
         self.outcome = "running"
         self.error: RunError | None = None
+        self._instants = 0
         self._result: dict[str, Any] | None = None
         self._forms: CallForms = {} if forms is None else forms
         self._steps = StepCount(self.machine, max_steps, enough)
@@ -219,12 +222,32 @@ class Run:
         return trial.finish().state()
 
     def _step(self) -> None:
+        """All that happens at the next instant, by the engine."""
+        engine = self.machine.agenda.engine
+        if not self._instants:
+            self._launch(engine)
+        before = self._instants
+        engine.run(until=lambda: self._instants > before)
+        if self.outcome != "running":
+            engine.close()
+
+    def _launch(self, engine: Engine) -> None:
+        engine.spawn("scheduler", self._schedule())
+
+    async def _schedule(self) -> None:
+        """Handle instant after instant, until nothing is outstanding."""
         agenda = self.machine.agenda
-        if agenda.events:
-            agenda.now = agenda.events[0][0]
-        self._attempt(self._instant)
-        if self.outcome == "running" and not agenda.events:
-            self._end()
+        while self.outcome == "running":
+            self._attempt(self._pass)
+            await agenda.everything_due()
+            while self.outcome == "running" and not agenda.is_settled():
+                self._attempt(self._pass)
+                await agenda.everything_due()
+            if self.outcome == "running" and not agenda.outstanding:
+                self._end()
+            self._instants += 1
+            if self.outcome == "running":
+                await agenda.next_instant()
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Do something that may end the run."""
@@ -239,12 +262,6 @@ class Run:
         """Nothing is due any more."""
         done = not self.machine.tasks and all(process.done for process in self.machine.processes)
         self.outcome = "completed" if done else "deadlock"
-
-    def _instant(self) -> None:
-        while True:
-            self._pass()
-            if self.machine.agenda.is_settled():
-                return
 
     def _pass(self) -> None:
         """Do the next thing of this instant: events, then processes in their turn, then idle workers."""
