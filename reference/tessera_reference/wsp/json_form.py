@@ -33,6 +33,9 @@ from .statements import (
 Resolve: TypeAlias = Callable[[str, Any, str], int]
 """The id for what stands for a kernel, channel, slot, symbol or tensor (the first argument) at a path (the last)."""
 
+Read: TypeAlias = Callable[[Any, str], Any]
+"""The reader of a member: from its JSON and its path."""
+
 DEEPEST = 64
 """The most levels of bodies and expressions inside one another."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
@@ -49,18 +52,22 @@ class BodyReader:
 
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
+        slot = self._id("slot")
         self._readers: Mapping[str, Callable[[Any, str, int], Any]] = {
             "ArgumentList": self._arguments,
             "Body": self.body,
-            "ChannelId": lambda value, path, depth: resolve("channel", value, path),
+            "ChannelId": self._id("channel"),
             "ChannelIds": self._channels,
             "Expression": self.expression,
             "Expression | None": self.expression,
-            "KernelId": lambda value, path, depth: resolve("kernel", value, path),
-            "SlotId": lambda value, path, depth: resolve("slot", value, path),
-            "SlotId | None": lambda value, path, depth: resolve("slot", value, path),
-            "TensorId": lambda value, path, depth: resolve("tensor", value, path),
+            "KernelId": self._id("kernel"),
+            "SlotId": slot,
+            "SlotId | None": slot,
+            "TensorId": self._id("tensor"),
         }
+
+    def _id(self, kind: str) -> Callable[[Any, str, int], int]:
+        return lambda value, path, depth: self.resolve(kind, value, path)
 
     def body(self, value: Any, path: str, depth: int = 0) -> Body:
         """The statements of a list."""
@@ -145,6 +152,15 @@ def members(value: Any, path: str, required: Sequence[str], optional: Sequence[s
     return value
 
 
+def record(
+    value: Any, path: str, required: Mapping[str, Read], optional: Mapping[str, Read] | None = None
+) -> dict[str, Any]:
+    """An object whose members are read by functions; optional ones may be left out. Raises `ProgramRefused`."""
+    readers = {**required, **(optional or {})}
+    stated = members(value, path, tuple(required), tuple(readers))
+    return {field: read(stated[field], f"{path}/{field}") for field, read in readers.items() if field in stated}
+
+
 def member(value: Any, path: str, allowed: Sequence[str]) -> str:
     """One of some words. Raises `ProgramRefused`."""
     if value not in allowed:
@@ -177,12 +193,8 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
     for field, type_name, required in FIELDS[kind]:
         value = getattr(statement, field)
         if required or (value is not None and value != ()):
-            stated[field] = WRITERS[type_name](value)
+            stated[field] = WRITERS[type_name](value) if type_name in WRITERS else value
     return stated
-
-
-def _as_it_is(value: int) -> int:
-    return value
 
 
 WRITERS: Mapping[str, Callable[[Any], Any]] = {
@@ -191,12 +203,8 @@ WRITERS: Mapping[str, Callable[[Any], Any]] = {
         for argument in given
     ],
     "Body": statements_json,
-    "ChannelId": _as_it_is,
     "ChannelIds": list,
     "Expression": expression_json,
     "Expression | None": expression_json,
-    "KernelId": _as_it_is,
-    "SlotId": _as_it_is,
-    "SlotId | None": _as_it_is,
-    "TensorId": _as_it_is,
 }
+"""The writers of members that are no ids, by type."""

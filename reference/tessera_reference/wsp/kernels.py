@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import ProgramRefused
-from .json_form import member, members, name, objects, whole
+from .json_form import member, members, name, objects, record, whole
 from .statements import U64
 
 Values: TypeAlias = npt.NDArray[Any]
@@ -59,8 +60,8 @@ class Kernel:
     entry: str
     parameters: Mapping[str, str]
     instructions: tuple[Instruction, ...]
-    fixed: int
-    per_element: int
+    fixed: int = 0
+    per_element: int = 0
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ class Kernel:
 
 def read_kernel(value: Mapping[str, Any], path: str) -> Kernel:
     """A kernel of a program or package. Raises `ProgramRefused`."""
-    stated = members(value, path, ("name", "payload", "cycles"), ("id", "executor", "entry"))
+    stated = members(value, path, ("name", "payload", "cycles"), ("executor", "entry"))
     called = name(stated["name"], f"{path}/name")
     payload = members(stated["payload"], f"{path}/payload", ("form", "parameters", "instructions"))
     member(payload["form"], f"{path}/payload/form", ("wsp-kernel",))
@@ -90,15 +91,15 @@ def read_kernel(value: Mapping[str, Any], path: str) -> Kernel:
     instructions = [
         _instruction(each, f"{path}/payload/instructions/{place}", parameters) for place, each in enumerate(listed)
     ]
-    cycles = members(stated["cycles"], f"{path}/cycles", (), ("fixed", "per_element"))
+    cycle = partial(whole, least=0, most=MOST_CYCLES)
+    cycles = record(stated["cycles"], f"{path}/cycles", {}, {"fixed": cycle, "per_element": cycle})
     return Kernel(
         called,
         member(stated.get("executor", "vector"), f"{path}/executor", EXECUTORS),
         name(stated.get("entry", called), f"{path}/entry"),
         parameters,
         tuple(instructions),
-        whole(cycles.get("fixed", 0), f"{path}/cycles/fixed", 0, MOST_CYCLES),
-        whole(cycles.get("per_element", 0), f"{path}/cycles/per_element", 0, MOST_CYCLES),
+        **cycles,
     )
 
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from ..numerics.formats import shown
+from . import policies
 from .errors import STATES, ArgumentRefused, ProgramRefused, UnsupportedDirective, first_cycle
-from .json_form import BodyReader, member, members, name, statements_json, whole
-from .kernels import DTYPES, Kernel, check_call, kernel_json
+from .json_form import BodyReader, member, members, name, objects, record, statements_json, whole
+from .kernels import DTYPES, Kernel, check_call, kernel_json, read_kernel
 from .statements import (
     Body,
     Close,
@@ -180,49 +182,40 @@ def document(package: Package) -> dict[str, Any]:
         "name": package.name,
         "target": package.target,
         "phase": package.phase,
-        "kernels": [{"id": place, **kernel_json(each)} for place, each in enumerate(package.kernels)],
+        "kernels": _numbered([kernel_json(kernel) for kernel in package.kernels]),
         "schedule": _schedule(package.schedule),
         "csp": {
-            "channels": [
-                {"id": place, "name": each.name, "capacity": each.capacity, "latency": each.latency}
-                for place, each in enumerate(package.channels)
-            ],
-            "processes": [
-                {"id": place, "name": each.name, "body": statements_json(each.body)}
-                for place, each in enumerate(package.processes)
-            ],
+            "channels": _numbered([vars(channel) for channel in package.channels]),
+            "processes": _numbered(
+                [{"name": each.name, "body": statements_json(each.body)} for each in package.processes]
+            ),
         },
-        "slots": [{"id": place, "name": name, "width": 64} for place, name in enumerate(package.slots)],
-        "symbols": [
-            {"id": place, "name": each.name, "width": each.width, "default": each.default, "update": "between-runs"}
-            for place, each in enumerate(package.symbols)
-        ],
-        "tensors": [_tensor(place, each) for place, each in enumerate(package.tensors)],
+        "slots": _numbered([{"name": slot, "width": 64} for slot in package.slots]),
+        "symbols": _numbered([vars(symbol) | {"update": "between-runs"} for symbol in package.symbols]),
+        "tensors": _numbered([_tensor(tensor) for tensor in package.tensors]),
     }
 
 
+def _numbered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": place, **entry} for place, entry in enumerate(entries)]
+
+
 def _schedule(schedule: Schedule) -> dict[str, Any]:
-    window = schedule.task_window
+    parameters = {
+        name: each if isinstance(each, int) else expression_json(each)
+        for name, each in schedule.policy.parameters.items()
+    }
     return {
-        "policy": {
-            "id": schedule.policy.id,
-            "parameters": {
-                name: each if isinstance(each, int) else expression_json(each)
-                for name, each in schedule.policy.parameters.items()
-            },
-        },
-        "task_window": {"size": window.size, "unit": window.unit, "mode": window.mode},
+        "policy": {"id": schedule.policy.id, "parameters": parameters},
+        "task_window": vars(schedule.task_window),
         "resources": dict(schedule.resources),
-        "directives": [
-            {"name": directive.name, "value": directive.value, "state": directive.state}
-            for directive in schedule.directives
-        ],
+        "directives": [vars(directive) for directive in schedule.directives],
         "capabilities": dict(schedule.capabilities),
     }
 
 
-def _tensor(place: int, tensor: Tensor) -> dict[str, Any]:
-    stated = {"id": place, "name": tensor.name, "dtype": tensor.dtype, "count": tensor.count}
+def _tensor(tensor: Tensor) -> dict[str, Any]:
+    stated = {"name": tensor.name, "dtype": tensor.dtype, "count": tensor.count}
     return stated if tensor.initial is None else stated | {"initial": tensor.initial.hex()}
 
 
@@ -355,24 +348,33 @@ def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
     return list(level.values())
 
 
-# Which CSP features and predicate mechanisms a program uses, by the names of the capability matrix (section 5.2).
+# What a program uses of the three tables of a capability matrix (section 5.2).
 
 
-def used_csp_features(package: Package) -> dict[str, str]:
-    """Return the path of the first use of each feature, in the order of first use."""
-    return _first(_csp_features(package))
-
-
-def used_predicates(package: Package) -> dict[str, str]:
-    """Return the path of the first use of each mechanism, in the order of first use."""
-    return _first(_predicates(package))
-
-
-def _first(uses: Iterator[tuple[str, str]]) -> dict[str, str]:
-    paths: dict[str, str] = {}
-    for feature, path in uses:
-        paths.setdefault(feature, path)
-    return paths
+def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
+    """Yield the table, the feature and the path of each use; `resources` are those whose sizes a program names."""
+    schedule = package.schedule
+    yield "directives", f"dispatch.{schedule.policy.id}", "/schedule/policy/id"
+    yield "directives", f"task_window.unit.{schedule.task_window.unit}", "/schedule/task_window/unit"
+    yield "directives", f"task_window.mode.{schedule.task_window.mode}", "/schedule/task_window/mode"
+    for resource in resources:
+        yield "directives", f"resources.{resource}", f"/schedule/resources/{resource}"
+    for place, directive in enumerate(schedule.directives):
+        yield "directives", directive.name, f"/schedule/directives/{place}/name"
+    for feature, path in _csp_features(package):
+        yield "csp", feature, path
+    if package.symbols:
+        yield "predicates", "symbols_between_runs", "/symbols/0"
+    for path, statement in _statements(package):
+        match statement:
+            case Task() if statement.key is not None:
+                yield "predicates", "dispatch_key", f"{path}/key"
+            case Cond():
+                yield "predicates", "cond", path
+            case Repeat():
+                yield "predicates", "repeat", path
+            case Load():
+                yield "predicates", "tensor_to_slot", path
 
 
 def _csp_features(package: Package) -> Iterator[tuple[str, str]]:
@@ -395,21 +397,6 @@ def _csp_features(package: Package) -> Iterator[tuple[str, str]]:
                 yield "process_kernels", path
             case Wait():
                 yield "wait", path
-
-
-def _predicates(package: Package) -> Iterator[tuple[str, str]]:
-    if package.symbols:
-        yield "symbols_between_runs", "/symbols/0"
-    for path, statement in _statements(package):
-        match statement:
-            case Task() if statement.key is not None:
-                yield "dispatch_key", f"{path}/key"
-            case Cond():
-                yield "cond", path
-            case Repeat():
-                yield "repeat", path
-            case Load():
-                yield "tensor_to_slot", path
 
 
 def _statements(package: Package) -> Iterator[tuple[str, Statement]]:
@@ -464,15 +451,49 @@ def _with(package: Package, knob: str, value: int) -> Package:
     raise ArgumentRefused(f"resource {knob}"[:120], f"expected task_window, {', '.join([*RESOURCES, *capacities])}")
 
 
-# The parts of a program that read the same in a program and in a package: channels, symbols, tensors, the schedule.
+# What reads the same in a program, which names things, and in a package, which numbers them.
 #
 # Every function raises `ProgramRefused`.
 
 
-"""The largest capacity, latency and resource."""
 MOST_ELEMENTS = 1 << 24
 MOST_UNITS = ("tasks",)
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
+KINDS = ("kernel", "channel", "process", "slot", "symbol", "tensor")
+Entry = TypeVar("Entry")
+
+
+class Tables:
+    """The ids of what a program or a package declares, by kind and name; an id is a place in a table."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+
+    def table(
+        self, kind: str, value: Any, path: str, read: Callable[[Mapping[str, Any], str], Entry]
+    ) -> tuple[Entry, ...]:
+        """The entries of a table, whose names differ."""
+        found = []
+        for place, stated in enumerate(objects(value, path)):
+            at = f"{path}/{place}"
+            found.append(read(self.entry(kind, place, stated, at), at))
+            if stated["name"] in self.ids[kind]:
+                raise ProgramRefused(f"{at}/name", f"there are two {kind}s {stated['name']}")
+            self.ids[kind][stated["name"]] = place
+        return tuple(found)
+
+    def entry(self, kind: str, place: int, stated: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        """The members of an entry that a reader knows."""
+        return stated
+
+    def resolve(self, kind: str, value: Any, path: str) -> int:
+        """The id of what stands for an entry; a slot is declared by being mentioned."""
+        known = self.ids[kind]
+        if isinstance(value, str) and value in known:
+            return known[value]
+        if kind != "slot":
+            raise ProgramRefused(path, f"is {value!r:.120}, expected a declared {kind}")
+        return known.setdefault(name(value, path), len(known))
 
 
 def text(value: Any, path: str) -> str:
@@ -482,19 +503,23 @@ def text(value: Any, path: str) -> str:
     return value
 
 
+read_size = partial(whole, least=1, most=MOST)
+read_amount = partial(whole, least=0, most=MOST)
+
+
 def read_channel(value: Mapping[str, Any], path: str) -> Channel:
     """A channel; capacity 1 and latency 0 where left out (WSP-02.2-06, WSP-02.2-08)."""
-    stated = members(value, path, ("name",), ("id", "capacity", "latency"))
-    return Channel(
-        name(stated["name"], f"{path}/name"),
-        whole(stated.get("capacity", 1), f"{path}/capacity", 0, MOST),
-        whole(stated.get("latency", 0), f"{path}/latency", 0, MOST),
-    )
+    return Channel(**record(value, path, {"name": name}, {"capacity": read_amount, "latency": read_amount}))
+
+
+def read_process(reader: BodyReader, value: Mapping[str, Any], path: str) -> Process:
+    """A process with its body."""
+    return Process(**record(value, path, {"name": name, "body": reader.body}))
 
 
 def read_symbol(value: Mapping[str, Any], path: str) -> Symbol:
     """A symbol, of 64 bits and 0 where left out."""
-    stated = members(value, path, ("name",), ("id", "width", "default", "update"))
+    stated = members(value, path, ("name",), ("width", "default", "update"))
     width = whole(stated.get("width", 64), f"{path}/width", 1, 64)
     member(stated.get("update", "between-runs"), f"{path}/update", ("between-runs",))
     default = whole(stated.get("default", 0), f"{path}/default", 0, (1 << width) - 1)
@@ -503,12 +528,9 @@ def read_symbol(value: Mapping[str, Any], path: str) -> Symbol:
 
 def read_tensor(value: Mapping[str, Any], path: str) -> Tensor:
     """A tensor, of zeros where nothing is said."""
-    stated = members(value, path, ("name", "dtype", "count"), ("id", "initial"))
-    tensor = Tensor(
-        name(stated["name"], f"{path}/name"),
-        member(stated["dtype"], f"{path}/dtype", tuple(DTYPES)),
-        whole(stated["count"], f"{path}/count", 1, MOST_ELEMENTS),
-    )
+    dtype, count = partial(member, allowed=tuple(DTYPES)), partial(whole, least=1, most=MOST_ELEMENTS)
+    stated = record(value, path, {"name": name, "dtype": dtype, "count": count}, {"initial": lambda given, at: given})
+    tensor = Tensor(stated["name"], stated["dtype"], stated["count"])
     if "initial" not in stated:
         return tensor
     given = stated["initial"]
@@ -517,47 +539,73 @@ def read_tensor(value: Mapping[str, Any], path: str) -> Tensor:
     initial = bytes.fromhex(given)
     if tensor.dtype == "bool" and initial.strip(b"\0\1"):
         raise ProgramRefused(f"{path}/initial", "has a byte that is no bool, expected 00 or 01")
-    return Tensor(tensor.name, tensor.dtype, tensor.count, initial)
+    return replace(tensor, initial=initial)
 
 
 def read_policy(value: Any, path: str, reader: BodyReader) -> Policy:
-    """A dispatch policy; a parameter is a number or an expression."""
+    """A dispatch policy that there is; a parameter is a number or an expression."""
     stated = members(value, path, ("id", "parameters"))
     parameters = stated["parameters"]
     if not isinstance(parameters, dict):
         raise ProgramRefused(f"{path}/parameters", "is no object")
-    return Policy(
+    policy = Policy(
         name(stated["id"], f"{path}/id"),
         {
-            name(called, f"{path}/parameters"): reader.expression(each, f"{path}/parameters/{called}")
-            if isinstance(each, dict)
-            else whole(each, f"{path}/parameters/{called}", 0, MOST)
+            name(called, f"{path}/parameters"): (reader.expression if isinstance(each, dict) else read_amount)(
+                each, f"{path}/parameters/{called}"
+            )
             for called, each in parameters.items()
         },
     )
+    policies.check(policy.id, policy.parameters, path)
+    return policy
 
 
 def read_task_window(value: Any, path: str, units: tuple[str, ...], modes: tuple[str, ...] = ("stall",)) -> TaskWindow:
     """The window: at least one slot (AMB-WSP-25)."""
-    stated = members(value, path, ("size",), ("unit", "mode"))
-    return TaskWindow(
-        whole(stated["size"], f"{path}/size", 1, MOST),
-        member(stated.get("unit", "tasks"), f"{path}/unit", units),
-        member(stated.get("mode", "stall"), f"{path}/mode", modes),
-    )
+    unit, mode = partial(member, allowed=units), partial(member, allowed=modes)
+    return TaskWindow(**record(value, path, {"size": read_size}, {"unit": unit, "mode": mode}))
 
 
 def read_resources(value: Any, path: str) -> Mapping[str, int]:
     """The sizes of the resources beside the ring; the default of each that is left out."""
-    stated = members(value, path, (), tuple(RESOURCES))
-    return {each: whole(stated.get(each, size), f"{path}/{each}", 1, MOST) for each, size in RESOURCES.items()}
+    return {**RESOURCES, **record(value, path, {}, dict.fromkeys(RESOURCES, read_size))}
 
 
-def read_directive(value: Mapping[str, Any], path: str) -> Directive:
-    """A further directive of a package, with its state."""
-    stated = members(value, path, ("name", "value", "state"))
-    return Directive(
-        name(stated["name"], f"{path}/name"),
-        text(stated["value"], f"{path}/value"),
-        member(stated["state"], f"{path}/state", STATES),
+def read_directive(value: Mapping[str, Any], path: str, state: Callable[[str], str] | None = None) -> Directive:
+    """A further directive, with the state that it is said to have, or that its target gives it."""
+    if state is None:
+        return Directive(**record(value, path, {"name": name, "value": text, "state": partial(member, allowed=STATES)}))
+    stated = record(value, path, {"name": name, "value": text})
+    return Directive(**stated, state=state(stated["name"]))
+
+
+def read_tables(
+    stated: Mapping[str, Any],
+    tables: Tables,
+    channel: Callable[[Mapping[str, Any], str], Channel],
+    slot: Callable[[Mapping[str, Any], str], str],
+    schedule: Callable[[Any, BodyReader], Schedule],
+) -> Package:
+    """The package whose tables are stated, with readers of what differs between a program and a package."""
+    csp, reader = stated["csp"], BodyReader(tables.resolve)
+    kernels = tables.table("kernel", stated["kernels"], "/kernels", read_kernel)
+    channels = tables.table("channel", csp["channels"], "/csp/channels", channel)
+    symbols = tables.table("symbol", stated["symbols"], "/symbols", read_symbol)
+    tensors = tables.table("tensor", stated["tensors"], "/tensors", read_tensor)
+    tables.table("slot", stated["slots"], "/slots", slot)
+    processes = tables.table("process", csp["processes"], "/csp/processes", partial(read_process, reader))
+    package = Package(
+        name(stated["name"], "/name"),
+        name(stated["target"], "/target"),
+        whole(stated["phase"], "/phase", 1, 2),
+        kernels,
+        schedule(stated["schedule"], reader),
+        channels,
+        processes,
+        tuple(tables.ids["slot"]),
+        symbols,
+        tensors,
     )
+    check_calls(package, "/csp/processes")
+    return package

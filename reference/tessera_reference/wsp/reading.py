@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from functools import partial
+from typing import Any, NoReturn
 
 from ..ir.documents import read_json
-from . import policies
 from .errors import STATES, PackageRefused, ProgramRefused, UnsupportedDirective
-from .json_form import BodyReader, member, members, name, objects, whole
-from .kernels import read_kernel
+from .json_form import BodyReader, member, members, name, objects, record, whole
 from .package import (
     ABI,
     FORMAT,
     MOST_UNITS,
     RESOURCES,
     Package,
-    Process,
     Schedule,
+    Tables,
     check_acyclic,
-    check_calls,
     content_hash,
     read_channel,
     read_directive,
     read_policy,
     read_resources,
-    read_symbol,
+    read_tables,
     read_task_window,
-    read_tensor,
     stream_graph,
     text,
-    used_csp_features,
-    used_predicates,
+    uses,
 )
 from .targets import NAMES, Target, target
 
@@ -45,7 +41,8 @@ PAYLOADS = {
     "tensors": "tensors",
 }
 REQUIRED = ("format", "name", "target", "phase", *PAYLOADS, "hash")
-Read = TypeVar("Read")
+STATED = {"kernel": ("executor", "entry"), "channel": ("capacity", "latency"), "symbol": ("width", "default", "update")}
+"""The members of an entry that a program may leave out."""
 
 
 def load(data: bytes) -> Package:
@@ -103,41 +100,34 @@ def _no_number(text: str) -> NoReturn:
 def _package(stated: Mapping[str, Any]) -> Package:
     members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
-    csp = members(stated["csp"], "/csp", ("channels", "processes"))
-    kernels = _listed(stated["kernels"], "/kernels", read_kernel, ("executor", "entry"))
-    for place, each in enumerate(stated["kernels"]):
-        members(each["cycles"], f"/kernels/{place}/cycles", ("fixed", "per_element"))
-    channels = _listed(csp["channels"], "/csp/channels", read_channel, ("capacity", "latency"))
-    slots = _listed(stated["slots"], "/slots", _slot)
-    symbols = _listed(stated["symbols"], "/symbols", read_symbol, ("width", "default", "update"))
-    tensors = _listed(stated["tensors"], "/tensors", read_tensor)
-    counts = {
-        "kernel": len(kernels),
-        "channel": len(channels),
-        "slot": len(slots),
-        "symbol": len(symbols),
-        "tensor": len(tensors),
-    }
-    reader = BodyReader(_known(counts))
-    bodies = _listed(csp["processes"], "/csp/processes", lambda value, path: _process(value, path, reader))
-    package = Package(
-        name(stated["name"], "/name"),
-        name(stated["target"], "/target"),
-        whole(stated["phase"], "/phase", 1, 2),
-        tuple(kernels),
-        _schedule(stated["schedule"], reader),
-        tuple(channels),
-        tuple(bodies),
-        tuple(slots),
-        tuple(symbols),
-        tuple(tensors),
-    )
-    check_calls(package, "/csp/processes")
+    members(stated["csp"], "/csp", ("channels", "processes"))
+    package = read_tables(stated, _Numbered(), read_channel, _slot, _schedule)
     _check_target(package)
     streams = stream_graph(package) if package.target == "aie" else None
     if stated.get("stream_graph") != streams:
         raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
     return replace(package, stream_graph=streams)
+
+
+class _Numbered(Tables):
+    """Tables whose ids count from 0; a package has no defaults, so that all of their members are there."""
+
+    def entry(self, kind: str, place: int, stated: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        """The members of an entry without its id."""
+        whole(stated.get("id"), f"{path}/id", place, place)
+        for field in STATED.get(kind, ()):
+            if field not in stated:
+                raise ProgramRefused(f"{path}/{field}", "is missing")
+        if kind == "kernel" and "cycles" in stated:
+            members(stated["cycles"], f"{path}/cycles", ("fixed", "per_element"))
+        return {field: each for field, each in stated.items() if field != "id"}
+
+    def resolve(self, kind: str, value: Any, path: str) -> int:
+        """An id as it stands."""
+        count = len(self.ids[kind])
+        if type(value) is not int or not 0 <= value < count:
+            raise ProgramRefused(path, f"is {value!r:.60}, expected the id of one of {count} {kind}s")
+        return value
 
 
 def _check_target(package: Package) -> None:
@@ -152,21 +142,9 @@ def _check_target(package: Package) -> None:
         _check_state(owner, f"/schedule/capabilities/{directive}", directive, state)
     for place, stated in enumerate(schedule.directives):
         _check_state(owner, f"/schedule/directives/{place}/state", stated.name, stated.state)
-    unit, mode = schedule.task_window.unit, schedule.task_window.mode
-    directives = {
-        f"dispatch.{schedule.policy.id}": "/schedule/policy/id",
-        f"task_window.unit.{unit}": "/schedule/task_window/unit",
-        f"task_window.mode.{mode}": "/schedule/task_window/mode",
-        **{each.name: f"/schedule/directives/{place}/name" for place, each in enumerate(schedule.directives)},
-    }
-    for matrix, uses in (
-        (owner.directives, directives),
-        (owner.csp, used_csp_features(package)),
-        (owner.predicates, used_predicates(package)),
-    ):
-        for feature, path in uses.items():
-            if matrix.get(feature, "unsupported") == "unsupported":
-                raise ProgramRefused(path, f"uses {feature}, which {owner.name} does not support")
+    for table, feature, path in uses(package):
+        if owner.state_of(table, feature) == "unsupported":
+            raise ProgramRefused(path, f"uses {feature}, which {owner.name} does not support")
     if owner.name == "aie":
         try:
             check_acyclic(package)
@@ -179,63 +157,24 @@ def _check_state(owner: Target, path: str, directive: str, state: str) -> None:
         raise ProgramRefused(path, f"is {state}, and {directive} is {owner.state(directive)} on {owner.name}")
 
 
-def _known(counts: Mapping[str, int]) -> Callable[[str, Any, str], int]:
-    def resolve(kind: str, value: Any, path: str) -> int:
-        count = counts[kind]
-        if type(value) is not int or not 0 <= value < count:
-            raise ProgramRefused(path, f"is {value!r:.60}, expected the id of one of {count} {kind}s")
-        return value
-
-    return resolve
-
-
-def _listed(
-    value: Any, path: str, read: Callable[[Mapping[str, Any], str], Read], stated: Sequence[str] = ()
-) -> list[Read]:
-    """The entries of a table, whose ids count from 0 and whose names differ; a package has no defaults: all `stated`
-    members are there."""
-    seen: set[str] = set()
-    found = []
-    for place, each in enumerate(objects(value, path)):
-        at = f"{path}/{place}"
-        whole(each.get("id"), f"{at}/id", place, place)
-        for member_name in stated:
-            if member_name not in each:
-                raise ProgramRefused(f"{at}/{member_name}", "is missing")
-        found.append(read(each, at))
-        if each["name"] in seen:
-            raise ProgramRefused(f"{at}/name", f"{each['name']} is there twice")
-        seen.add(each["name"])
-    return found
-
-
 def _slot(value: Mapping[str, Any], path: str) -> str:
-    stated = members(value, path, ("id", "name", "width"))
-    whole(stated["width"], f"{path}/width", 64, 64)
-    return name(stated["name"], f"{path}/name")
-
-
-def _process(value: Mapping[str, Any], path: str, reader: BodyReader) -> Process:
-    stated = members(value, path, ("id", "name", "body"))
-    return Process(name(stated["name"], f"{path}/name"), reader.body(stated["body"], f"{path}/body"))
+    return str(record(value, path, {"name": name, "width": partial(whole, least=64, most=64)})["name"])
 
 
 def _schedule(value: Any, reader: BodyReader) -> Schedule:
     path = "/schedule"
     stated = members(value, path, ("policy", "task_window", "resources", "directives", "capabilities"))
-    resources = members(stated["resources"], f"{path}/resources", tuple(RESOURCES))
-    window = members(stated["task_window"], f"{path}/task_window", ("size", "unit", "mode"))
+    members(stated["resources"], f"{path}/resources", tuple(RESOURCES))
+    members(stated["task_window"], f"{path}/task_window", ("size", "unit", "mode"))
     capabilities = stated["capabilities"]
     if not isinstance(capabilities, dict):
         raise ProgramRefused(f"{path}/capabilities", "is no object")
     for directive, state in capabilities.items():
         member(state, f"{path}/capabilities/{directive}", STATES)
-    policy = read_policy(stated["policy"], f"{path}/policy", reader)
-    policies.check(policy.id, policy.parameters, f"{path}/policy")
     return Schedule(
-        policy,
-        read_task_window(window, f"{path}/task_window", MOST_UNITS),
-        read_resources(resources, f"{path}/resources"),
+        read_policy(stated["policy"], f"{path}/policy", reader),
+        read_task_window(stated["task_window"], f"{path}/task_window", MOST_UNITS),
+        read_resources(stated["resources"], f"{path}/resources"),
         tuple(
             read_directive(each, f"{path}/directives/{place}")
             for place, each in enumerate(objects(stated["directives"], f"{path}/directives"))

@@ -43,6 +43,10 @@ class Target:
         """Return the state of a directive; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
         return self.directives.get(directive, "unsupported")
 
+    def state_of(self, table: str, feature: str) -> str:
+        """Return the state of a directive, or of a feature of the tables `csp` and `predicates`."""
+        return self.state(feature) if table == "directives" else getattr(self, table).get(feature, "unsupported")
+
 
 @cache
 def target(name: str) -> Target | None:
