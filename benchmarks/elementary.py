@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from accelerated_path import KERNELS_INSTALL, has_kernels, numerics
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.numerics.arithmetic import add
@@ -27,27 +28,39 @@ LIMITS: dict[str, dict[str, float]] = {
 POSITIVE = {"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
 PEERS: dict[str, Callable[..., Any]] = {"pow": np.power, "rsqrt": lambda x: 1 / np.sqrt(x)}
 ROUNDS = 5
+UNTIL_COMPILED = 8
+"""Calls after which a function is compiled: two million elements of fp32, half a million of fp64."""
 
 
 def measure() -> list[Outcome]:
     """Every function in every type; pow, of two operands, has no tables and no limit for narrow types."""
-    rates = [_rate(name, kind) for name in FUNCTIONS for kind in LIMITS if name != "pow" or kind in ("fp32", "fp64")]
+    rates = []
+    for name in FUNCTIONS:
+        for kind in LIMITS:
+            wide = kind in ("fp32", "fp64")
+            paths = ("kernels", "plain") if wide and name not in ("sqrt", "reciprocal") else ("",)
+            rates += [_rate(name, kind, path) for path in paths if wide or name != "pow"]
     return [*rates, *(_sum(kind) for kind in ("bf16", "fp16"))]
 
 
-def _rate(name: str, kind: str) -> Outcome:
+def _rate(name: str, kind: str, path: str) -> Outcome:
+    row = f"{name} {kind}, {path}" if path else f"{name} {kind}"
     if name == "erf" and importlib.util.find_spec("scipy") is None:
-        return NotMeasured(f"{name} {kind}", "pip install scipy")
+        return NotMeasured(row, "pip install scipy")
+    if path == "kernels" and not has_kernels():
+        return NotMeasured(row, KERNELS_INSTALL)
     peer = importlib.import_module("scipy.special").erf if name == "erf" else PEERS.get(name) or getattr(np, name)
     values = np.random.Generator(np.random.Philox(3)).standard_normal((2, ELEMENTS)) * 3
     if name in POSITIVE:
         values[0] = np.abs(values[0])
     x = [round_to(value, dtype(kind)) for value in values[: 2 if name == "pow" else 1]]
-    ours, theirs = in_turns(lambda: FUNCTIONS[name](*x, dtype(kind)), lambda: peer(*x), ROUNDS)
-    rate, limit = ELEMENTS / ours / 1e6, LIMITS[kind].get(name)
-    return Measurement(
-        f"{name} {kind}", ours, "scipy" if name == "erf" else "numpy", theirs, rate, "Melem/s", limit, at_least=True
-    )
+    with numerics(path == "plain"):
+        for _ in range(UNTIL_COMPILED if path == "kernels" else 0):
+            FUNCTIONS[name](*x, dtype(kind))
+        ours, theirs = in_turns(lambda: FUNCTIONS[name](*x, dtype(kind)), lambda: peer(*x), ROUNDS)
+    rate = ELEMENTS / ours / 1e6
+    limit = None if (kind, path) == ("fp64", "plain") else LIMITS[kind].get(name)
+    return Measurement(row, ours, "scipy" if name == "erf" else "numpy", theirs, rate, "Melem/s", limit, at_least=True)
 
 
 def _sum(kind: str) -> Measurement:

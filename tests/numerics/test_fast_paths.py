@@ -11,12 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import arithmetic, matmul_kernel, rounding, ziv
+from tessera_reference.numerics import arithmetic, kernels, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.elementary import (
     FUNCTIONS,
-    estimates,
     exp,
     exponential,
     logarithm,
@@ -31,6 +30,8 @@ from tessera_reference.numerics.matmul_kernel import left_fold_product
 from tessera_reference.numerics.rounding import round_operand, round_to
 from tessera_reference.numerics.trees import fold, pairwise
 from tessera_reference.numerics.ziv import Approximation, Definition, correctly_rounded
+
+from .test_elementary import HARD
 
 FP32 = dtype("fp32")
 
@@ -117,22 +118,51 @@ def test_pow_in_fp32_is_as_its_definition(rng):
         same_bits(FUNCTIONS["pow"](*operands, FP32), correctly_rounded(definition, FP32, "saturate", *operands))
 
 
-@pytest.mark.parametrize("operands", SINGLE_OPERANDS)
-def test_the_compiled_exp_is_as_its_definition(operands, rng, monkeypatch):
+def double_operands(rng: np.random.Generator) -> np.ndarray:
+    """Those of fp32; any code; of every size; around one; beside steps of a reduction and beside midpoints."""
+    count = 1 << 14
+    exponents, steps = rng.integers(-1100, 4, count), (np.pi / 2, np.pi / 512, np.log(2) / 64, 1 / 128)
+    hard = [float.fromhex(text) for row in HARD.values() for text in row.split()]
+    single = [make(rng).astype(np.float64) for make in SINGLE_OPERANDS.values()]
+    smallest = np.arange(-40, 40) * 2.0**-1074
+    return np.concatenate(
+        [
+            *single,
+            rng.integers(0, 1 << 64, count, np.uint64).view(np.float64),
+            np.ldexp(rng.standard_normal(count), exponents),
+            1 + np.ldexp(rng.standard_normal(count), rng.integers(-56, 0, count)),
+            rng.uniform(-760, 1100, count),
+            *(rng.integers(-(1 << 20), 1 << 20, count) * step for step in steps),
+            np.concatenate([hard, np.nextafter(hard, np.inf), smallest, [-1.0, 1.7e308, -1.7e308]]),
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", ["fp32", "fp64"])
+@pytest.mark.parametrize("name", [*DEFINITIONS, "pow"])
+def test_a_compiled_function_gives_the_same_bits_and_doubts_as_in_numpy(name, kind, rng, monkeypatch):
     pytest.importorskip("llvmlite")
+    definition = logarithm._POW if name == "pow" else DEFINITIONS[name]
+    decide = ziv._by_estimate(definition) if kind == "fp32" else ziv._by_pairs(definition)
     with np.errstate(all="ignore"):
-        x = SINGLE_OPERANDS[operands](rng)
-    monkeypatch.setattr(estimates, "_WORTHWHILE", 0)
-    assert estimates.compiled_exp(1) is not None
-    same_bits(exp(x, FP32), by_definition("exp", x))
+        single = np.concatenate([make(rng) for make in SINGLE_OPERANDS.values()])
+        x = single if kind == "fp32" else double_operands(rng)
+        y = np.concatenate([x[1:], x[:1]])
+        operands = (np.concatenate([x, np.abs(x)]), np.concatenate([y, np.rint(y)])) if name == "pow" else (x,)
+        assert kernels.compiled_elements(decide, [x[:1]]) is None
+        monkeypatch.setattr(kernels, "_WORTHWHILE", dict.fromkeys(kernels._WORTHWHILE, 0))
+        compiled = kernels.compiled_elements(decide, operands)
+        assert compiled is not None
+        (found, certain), (expected, sure) = compiled(*operands), decide(*operands)
+    same_bits(found, expected)
+    assert np.array_equal(certain, sure)
     monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
-    assert estimates.compiled_exp(1) is None
+    assert kernels.compiled_elements(decide, operands) is None
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_an_estimate_leaves_few_elements_to_the_definition_and_never_nan(name, monkeypatch, rng):
     asked: list[int] = []
-    monkeypatch.setattr(estimates, "_elements", 0)
 
     def counting(values: np.ndarray) -> Approximation:
         assert not np.isnan(values).any()
@@ -141,6 +171,7 @@ def test_an_estimate_leaves_few_elements_to_the_definition_and_never_nan(name, m
 
     x = np.abs(rng.standard_normal(1 << 20, np.float32) * 20)
     x[::5] = np.nan
+    monkeypatch.setattr(ziv, "QUICK", True)
     correctly_rounded(replace(DEFINITIONS[name], approximate=counting), FP32, "saturate", x)
     assert sum(asked) < 40
     monkeypatch.setattr(ziv, "QUICK", False)

@@ -1,16 +1,27 @@
 """Loops compiled for this machine by LLVM, where llvmlite is installed; each stands beside its definition in numpy.
 
 Compiling takes a twentieth of a second, once in a process; nothing is kept on disk. No instruction has fast-math
-flags, so that each is rounded as written. TESSERA_PLAIN_NUMERICS=1 does without.
+flags, so that each is rounded as written. TESSERA_PLAIN_NUMERICS=1 does without. Elementary functions are not written
+twice: `compiled_elements` makes the loop from the definition in numpy.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Values: TypeAlias = npt.NDArray[Any]
+Number = TypeVar("Number", bound=np.generic)
 
 
 def wanted() -> bool:
@@ -33,6 +44,7 @@ def compile_loops(name: str, instructions: Callable[[Any], Any]) -> tuple[int, A
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
     )
     module = llvm.parse_assembly(str(instructions(ir)))
+    module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization = True
     passes = llvm.create_pass_builder(machine, options)
@@ -56,3 +68,190 @@ def loop(build: Any, first: Any, end: Any, step: int) -> Iterator[Any]:
     index.add_incoming(build.add(index, first.type(step)), build.block)
     build.branch(head)
     build.position_at_end(after)
+
+
+# A definition in numpy as a loop over its elements: it runs once on an element that turns operations into instructions.
+
+
+_WORTHWHILE = {np.dtype(np.float32): 1 << 21, np.dtype(np.float64): 1 << 19}
+"""Elements from which on a process compiles a function: numpy takes as long for so many as compiling does."""
+
+_elements: Counter[Callable[..., Any]] = Counter()
+"""Elements asked for so far in this process, by function."""
+
+
+def compiled_elements(function: Callable[..., Any], operands: Sequence[Values]) -> Callable[..., Any] | None:
+    """Return the function compiled for operands of one float type; None while it is not worth that, or cannot be.
+
+    The function takes arrays and returns a result of their type and a mask, by operations of numpy on elements alone.
+    """
+    _elements[function] += operands[0].size
+    worthwhile = wanted() and _elements[function] >= _WORTHWHILE[operands[0].dtype]
+    return _compiled_elements(function, len(operands), operands[0].dtype) if worthwhile else None
+
+
+@cache
+def _compiled_elements(function: Callable[..., Any], count: int, kind: Any) -> Callable[..., Any] | None:
+    columns: list[Values] = [np.empty(0, np.int64)]
+    compiled = compile_loops("elements", lambda ir: _element_instructions(ir, function, count, kind, columns))
+    if compiled is None:
+        return None
+    address, engine = compiled
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 3), ctypes.c_int64)(address)
+    table = np.concatenate([column.view(np.int64) for column in columns])
+
+    def loops(*operands: Values, _code: Any = engine) -> tuple[Values, Values]:
+        result, mask = np.empty(operands[0].shape, kind), np.empty(operands[0].shape, np.bool_)
+        call(*(array.ctypes.data for array in (*operands, result, mask, table)), result.size)
+        return result, mask
+
+    return loops
+
+
+def _element_instructions(ir: Any, function: Callable[..., Any], count: int, kind: Any, columns: list[Values]) -> Any:
+    """Return the module with elements(operand..., result, mask, table, size); the table is made of `columns`."""
+    byte, whole = ir.IntType(8), ir.IntType(64)
+    types = dict(zip(_KINDS, (ir.IntType(1), whole, whole, ir.FloatType(), ir.DoubleType()), strict=True))
+    module = ir.Module()
+    pointers = [types[kind].as_pointer()] * (count + 1) + [byte.as_pointer(), whole.as_pointer()]
+    code = ir.Function(module, ir.FunctionType(ir.VoidType(), [*pointers, whole]), "elements")
+    for pointer in code.args[:-1]:
+        pointer.add_attribute("noalias")
+    *operands, result, mask, table, size = code.args
+    build = ir.IRBuilder(code.append_basic_block())
+    with loop(build, whole(0), size, 1) as i:
+        trace = _Trace(ir, build, types, table, columns)
+        value, certain = function(*(_Element(trace, kind, build.load(build.gep(x, [i]))) for x in operands))
+        build.store(value.value, build.gep(result, [i]))
+        build.store(build.zext(certain.value, byte), build.gep(mask, [i]))
+    build.ret_void()
+    return module
+
+
+def take(column: npt.NDArray[Number], places: Any) -> npt.NDArray[Number]:
+    """Return the elements of a column at these places."""
+    found: npt.NDArray[Number] = places.taken(column) if isinstance(places, _Element) else column.take(places)
+    return found
+
+
+_KINDS = [np.dtype(kind) for kind in (np.bool_, np.int64, np.uint64, np.float32, np.float64)]
+"""The types of elements; operands of different types meet in the later one."""
+
+_INSTRUCTIONS = {
+    "b": {"bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor", "invert": "not_"},
+    "i": {"add": "add", "subtract": "sub", "multiply": "mul", "left_shift": "shl", "right_shift": "ashr"},
+    "f": {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv", "negative": "fneg"},
+}
+_INSTRUCTIONS["i"] |= {"negative": "neg", **_INSTRUCTIONS["b"]}
+_INSTRUCTIONS["u"] = {**_INSTRUCTIONS["i"], "right_shift": "lshr"}
+_INTRINSICS = {"absolute": "fabs", "rint": "rint", "sqrt": "sqrt", "copysign": "copysign"}
+_COMPARISONS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+_CONVERSIONS = {"if": "sitofp", "uf": "uitofp", "fi": "fptosi", "fu": "fptoui"}
+
+
+class _Trace(NamedTuple):
+    """The loop that an element belongs to."""
+
+    ir: Any
+    build: Any
+    types: dict[Any, Any]
+    table: Any
+    columns: list[Values]
+
+
+class _Element(np.lib.mixins.NDArrayOperatorsMixin):
+    """An element of an array. `all` and `any` answer for other elements, so that no branch leaves out any."""
+
+    def __init__(self, trace: _Trace, dtype: Any, value: Any) -> None:
+        self.trace, self.dtype, self.value = trace, dtype, value
+
+    def __array_ufunc__(self, operation: Any, _method: str, *operands: Any) -> Any:
+        return self._operation(operation.__name__, *operands)
+
+    def __array_function__(self, function: Any, _types: Any, operands: Any, _keywords: Any) -> Any:
+        if function is not np.where:
+            return self._operation(function.__name__, *operands)
+        kind, choices = self._meeting(operands[1:])
+        return _Element(self.trace, kind, self.trace.build.select(operands[0].value, *choices))
+
+    def _operation(self, name: str, *operands: Any) -> Any:
+        if name in _COMPOSED:
+            return _COMPOSED[name](*operands)
+        build, (kind, values) = self.trace.build, self._meeting(operands)
+        if name in _COMPARISONS:
+            order = {"f": "fcmp_ordered", "u": "icmp_unsigned"}.get(kind.kind, "icmp_signed")
+            compare = getattr(build, "fcmp_unordered" if (name, kind.kind) == ("not_equal", "f") else order)
+            return _Element(self.trace, _KINDS[0], compare(_COMPARISONS[name], *values))
+        if name in _INTRINSICS:
+            of_type = self.trace.types[kind]
+            signature = self.trace.ir.FunctionType(of_type, [of_type] * len(values))
+            intrinsic = build.module.declare_intrinsic(f"llvm.{_INTRINSICS[name]}", [of_type], signature)
+            return _Element(self.trace, kind, build.call(intrinsic, values))
+        return _Element(self.trace, kind, getattr(build, _INSTRUCTIONS[kind.kind][name])(*values))
+
+    def _meeting(self, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Return the type in which operands meet, and their values in it; Python's numbers are int64 or float64."""
+        elements = [operand if isinstance(operand, _Element) else np.asarray(operand) for operand in operands]
+        kind = max((element.dtype for element in elements), key=_KINDS.index)
+        convert: Any = float if kind.kind == "f" else int
+        return kind, [
+            x.astype(kind).value if isinstance(x, _Element) else self.trace.types[kind](convert(x)) for x in elements
+        ]
+
+    def taken(self, column: Values) -> Any:
+        _, build, _, table, columns = self.trace
+        if not any(column is other for other in columns):
+            columns.append(column)
+        offset = sum(other.size for other in takewhile(lambda other: other is not column, columns))
+        code = build.load(build.gep(table, [(self + offset).value]))
+        return _Element(self.trace, np.dtype(np.int64), code).view(column.dtype)
+
+    def astype(self, dtype: Any) -> _Element:
+        kind = np.dtype(dtype)
+        if self.dtype == kind or (self.dtype.kind in "iu" and kind.kind in "iu"):
+            return _Element(self.trace, kind, self.value)
+        wider = "fpext" if kind.itemsize == 8 else "fptrunc"
+        convert = getattr(self.trace.build, _CONVERSIONS.get(self.dtype.kind + kind.kind, wider))
+        return _Element(self.trace, kind, convert(self.value, self.trace.types[kind]))
+
+    def view(self, dtype: Any) -> _Element:
+        kind = np.dtype(dtype)
+        return _Element(self.trace, kind, self.trace.build.bitcast(self.value, self.trace.types[kind]))
+
+    def all(self) -> bool:
+        return False
+
+    def any(self) -> bool:
+        return True
+
+
+def _frexp(x: Any) -> tuple[Any, Any]:
+    small, fixed = np.abs(x) < 2.0**-1022, (x == 0.0) | ~(np.abs(x) < np.inf)
+    code = np.where(small, x * 2.0**54, x).view(np.int64)
+    exponent = ((code >> 52) & 2047) - np.where(small, 1076, 1022)
+    fraction = ((code & ~(2047 << 52)) | (1022 << 52)).view(np.float64)
+    return np.where(fixed, x, fraction), np.where(fixed, 0, exponent)
+
+
+def _ldexp(x: Any, exponent: Any) -> Any:
+    """Scale in two steps, of which the first is exact unless x is tiny already and the exponent below -1."""
+    half = exponent >> 1
+    return x * ((half + 1023) << 52).view(np.float64) * ((exponent - half + 1023) << 52).view(np.float64)
+
+
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "isnan": lambda x: x != x,
+    "isfinite": lambda x: np.abs(x) < np.inf,
+    "signbit": lambda x: x.view(np.int64) < 0,
+    "maximum": lambda a, b: np.where(a > b, a, b),  # integers
+    "minimum": lambda a, b: np.where(a < b, a, b),  # integers
+    "frexp": _frexp,
+    "ldexp": _ldexp,
+}

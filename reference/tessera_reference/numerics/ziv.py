@@ -7,14 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from . import libmp as mp
-from .formats import DType
-from .rounding import BY_BITS, Overflow, round_exact, round_to
+from .formats import DTYPES, DType
+from .kernels import compiled_elements
+from .rounding import BLOCK, BY_BITS, Overflow, round_exact, round_to
 
 # Double-double numbers: unevaluated sums of two float64, high + low, of about 106 significant bits.
 #
@@ -81,7 +83,8 @@ def divide(a: PairLike, b: PairLike) -> Pair:
 
 def where(condition: npt.NDArray[np.bool_], a: PairLike, b: PairLike) -> Pair:
     """Choose between two pairs, element by element."""
-    return np.asarray(np.where(condition, a[0], b[0])), np.asarray(np.where(condition, a[1], b[1]))
+    high, low = (np.where(condition, first, second) for first, second in zip(a, b, strict=True))
+    return high, low
 
 
 def power_of_two(exponent: Int64s) -> Float64s:
@@ -132,6 +135,7 @@ def split(a: Any) -> Pair:
 
 
 Values: TypeAlias = npt.NDArray[Any]
+Decide: TypeAlias = Callable[..., tuple[Values, Any]]
 Interval: TypeAlias = tuple[Fraction, Fraction]
 
 _CHUNK = 1 << 13
@@ -145,6 +149,8 @@ QUICK_MARGIN = 2.0**-44
 
 QUICK = BY_BITS
 """Estimate functions of fp32 first; False goes by their definitions alone, to the same bits."""
+
+_DOUBLE = DTYPES["fp64"]
 
 _FIRST_PRECISION, _DOUBLINGS = 100, 9
 
@@ -168,15 +174,14 @@ class Definition:
     `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
     `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
     twice the value itself where that is known exactly. It is not called where the approximation is 0 or not finite.
-    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN. `compiled` may have a loop for
-    a number of elements, which rounds estimates, leaves NaN where they leave doubt, and returns the number of those.
+    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN. It and `approximate` are made of
+    operations that `kernels.compiled_elements` knows.
     """
 
     approximate: Callable[..., Approximation]
     margin: float
     enclose: Callable[..., Interval]
     estimate: Callable[..., Float64s] | None = None
-    compiled: Callable[[int], Callable[[Values, Values], int] | None] | None = None
 
 
 def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, *operands: Values) -> Values:
@@ -185,48 +190,35 @@ def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, 
     with np.errstate(all="ignore"):
         if definition.estimate is None or not QUICK or dtype.storage.name != "fp32":
             return _decided(definition, dtype, overflow, flat).reshape(np.shape(operands[0]))
-        result, remaining = _estimated(definition, flat)
+        result, remaining = _evaluated(_by_estimate(definition), flat, dtype)
         if remaining.size:
             result[remaining] = _decided(definition, dtype, overflow, [operand[remaining] for operand in flat])
     return result.reshape(np.shape(operands[0]))
 
 
-def _estimated(definition: Definition, operands: list[Values]) -> tuple[Values, npt.NDArray[np.intp]]:
-    """Round estimates to fp32; return the results and the indices of those still open."""
-    assert definition.estimate is not None
-    x = operands[0]
-    result = np.empty(x.shape, np.float32)
-    loops = definition.compiled(x.size) if definition.compiled is not None else None
-    if loops is not None:
-        doubtful = loops(x, result)
-        return result, np.flatnonzero(np.isnan(result) & ~np.isnan(x)) if doubtful else np.arange(0)
-    remaining = [np.arange(0)]
-    for start in range(0, x.size, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        near = definition.estimate(*(operand[chunk].astype(np.float64) for operand in operands))
-        lower = (near * (1.0 - QUICK_MARGIN)).astype(np.float32)
-        upper = (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
-        result[chunk] = lower
-        differ = lower != upper
-        if differ.any():
-            decided = np.isnan(x[chunk]) & (len(operands) == 1)  # pow(NaN, 0) is 1
-            remaining.append(start + np.flatnonzero(differ & ~decided))
-    return result, np.concatenate(remaining)
-
-
 def _decided(definition: Definition, dtype: DType, overflow: Overflow, operands: list[Values]) -> Values:
     """Evaluate by pairs and, where these leave doubt, by enclosures."""
-    result = np.empty(operands[0].shape, dtype.carrier)
-    decide = _decide_double if dtype.name == "fp64" else _decide_single
-    for start in range(0, result.size, _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        exact = [operand[chunk].astype(np.float64) for operand in operands]
-        found, doubtful = decide(definition.approximate(*exact), definition.margin, dtype, overflow)
-        for i in doubtful:
-            x = [float(operand[i]) for operand in exact]
-            found[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
-        result[chunk] = found
+    double = dtype.name == "fp64"
+    decide = _by_pairs(definition) if double else partial(_decide_single, definition, dtype, overflow)
+    result, doubtful = _evaluated(decide, operands, dtype)
+    for i in doubtful:
+        x = [float(operand[i]) for operand in operands]
+        result[i] = _by_enclosure(definition.enclose, x, dtype, overflow)
     return result
+
+
+def _evaluated(decide: Decide, operands: list[Values], dtype: DType) -> tuple[Values, npt.NDArray[np.intp]]:
+    """Return the results and the indices of those still open."""
+    compiled = compiled_elements(decide, operands) if QUICK and not isinstance(decide, partial) else None
+    decide, length = (decide, _CHUNK) if compiled is None else (compiled, BLOCK)
+    result = np.empty(operands[0].shape, dtype.carrier)
+    remaining = [np.arange(0)]
+    for start in range(0, result.size, length):
+        chunk = slice(start, start + length)
+        result[chunk], certain = decide(*(operand[chunk] for operand in operands))
+        if not certain.all():
+            remaining.append(start + np.flatnonzero(~certain))
+    return result, np.concatenate(remaining)
 
 
 def enclosure(
@@ -255,20 +247,38 @@ def rational(number: Any) -> Fraction:
     return Fraction(-int(mantissa) if sign else int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def _decide_single(
-    near: Approximation, _margin: float, dtype: DType, overflow: Overflow
-) -> tuple[Values, npt.NDArray[np.intp]]:
-    """Round to a type of at most 24 bits; return the results and the indices of those still open."""
+def _decide_single(definition: Definition, dtype: DType, overflow: Overflow, *operands: Values) -> tuple[Values, Any]:
+    """Round to a type of at most 24 bits; return the results and a mask of those that are certain."""
+    near = definition.approximate(*(operand.astype(np.float64) for operand in operands))
     value = near.high if near.exponent is None else np.ldexp(near.high, near.exponent)
     lower = round_to(value * (1.0 - _SINGLE_MARGIN), dtype, overflow)
     upper = round_to(value * (1.0 + _SINGLE_MARGIN), dtype, overflow)
-    return lower, np.flatnonzero((lower != upper) & ~(np.isnan(lower) & np.isnan(upper)))
+    return lower, (lower == upper) | (np.isnan(lower) & np.isnan(upper))
 
 
-def _decide_double(
-    near: Approximation, margin: float, dtype: DType, _overflow: Overflow
-) -> tuple[Values, npt.NDArray[np.intp]]:
-    """Round to fp64; return the results and the indices of those still open."""
+@cache
+def _by_estimate(definition: Definition) -> Decide:
+    """Round estimates to fp32."""
+    estimate = definition.estimate
+    assert estimate is not None
+
+    def decide(*operands: Values) -> tuple[Values, Any]:
+        near = estimate(*(operand.astype(np.float64) for operand in operands))
+        lower = (near * (1.0 - QUICK_MARGIN)).astype(np.float32)
+        certain = lower == (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
+        return lower, certain | np.isnan(operands[0]) if len(operands) == 1 else certain  # pow(NaN, 0) is 1
+
+    return decide
+
+
+@cache
+def _by_pairs(definition: Definition) -> Decide:
+    """Round pairs to fp64."""
+    return lambda *operands: _decide_double(definition.approximate(*operands), definition.margin)
+
+
+def _decide_double(near: Approximation, margin: float) -> tuple[Values, Any]:
+    """Round to fp64; return the results and a mask of those that are certain."""
     high, low, exponent = near
     slack = high * margin
     lower, upper = high + (low - slack), high + (low + slack)
@@ -278,11 +288,11 @@ def _decide_double(
     if exponent is not None:
         result = np.ldexp(result, exponent)
         # Scaling is exact unless it leaves the normal range; there, compare after scaling, with a whole ulp to spare.
-        normal = (np.abs(result) >= 2 * dtype.min_normal) & (np.abs(result) < dtype.max_finite)
+        normal = (np.abs(result) >= 2 * _DOUBLE.min_normal) & (np.abs(result) < _DOUBLE.max_finite)
         if not normal.all():
             below, above = (np.ldexp(high * (1.0 + ulp), exponent) for ulp in (-(2.0**-52), 2.0**-52))
             certain = settled | np.where(normal, certain, below == above)
-    return result, np.flatnonzero(~certain)
+    return result, certain
 
 
 def _by_enclosure(enclose: Callable[..., Interval], x: list[float], dtype: DType, overflow: Overflow) -> float:

@@ -7,23 +7,19 @@ does not know the function, as out of its domain, it gives NaN. "e" below is an 
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import libmp as mp
-from ..kernels import compile_loops, loop, wanted
+from ..kernels import take
 from ..ziv import (
-    QUICK_MARGIN,
     Float64s,
     Int64s,
-    Values,
     fast_two_sum,
     leading_bits,
     nearest,
@@ -66,7 +62,7 @@ _LIMIT = 105.0
 def exp(x: Float64s) -> Float64s:
     """Estimate e to the power of x."""
     power, _, r = _power(_clip(x, _LIMIT))
-    return np.asarray(power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6)))))
+    return power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6))))
 
 
 def exp2(x: Float64s) -> Float64s:
@@ -75,7 +71,7 @@ def exp2(x: Float64s) -> Float64s:
     shifted = x * 1024.0 + _TO_WHOLE
     r = (x - (shifted - _TO_WHOLE) * (1 / 1024)) * _LN2
     power = _power_of_two(shifted.view(np.int64))
-    return np.asarray(power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6)))))
+    return power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6))))
 
 
 def expm1(x: Float64s) -> Float64s:
@@ -92,7 +88,7 @@ def sinh(x: Float64s) -> Float64s:
 def cosh(x: Float64s) -> Float64s:
     """Estimate (E + 1/E) / 2, E = exp(|x|)."""
     e = exp(np.abs(x))
-    return np.asarray(0.5 * (e + 1.0 / e))
+    return 0.5 * (e + 1.0 / e)
 
 
 def tanh(x: Float64s) -> Float64s:
@@ -103,8 +99,8 @@ def tanh(x: Float64s) -> Float64s:
 
 def _expm1(x: Float64s) -> Float64s:
     power, k, r = _power(x)
-    low = _powers()[1].take(k & 1023) * (((k >> 10) << 52) + _CODE_OF_ONE).view(np.float64)
-    return np.asarray((power - 1.0) + (low + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24)))))))
+    low = take(_powers()[1], k & 1023) * (((k >> 10) << 52) + _CODE_OF_ONE).view(np.float64)
+    return (power - 1.0) + (low + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24))))))
 
 
 def _power(x: Float64s) -> tuple[Float64s, Int64s, Float64s]:
@@ -117,7 +113,7 @@ def _power(x: Float64s) -> tuple[Float64s, Int64s, Float64s]:
 
 def _power_of_two(k: Int64s) -> Float64s:
     """Return 2**(k/1024); other high bits of k are shifted out."""
-    return (_powers()[0].take(k & 1023) + ((k >> 10) << 52)).view(np.float64)
+    return (take(_powers()[0], k & 1023) + ((k >> 10) << 52)).view(np.float64)
 
 
 @cache
@@ -127,72 +123,6 @@ def _powers() -> tuple[Int64s, Float64s]:
     exponents = (mp.mpf_mul(ln2, mp.from_rational(j, 1024, BITS)) for j in range(1024))
     high, low = pairs_of(rational(mp.mpf_exp(exponent, BITS, "n")) for exponent in exponents)
     return high.view(np.int64), low
-
-
-# The same steps of exp, compiled, with Ziv's test.
-
-_WORTHWHILE = 1 << 22
-"""Elements from which on a process compiles the loop, which takes as long as so many in numpy."""
-
-_elements = 0
-"""Elements asked for so far in this process."""
-
-
-def compiled_exp(elements: int) -> Callable[[Values, Values], int] | None:
-    """Return the compiled loop; None without llvmlite, or while the elements of this process are too few."""
-    global _elements
-    _elements += elements
-    return _compiled_exp() if _elements >= _WORTHWHILE and wanted() else None
-
-
-@cache
-def _compiled_exp() -> Callable[[Values, Values], int] | None:
-    compiled = compile_loops("exp", _exp_instructions)
-    if compiled is None:
-        return None
-    address, engine = compiled
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64)(address)
-
-    def exp(x: Values, result: Values, _code: Any = engine) -> int:
-        return int(call(x.ctypes.data, result.ctypes.data, _powers()[0].ctypes.data, x.size))
-
-    return exp
-
-
-def _exp_instructions(ir: Any) -> Any:
-    """Return the module with exp(x, result, powers, n), which returns the number of results in doubt, made NaN."""
-    single, double, whole = ir.FloatType(), ir.DoubleType(), ir.IntType(64)
-    module = ir.Module()
-    pointers = [single.as_pointer(), single.as_pointer(), whole.as_pointer()]
-    function = ir.Function(module, ir.FunctionType(whole, [*pointers, whole]), "exp")
-    for pointer in function.args[:3]:
-        pointer.add_attribute("noalias")
-    x, result, powers, size = function.args
-    build = ir.IRBuilder(function.append_basic_block())
-    count = build.alloca(whole)
-    build.store(whole(0), count)
-    with loop(build, whole(0), size, 1) as i:
-        wide = build.fpext(build.load(build.gep(x, [i])), double)
-        for sign, limit in ((">", _LIMIT), ("<", -_LIMIT)):
-            wide = build.select(build.fcmp_ordered(sign, wide, double(limit)), double(limit), wide)
-        shifted = build.fadd(build.fmul(wide, double(_INVERSE)), double(_TO_WHOLE))
-        r = build.fsub(wide, build.fmul(build.fsub(shifted, double(_TO_WHOLE)), double(_STEP)))
-        k = build.bitcast(shifted, whole)
-        code = build.load(build.gep(powers, [build.and_(k, whole(1023))]))
-        power = build.bitcast(build.add(code, build.shl(build.ashr(k, whole(10)), whole(52))), double)
-        series = double(1 / 6)
-        for term in (1 / 2, 1.0):
-            series = build.fadd(double(term), build.fmul(r, series))
-        near = build.fadd(power, build.fmul(power, build.fmul(r, series)))
-        lower, upper = (
-            build.fptrunc(build.fmul(near, double(1.0 + margin)), single) for margin in (-QUICK_MARGIN, QUICK_MARGIN)
-        )
-        rounded = build.select(build.fcmp_ordered("==", lower, upper), lower, single(float("nan")))
-        build.store(rounded, build.gep(result, [i]))
-        doubt = build.zext(build.fcmp_ordered("!=", lower, upper), whole)
-        build.store(build.add(build.load(count), doubt), count)
-    build.ret(build.load(count))
-    return module
 
 
 # log, log2, log1p.
@@ -232,7 +162,7 @@ def pow(x: Float64s, y: Float64s) -> Float64s:
     total, first = fast_two_sum(e * ln2, minus_log)
     total, second = fast_two_sum(total, r)
     tail = r * r * (-1 / 2 + r * (1 / 3 + r * (-1 / 4 + r * (1 / 5 + r * (-1 / 6)))))
-    low = first + (second + (tail + (e * ln2_low + _inverses()[2].take(place))))
+    low = first + (second + (tail + (e * ln2_low + take(_inverses()[2], place))))
     high, rest = split(total)
     exponent, exponent_low = fast_two_sum(y * high, y * (rest + low))  # y * high is exact
     clipped = _clip(exponent, _LIMIT)
@@ -249,8 +179,8 @@ def _reduced(x: Float64s) -> tuple[Float64s, Float64s, Float64s, Int64s]:
     e = above >> 52
     inverses, minus_logs, _ = _inverses()
     place = (above >> 43) & 511
-    r = (code - (e << 52)).view(np.float64) * inverses.take(place) - 1.0
-    return e.astype(np.float64), minus_logs.take(place), r, place
+    r = (code - (e << 52)).view(np.float64) * take(inverses, place) - 1.0
+    return e.astype(np.float64), take(minus_logs, place), r, place
 
 
 def _log1p(r: Float64s) -> Float64s:
@@ -319,7 +249,7 @@ def _angle(x: Float64s) -> tuple[Float64s, Float64s, Float64s, Float64s]:
     place = shifted.view(np.int64) & 511
     square = r * r
     of_r = r * (1.0 + square * (-1 / 6 + square * (1 / 120)))
-    return sines.take(place), sines.take(place + 128), of_r, square * (-1 / 2 + square * (1 / 24))
+    return take(sines, place), take(sines, place + 128), of_r, square * (-1 / 2 + square * (1 / 24))
 
 
 @cache
@@ -343,13 +273,13 @@ def erf(x: Float64s) -> Float64s:
     magnitude = np.abs(_clip(x, 4.0))
     shifted = magnitude * 1024.0 + _TO_WHOLE
     c = (shifted - _TO_WHOLE) * (1 / 1024)
-    place = shifted.view(np.int64) & 8191
+    place = np.minimum(shifted.view(np.int64) & 8191, 4096)  # integers
     d = magnitude - c
     values, slopes = _gauss()
     square = c * c
     fourth = d * (1 / 10 + square * (-2 / 5 + square * (2 / 15)))
     bend = d * (-c + d * ((square * (2 / 3) - 1 / 3) + d * (c * (1 / 2 - square * (1 / 3)) + fourth)))
-    return np.copysign(values.take(place, mode="clip") + slopes.take(place, mode="clip") * (d + d * bend), x)
+    return np.copysign(take(values, place) + take(slopes, place) * (d + d * bend), x)
 
 
 @cache

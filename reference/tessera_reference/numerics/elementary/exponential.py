@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .. import libmp as mp
 from ..formats import DType
+from ..kernels import take
 from ..rounding import Overflow
 from ..ziv import (
     Approximation,
@@ -111,7 +112,7 @@ def _from_reduced(k: Float64s, r: Float64s, r_low: Float64s) -> ExpParts:
 
     index = np.where(np.isnan(k), 0.0, k).astype(np.int64)  # a NaN stays one in r
     _, _, (table, table_low) = _reduction()
-    power, power_low = table[index & 63], table_low[index & 63]
+    power, power_low = take(table, index & 63), take(table_low, index & 63)
     product, product_low = two_product(power, series)
     product_low = product_low + power * series_low + power_low * series
     high, low = fast_two_sum(power, product)
@@ -168,7 +169,7 @@ def _enclosed_exp(x: Any, precision: int) -> Any:
 
 
 # By Hermite and Lindemann, exp and expm1 of a rational number other than 0 are irrational: no exact cases.
-_EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp), estimates.exp, estimates.compiled_exp)
+_EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp), estimates.exp)
 _EXP2 = Definition(_approximate_exp2, 2.0**-72, enclosure(_enclosed_exp2, _exact_exp2), estimates.exp2)
 _EXPM1 = Definition(_approximate_expm1, 2.0**-65, enclosure(_enclosed_expm1), estimates.expm1)
 
@@ -264,12 +265,13 @@ def _approximate_erf(x: Float64s) -> Approximation:
     d = magnitude - index * (1 / _STEPS)
 
     value, slope, rest = _coefficients()
-    tail = rest[-1][index]
+    tail = take(rest[-1], index)
     for coefficient in rest[-2::-1]:
-        tail = coefficient[index] + d * tail
-    product, product_low = two_product(slope[0][index], d)
-    high, low = fast_two_sum(value[0][index], product)
-    high, low = fast_two_sum(high, low + (value[1][index] + product_low + slope[1][index] * d + d * d * tail))
+        tail = take(coefficient, index) + d * tail
+    (first, first_low), (second, second_low) = ([take(part, index) for part in pair] for pair in (value, slope))
+    product, product_low = two_product(second, d)
+    high, low = fast_two_sum(first, product)
+    high, low = fast_two_sum(high, low + (first_low + product_low + second_low * d + d * d * tail))
     sign = np.copysign(1.0, x)
     return Approximation(sign * high, sign * low, np.where(tiny, -400, 0) if tiny.any() else None)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .. import libmp as mp
 from ..errors import broadcast_shape
 from ..formats import DType
+from ..kernels import take
 from ..rounding import Overflow
 from ..ziv import (
     Approximation,
@@ -79,7 +80,7 @@ def _exponent_and_rest(x: Float64s, x_low: Float64s | None) -> tuple[Float64s, P
 
     in_domain = (m > 0.0) & np.isfinite(m)
     index = np.rint(128.0 * np.where(in_domain, m, 1.0)).astype(np.int64)  # from 91 to 181
-    inverse, minus_log, minus_log_low = (column[index] for column in _inverses())
+    inverse, minus_log, minus_log_low = (take(column, index) for column in _inverses())
     product, product_low = two_product(m, inverse)
     r, r_low = fast_two_sum(product - 1.0, product_low if m_low is None else product_low + m_low * inverse)
     series, series_low = _log1p_series(r, r_low)

@@ -59,7 +59,7 @@ def _approximate_rsqrt(x: Float64s) -> Approximation:
 
 def _estimate_rsqrt(x: Float64s) -> Float64s:
     """Round twice, within 2**-51, for fp32."""
-    return np.asarray(1.0 / np.sqrt(x))
+    return 1.0 / np.sqrt(x)
 
 
 def _enclosed_rsqrt(x: Any, precision: int) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import libmp as mp
 from ..formats import DType
+from ..kernels import take
 from ..rounding import Overflow
 from ..ziv import (
     Approximation,
@@ -91,9 +92,8 @@ def _sine(quarter: Int64s, angle: Pair) -> Pair:
     sine_low = d_low * (1.0 - 0.5 * square) + d * square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040)))
     cosine_less_one = square * (-1 / 2 + square * (1 / 24 + square * (-1 / 720))) - d * d_low
 
-    sines, cosines = _sines_and_cosines()
     odd = (quarter & 1) == 1
-    sine, cosine = (sines[0][index], sines[1][index]), (cosines[0][index], cosines[1][index])
+    sine, cosine = ((take(high, index), take(low, index)) for high, low in _sines_and_cosines())
     of_cosine, of_sine = where(odd, cosine, sine), where(odd, (-sine[0], -sine[1]), cosine)
     product, product_low = two_product(of_sine[0], d)
     high, low = two_sum(of_cosine[0], product)
@@ -124,10 +124,10 @@ def _reduce(x: Float64s) -> tuple[Int64s, Pair]:
 def _quarter_turns(magnitude: Float64s) -> list[Any]:
     """Return x * 2/pi modulo 4, times 2**190, as limbs of 32 bits from the lowest; for x >= 1/2."""
     fraction, exponent = np.frexp(magnitude)
-    significand = np.ldexp(fraction, 53).astype(np.uint64)
+    significand = (fraction * 2.0**53).astype(np.uint64)
     factors = significand & _LIMB_MASK, significand >> _HALF_LIMB
     row = np.maximum(exponent, 0)  # integers
-    table = [column[row] for column in _two_over_pi()]
+    table = [take(column, row) for column in _two_over_pi()]
     limbs: list[Any] = []
     pending: list[list[Any]] = [[] for _ in range(_LIMBS + 2)]
     carry: Any = np.uint64(0)
