@@ -111,7 +111,6 @@ struct Machine {
     u64 turn_steps, mark_of_progress; /* of the process that goes on */
     bool marked;
     const Process *spinning;
-    const char *separator; /* of the events that are observed */
     u64 sizes[RESOURCES];
     Block *blocks;
     jmp_buf failed;
@@ -300,11 +299,20 @@ static bool wsp_is_settled(const Machine *m) {
     return m->sweeps[m->sweep].count == 0 && !(m->events.count > 0 && m->events.entries[0].time == m->now);
 }
 
+/* Print a piece of JSON, after a comma where it is a member or an element that follows another one. */
+static void wsp_print(const char *format, ...) {
+    static bool follows;
+    if (follows && *format != ']' && *format != '}') putchar(',');
+    va_list given;
+    va_start(given, format);
+    vprintf(format, given);
+    va_end(given);
+    follows = strchr("[{\n", format[strlen(format) - 1]) == NULL;
+}
+
 /* Print an arrival, a kernel or a task as it happens, where somebody asked for it. */
 static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
-    if (!m->inputs->observe) return;
-    printf("%s[\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", m->separator, kind, a, b, c);
-    m->separator = ",";
+    if (m->inputs->observe) wsp_print("[\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
 }
 
 /* The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. */

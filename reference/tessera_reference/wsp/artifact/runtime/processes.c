@@ -1,8 +1,6 @@
 /* What processes do: values of expressions, kernels, and the steps of statements. */
 #include "program.h"
 
-/* Values of expressions, and elements of tensors as u64. */
-
 /* The value of an expression now; of `select` only the chosen operand is evaluated. */
 static u64 wsp_value(Machine *m, uint32_t expression) {
     const Expression *e = &m->info->expressions[expression];
@@ -52,60 +50,6 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key) {
     return worker;
 }
 
-static u64 bits_of(const uint8_t *data, u64 element, unsigned width) {
-    u64 found = 0;
-    for (unsigned each = 0; each < width; each++) found |= (u64)data[element * width + each] << 8 * each;
-    return found;
-}
-
-/* Shortest digits that read back as the value, as Python writes a float. */
-static void shortest(char *text, size_t room, double value) {
-    char digits[40];
-    int precision = 0;
-    if (isnan(value) || isinf(value)) {
-        snprintf(text, room, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return;
-    }
-    do snprintf(digits, sizeof digits, "%.*e", precision, value);
-    while (strtod(digits, NULL) != value && ++precision < 17);
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    if (exponent < -4 || exponent >= 16) {
-        *strchr(digits, 'e') = 0;
-        snprintf(text, room, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
-        return;
-    }
-    int decimals = precision > exponent ? precision - exponent : 1;
-    snprintf(text, room, "%.*f", decimals, value);
-}
-
-static u64 whole_float(Machine *m, const TensorInfo *info, u64 element, double value) {
-    if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
-        char text[64];
-        shortest(text, sizeof text, value);
-        wsp_fail(m, "SLOT_VALUE", NULL, NULL, "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
-                 info->name, element, text);
-    }
-    return (u64)value;
-}
-
-/* An element as u64: integers extend in two's complement, floats must be whole. */
-static u64 wsp_element(Machine *m, const TensorInfo *info, const uint8_t *data, u64 element) {
-    unsigned width = (unsigned)(info->bytes / info->count);
-    u64 bits = bits_of(data, element, width), sign = UINT64_C(1) << (8 * width - 1);
-    if (info->dtype <= I64) return (bits ^ sign) - sign;
-    if (info->dtype == FP32) {
-        float value;
-        memcpy(&value, data + element * width, sizeof value);
-        return whole_float(m, info, element, value);
-    }
-    if (info->dtype == FP64) {
-        double value;
-        memcpy(&value, data + element * width, sizeof value);
-        return whole_float(m, info, element, value);
-    }
-    return bits;
-}
-
 /* The instructions of a kernel call, over tensors whose dtype and count are known.
  *
  * Integers are computed without signs, which wrap as two's complement does; only orders look at the sign bit. Floats are
@@ -114,13 +58,16 @@ static u64 wsp_element(Machine *m, const TensorInfo *info, const uint8_t *data, 
 
 typedef struct { const TensorInfo *info; uint8_t *data; unsigned width; } Elements;
 
+static Elements elements_of(Machine *m, uint32_t tensor) {
+    const TensorInfo *info = &m->info->tensors[tensor];
+    return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
+}
+
 /* An operand: elements of a tensor, or one value as bits and as a number. */
 typedef struct { bool is_tensor; Elements tensor; u64 bits; double number; } Source;
 
 static Elements elements(Machine *m, const Site *site, u64 place) {
-    uint32_t tensor = m->info->numbers[site->tensors.first + place];
-    const TensorInfo *info = &m->info->tensors[tensor];
-    return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
+    return elements_of(m, m->info->numbers[site->tensors.first + place]);
 }
 
 static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->info->dtype == FP64; }
@@ -250,6 +197,43 @@ static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
         apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
 }
 
+/* An element as a value of a slot. */
+
+/* Shortest digits that read back as the value, as Python writes a float. */
+static void shortest(char *text, size_t room, double value) {
+    char digits[40];
+    int precision = 0;
+    if (isnan(value) || isinf(value)) {
+        snprintf(text, room, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+        return;
+    }
+    do snprintf(digits, sizeof digits, "%.*e", precision, value);
+    while (strtod(digits, NULL) != value && ++precision < 17);
+    int exponent = atoi(strchr(digits, 'e') + 1);
+    if (exponent < -4 || exponent >= 16) {
+        *strchr(digits, 'e') = 0;
+        snprintf(text, room, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+        return;
+    }
+    int decimals = precision > exponent ? precision - exponent : 1;
+    snprintf(text, room, "%.*f", decimals, value);
+}
+
+/* An element as u64: integers extend in two's complement, floats must be whole. */
+static u64 as_u64(Machine *m, const Elements *e, u64 place) {
+    u64 bits = bits_at(e, place), sign = UINT64_C(1) << (8 * e->width - 1);
+    if (e->info->dtype <= I64) return (bits ^ sign) - sign;
+    if (!is_float(e)) return bits;
+    double value = number_of(e, bits);
+    if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
+        char text[64];
+        shortest(text, sizeof text, value);
+        wsp_fail(m, "SLOT_VALUE", NULL, NULL, "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
+                 e->info->name, place, text);
+    }
+    return (u64)value;
+}
+
 /* The steps of a process. One that has blocked is executed again, unless it has moved `pc` past itself. */
 
 static List list_of(const Step *step) { return (List){step->b, 1}; }
@@ -339,12 +323,12 @@ static bool elapse(Machine *m, Process *p, u64 cycles) {
 }
 
 static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
-    const TensorInfo *info = &m->info->tensors[tensor];
-    u64 element = p->operands[1];
-    if (element >= info->count)
-        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", NULL, NULL, "%s has %" PRIu64 " elements, and no %" PRIu64, info->name,
-                 info->count, element);
-    m->slots[slot] = wsp_element(m, info, m->tensors[tensor], element);
+    Elements e = elements_of(m, tensor);
+    u64 place = p->operands[1];
+    if (place >= e.info->count)
+        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", NULL, NULL, "%s has %" PRIu64 " elements, and no %" PRIu64, e.info->name,
+                 e.info->count, place);
+    m->slots[slot] = as_u64(m, &e, place);
 }
 
 static void begin_scope(Machine *m, Process *p) {
@@ -386,57 +370,40 @@ static void end_process(Machine *m, Process *p) {
 static bool execute(Machine *m, Process *p) {
     const Step *step = &m->info->steps[p->pc];
     const Site *site = step->kind >= RUN ? &m->info->sites[step->a] : NULL;
+    bool goes_on = true;
+    uint32_t next = p->pc + 1;
     int found;
+    if (step->kind >= SEND && step->kind <= RUN) wsp_count_step(m);
     switch (step->kind) {
     case RECEIVE:
         found = take(m, p, step->a, step->b);
+        if (found == NOTHING) return false;
         if (found == CLOSED)
             wsp_fail(m, "RECEIVE_AFTER_CLOSE", NULL, NULL, "%s is closed and empty", m->channels[step->a].info->name);
-        if (found == TOKEN) p->pc++;
-        return found == TOKEN;
+        break;
     case CONSUME:
         found = take(m, p, step->a, step->b);
-        if (found != NOTHING) p->pc = found == TOKEN ? p->pc + 1 : step->c;
-        return found != NOTHING;
+        if (found == NOTHING) return false;
+        if (found == CLOSED) next = step->c;
+        break;
     case TASK:
         if (!task(m, p, site, step->b)) return false;
-        p->pc++;
-        return true;
+        break;
     case END: end_process(m, p); return false;
-    case JUMP: p->pc = step->a; return true;
+    case JUMP: next = step->a; break;
     case TURN:
         if (p->rounds[step->b] == p->counts[step->b]) {
-            p->pc = step->a;
-            return true;
+            next = step->a;
+            break;
         }
         wsp_count_step(m);
         if (step->c != NONE) m->slots[step->c] = p->rounds[step->b];
         p->rounds[step->b]++;
-        p->pc++;
-        return true;
-    case ELAPSE: p->pc++; return elapse(m, p, site->cycles);
-    case APPLY:
-        wsp_apply(m, site, p->operands + 1);
-        wsp_count_kernel(m, site);
-        wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
-        p->pc++;
-        return true;
-    case LOADED:
-        load(m, p, step->a, step->b);
-        p->pc++;
-        return true;
-    case END_SCOPE:
-        end_scope(m, p);
-        p->pc++;
-        return true;
-    }
-    wsp_count_step(m);
-    bool goes_on = true;
-    uint32_t next = p->pc + 1;
-    switch (step->kind) {
+        break;
     case SEND: goes_on = send(m, p, step->a, step->b); break;
     case CLOSE: wsp_close_channel(m, p, step->a); break;
     case BEGIN_SCOPE: begin_scope(m, p); break;
+    case END_SCOPE: end_scope(m, p); break;
     case BRANCH: next = wsp_value(m, step->a) != 0 ? next : step->b; break;
     case REPEAT:
         p->counts[step->b] = wsp_value(m, step->a);
@@ -446,10 +413,17 @@ static bool execute(Machine *m, Process *p) {
         p->operands[1] = wsp_value(m, step->c);
         goes_on = await_tensors(m, p, list_of(step), (List){0, 0});
         break;
+    case LOADED: load(m, p, step->a, step->b); break;
     case WAIT: goes_on = await_own(m, p); break;
     case RUN:
         evaluate(m, p, site->scalars);
         goes_on = await_tensors(m, p, site->reads, site->writes);
+        break;
+    case ELAPSE: goes_on = elapse(m, p, site->cycles); break;
+    case APPLY:
+        wsp_apply(m, site, p->operands + 1);
+        wsp_count_kernel(m, site);
+        wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
         break;
     }
     p->pc = next;

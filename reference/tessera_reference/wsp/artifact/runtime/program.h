@@ -49,8 +49,8 @@ typedef struct { uint32_t kernel; u64 cycles, heap; List tensors, scalars, reads
 /* A step of a process: its kind, the path of its statement, and what the kind takes: channels, slots, tensors, sites,
  * expressions, depths of loops, and steps by their places. */
 enum {
-    SEND, RECEIVE, CONSUME, CLOSE, BEGIN_SCOPE, END_SCOPE, BRANCH, JUMP, REPEAT, TURN, LOAD, LOADED, WAIT, END,
-    RUN, ELAPSE, APPLY, TASK /* of a site */
+    RECEIVE, CONSUME, END_SCOPE, JUMP, TURN, LOADED, END, /* from SEND to RUN each execution is a step of the run */
+    SEND, CLOSE, BEGIN_SCOPE, BRANCH, REPEAT, LOAD, WAIT, RUN, ELAPSE, APPLY, TASK /* from RUN on, of a site */
 };
 typedef struct { int kind; const char *path; uint32_t a, b, c; } Step;
 #define NONE UINT32_MAX

@@ -6,13 +6,7 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 /* The state of a run as one line of JSON: the members of schemas/wsp_result.schema.json but the report of a deadlock,
  * which `deadlock.py` makes from `waiting`. */
 
-/* Members of a list or object with commas between them, for `each` below `count`. */
-#define PRINT_EACH(count, ...)                            \
-    for (u64 each = 0; each < (count); each++) {          \
-        if (each > 0) printf(",");                        \
-        printf(__VA_ARGS__);                              \
-    }
-#define QUOTED "\"%s\""
+#define EACH(each, count) (uint32_t each = 0; each < (count); each++)
 #define NUMBER "%" PRIu64
 
 static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
@@ -20,75 +14,82 @@ static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
 static void print_times(const Machine *m) {
     const ProgramInfo *info = m->info;
     u64 makespan = 0;
-    for (uint32_t each = 0; each < info->process_count; each++) makespan = larger(makespan, m->processes[each].time);
-    for (uint32_t each = 0; each < info->workers; each++) makespan = larger(makespan, m->workers[each].time);
-    printf("\"total_cycles\":" NUMBER ",\"processes\":{", makespan);
-    PRINT_EACH(info->process_count, QUOTED ":" NUMBER, info->processes[each].name, m->processes[each].time)
-    printf("},\"workers\":[");
-    PRINT_EACH(info->workers, "{\"busy\":" NUMBER ",\"tasks\":" NUMBER "}", m->workers[each].busy, m->workers[each].tasks)
-    printf("],\"kernels\":{");
-    PRINT_EACH(info->kernel_count, QUOTED ":{\"runs\":" NUMBER ",\"cycles\":" NUMBER "}", info->kernels[each].name,
-               m->kernel_runs[each], m->kernel_cycles[each])
-    printf("}");
+    for EACH(p, info->process_count) makespan = larger(makespan, m->processes[p].time);
+    for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
+    wsp_print("\"total_cycles\":" NUMBER ",\"processes\":{", makespan);
+    for EACH(p, info->process_count) wsp_print("\"%s\":" NUMBER, info->processes[p].name, m->processes[p].time);
+    wsp_print("},\"workers\":[");
+    for EACH(w, info->workers) wsp_print("{\"busy\":" NUMBER ",\"tasks\":" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
+    wsp_print("],\"kernels\":{");
+    for EACH(k, info->kernel_count)
+        wsp_print("\"%s\":{\"runs\":" NUMBER ",\"cycles\":" NUMBER "}", info->kernels[k].name, m->kernel_runs[k],
+                  m->kernel_cycles[k]);
+    wsp_print("}");
 }
 
 /* A stall that lasts; its cycles up to now are added. */
 static void print_current(const Machine *m, const Waiting *waiting, u64 *cycles) {
     cycles[waiting->reason] += m->now - waiting->since;
-    printf(",\"reason\":" QUOTED ",\"since\":" NUMBER ",\"for\":" QUOTED "}", wsp_reason_names[waiting->reason],
-           waiting->since, waiting->subject);
+    wsp_print("\"reason\":\"%s\",\"since\":" NUMBER ",\"for\":\"%s\"}", wsp_reason_names[waiting->reason],
+              waiting->since, waiting->subject);
 }
 
 static void print_stalls(const Machine *m) {
     u64 cycles[STALL_REASONS];
-    const char *separator = "";
     memcpy(cycles, m->stall_cycles, sizeof cycles);
-    printf(",\"current_stalls\":[");
-    for (uint32_t each = 0; each < m->info->process_count; each++) {
+    wsp_print("\"current_stalls\":[");
+    for EACH(each, m->info->process_count) {
         const Process *p = &m->processes[each];
         if (p->waiting.reason >= STALL_REASONS) continue;
-        printf("%s{\"process\":" QUOTED, separator, p->info->name);
+        wsp_print("{\"process\":\"%s\"", p->info->name);
         print_current(m, &p->waiting, cycles);
-        separator = ",";
     }
-    for (uint32_t each = 0; each < m->info->workers; each++) {
-        const Task *task = m->workers[each].task;
+    for EACH(w, m->info->workers) {
+        const Task *task = m->workers[w].task;
         if (task == NULL || task->waiting.reason == NOT_WAITING) continue;
-        printf("%s{\"task\":" NUMBER, separator, task->number);
+        wsp_print("{\"task\":" NUMBER, task->number);
         print_current(m, &task->waiting, cycles);
-        separator = ",";
     }
-    printf("],\"stalls\":{");
-    PRINT_EACH(STALL_REASONS, QUOTED ":{\"count\":" NUMBER ",\"cycles\":" NUMBER "}", wsp_reason_names[each],
-               m->stall_count[each], cycles[each])
-    printf("}");
+    wsp_print("],\"stalls\":{");
+    for EACH(reason, STALL_REASONS)
+        wsp_print("\"%s\":{\"count\":" NUMBER ",\"cycles\":" NUMBER "}", wsp_reason_names[reason],
+                  m->stall_count[reason], cycles[reason]);
+    wsp_print("}");
+}
+
+static void print_resources(const char *title, const u64 *values, u64 ready_queue) {
+    wsp_print("\"%s\":{", title);
+    for EACH(each, RESOURCES)
+        wsp_print("\"%s\":" NUMBER, wsp_resource_names[each], each == READY_QUEUE ? ready_queue : values[each]);
+    wsp_print("}");
 }
 
 static void print_values(const Machine *m) {
     const ProgramInfo *info = m->info;
     u64 fullest = 0;
-    for (uint32_t each = 0; each < info->workers; each++) fullest = larger(fullest, m->workers[each].places);
-    printf(",\"used\":{");
-    PRINT_EACH(RESOURCES, QUOTED ":" NUMBER, wsp_resource_names[each], each == READY_QUEUE ? fullest : m->used[each])
-    printf("},\"high_water\":{");
-    PRINT_EACH(RESOURCES, QUOTED ":" NUMBER, wsp_resource_names[each], m->high_water[each])
-    printf("},\"channels\":{");
-    PRINT_EACH(info->channel_count, QUOTED ":{\"sent\":" NUMBER ",\"taken\":" NUMBER ",\"left\":%zu}",
-               info->channels[each].name, m->channels[each].sent, m->channels[each].taken, m->channels[each].count)
-    printf("},\"slots\":{");
-    PRINT_EACH(info->slot_count, QUOTED ":\"" NUMBER "\"", info->slots[each], m->slots[each])
-    printf("},\"tensors\":{");
-    for (uint32_t each = 0; each < info->tensor_count; each++) {
-        printf("%s" QUOTED ":\"", each ? "," : "", info->tensors[each].name);
-        for (u64 byte = 0; byte < info->tensors[each].bytes; byte++) {
-            putchar("0123456789abcdef"[m->tensors[each][byte] >> 4]);
-            putchar("0123456789abcdef"[m->tensors[each][byte] & 15]);
-        }
-        printf("\"");
+    for EACH(w, info->workers) fullest = larger(fullest, m->workers[w].places);
+    print_resources("used", m->used, fullest);
+    print_resources("high_water", m->high_water, m->high_water[READY_QUEUE]);
+    wsp_print("\"channels\":{");
+    for EACH(each, info->channel_count) {
+        const Channel *c = &m->channels[each];
+        wsp_print("\"%s\":{\"sent\":" NUMBER ",\"taken\":" NUMBER ",\"left\":%zu}", c->info->name, c->sent, c->taken,
+                  c->count);
     }
-    printf("},\"assignments\":[");
-    PRINT_EACH(m->issued, "%" PRIu32, m->assignments[each])
-    printf("]");
+    wsp_print("},\"slots\":{");
+    for EACH(slot, info->slot_count) wsp_print("\"%s\":\"" NUMBER "\"", info->slots[slot], m->slots[slot]);
+    wsp_print("},\"tensors\":{");
+    for EACH(tensor, info->tensor_count) {
+        wsp_print("\"%s\":\"", info->tensors[tensor].name);
+        for (u64 byte = 0; byte < info->tensors[tensor].bytes; byte++) {
+            putchar("0123456789abcdef"[m->tensors[tensor][byte] >> 4]);
+            putchar("0123456789abcdef"[m->tensors[tensor][byte] & 15]);
+        }
+        putchar('"');
+    }
+    wsp_print("},\"assignments\":[");
+    for (size_t task = 0; task < m->issued; task++) wsp_print("%" PRIu32, m->assignments[task]);
+    wsp_print("]");
 }
 
 /* Who waits for whom, by numbers. */
@@ -96,99 +97,82 @@ static void print_values(const Machine *m) {
 static void print_scopes(const Scope *scope) {
     if (scope == NULL) return;
     print_scopes(scope->outer);
-    printf("%s[" NUMBER "," NUMBER "," NUMBER "]", scope->outer ? "," : "", scope->slots, scope->entries, scope->heap);
+    wsp_print("[" NUMBER "," NUMBER "," NUMBER "]", scope->slots, scope->entries, scope->heap);
 }
 
 static void print_process(const Machine *m, const Process *p) {
-    const char *separator = "";
-    printf("{\"done\":%s,\"waiting\":", p->done ? "true" : "false");
+    wsp_print("{\"done\":%s", p->done ? "true" : "false");
     if (p->waiting.reason == NOT_WAITING)
-        printf("null");
+        wsp_print("\"waiting\":null");
     else
-        printf("{\"reason\":" QUOTED ",\"for\":" QUOTED ",\"statement\":" QUOTED "}", wsp_reason_names[p->waiting.reason],
-               p->waiting.subject, p->waiting.statement);
-    printf(",\"closed\":[");
-    for (uint32_t each = 0; each < m->info->channel_count; each++)
-        if (p->closed[each]) {
-            printf("%s%" PRIu32, separator, each);
-            separator = ",";
-        }
-    printf("],\"scopes\":[");
+        wsp_print("\"waiting\":{\"reason\":\"%s\",\"for\":\"%s\",\"statement\":\"%s\"}",
+                  wsp_reason_names[p->waiting.reason], p->waiting.subject, p->waiting.statement);
+    wsp_print("\"closed\":[");
+    for EACH(channel, m->info->channel_count)
+        if (p->closed[channel]) wsp_print("%" PRIu32, channel);
+    wsp_print("],\"scopes\":[");
     print_scopes(p->scope);
-    printf("]}");
+    wsp_print("]}");
 }
 
 static void print_channel(const Channel *c) {
-    const char *separator = "";
-    printf("{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32
-           ",\"takers\":%zu,\"tasks\":[", c->capacity, c->count, c->senders.count, c->producers, c->takers.count);
-    for (size_t each = 0; each < c->takers.count; each++)
-        if (c->takers.entries[each].kind == TASK_PARTY) {
-            printf("%s" NUMBER, separator, c->takers.entries[each].number);
-            separator = ",";
-        }
-    printf("]}");
+    wsp_print("{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu,\"tasks\":[",
+              c->capacity, c->count, c->senders.count, c->producers, c->takers.count);
+    for EACH(taker, c->takers.count)
+        if (c->takers.entries[taker].kind == TASK_PARTY) wsp_print(NUMBER, c->takers.entries[taker].number);
+    wsp_print("]}");
 }
 
 static void print_task(const Machine *m, const Task *task) {
     const Site *site = task->site;
-    printf("{\"task\":" NUMBER ",\"process\":%" PRIu32 ",\"statement\":" QUOTED ",\"worker\":%" PRIu32 ",\"started\":%s,",
-           task->number, task->process->index, task->statement, task->worker->index, task->started ? "true" : "false");
+    wsp_print("{\"task\":" NUMBER ",\"process\":%" PRIu32 ",\"statement\":\"%s\",\"worker\":%" PRIu32 ",\"started\":%s",
+              task->number, task->process->index, task->statement, task->worker->index, task->started ? "true" : "false");
     if (task->waiting.reason == NOT_WAITING)
-        printf("\"full\":null");
+        wsp_print("\"full\":null");
     else
-        printf("\"full\":" QUOTED, task->waiting.subject);
-    printf(",\"holds\":[1,%" PRIu32 "," NUMBER "," NUMBER "],\"signals\":[", site->writes.count, task->nodes, site->heap);
-    PRINT_EACH(site->signals.count, "%" PRIu32, m->info->numbers[site->signals.first + each])
-    printf("],\"dependents\":[");
+        wsp_print("\"full\":\"%s\"", task->waiting.subject);
+    wsp_print("\"holds\":[1,%" PRIu32 "," NUMBER "," NUMBER "],\"signals\":[", site->writes.count, task->nodes, site->heap);
+    for EACH(signal, site->signals.count) wsp_print("%" PRIu32, m->info->numbers[site->signals.first + signal]);
+    wsp_print("],\"dependents\":[");
     for (const Node *node = task->dependents; node != NULL; node = node->next)
-        printf(NUMBER "%s", ((Task *)node->subject)->number, node->next ? "," : "");
-    printf("],\"watchers\":[");
+        wsp_print(NUMBER, ((Task *)node->subject)->number);
+    wsp_print("],\"watchers\":[");
     for (const Node *node = task->watchers; node != NULL; node = node->next)
-        printf("%" PRIu32 "%s", ((Process *)node->subject)->index, node->next ? "," : "");
-    printf("]}");
+        wsp_print("%" PRIu32, ((Process *)node->subject)->index);
+    wsp_print("]}");
 }
 
 /* A process or worker that there is not is -1. */
 static void print_waiting(const Machine *m) {
-    printf(",\"waiting\":{\"time\":" NUMBER ",\"spinning\":%" PRId64 ",\"sizes\":[", m->now,
-           m->spinning == NULL ? -1 : (int64_t)m->spinning->index);
-    PRINT_EACH(RESOURCES, NUMBER, m->sizes[each])
-    printf("],\"processes\":[");
-    for (uint32_t each = 0; each < m->info->process_count; each++) {
-        if (each) printf(",");
-        print_process(m, &m->processes[each]);
-    }
-    printf("],\"channels\":[");
-    for (uint32_t each = 0; each < m->info->channel_count; each++) {
-        if (each) printf(",");
-        print_channel(&m->channels[each]);
-    }
-    printf("],\"tasks\":[");
-    for (const Task *task = m->first_task; task != NULL; task = task->after) {
-        print_task(m, task);
-        if (task->after != NULL) printf(",");
-    }
-    printf("],\"workers\":[");
-    PRINT_EACH(m->info->workers, "%" PRId64, m->workers[each].task == NULL ? -1 : (int64_t)m->workers[each].task->number)
-    printf("]}");
+    wsp_print("\"waiting\":{\"time\":" NUMBER ",\"spinning\":%" PRId64 ",\"sizes\":[", m->now,
+              m->spinning == NULL ? -1 : (int64_t)m->spinning->index);
+    for EACH(resource, RESOURCES) wsp_print(NUMBER, m->sizes[resource]);
+    wsp_print("],\"processes\":[");
+    for EACH(process, m->info->process_count) print_process(m, &m->processes[process]);
+    wsp_print("],\"channels\":[");
+    for EACH(channel, m->info->channel_count) print_channel(&m->channels[channel]);
+    wsp_print("],\"tasks\":[");
+    for (const Task *task = m->first_task; task != NULL; task = task->after) print_task(m, task);
+    wsp_print("],\"workers\":[");
+    for EACH(w, m->info->workers) wsp_print("%" PRId64, m->workers[w].task ? (int64_t)m->workers[w].task->number : -1);
+    wsp_print("]}");
 }
 
 /* The members of the result after the brace that opens it. */
 static void wsp_print_result(Machine *m, int outcome) {
     static const char *const names[] = {"completed", "deadlock", "error", "running"};
     const Failure *failure = &m->failure;
-    printf("\"outcome\":" QUOTED ",\"statistics\":{", names[outcome]);
+    wsp_print("\"outcome\":\"%s\",\"statistics\":{", names[outcome]);
     print_times(m);
     print_stalls(m);
     print_values(m);
-    printf("},\"steps\":" NUMBER, m->steps);
+    wsp_print("},\"steps\":" NUMBER, m->steps);
     if (failure->code != NULL)
-        printf(",\"error\":{\"code\":" QUOTED ",\"process\":" QUOTED ",\"statement\":" QUOTED ",\"time\":" NUMBER
-               ",\"message\":" QUOTED "}",
-               failure->code, failure->process, failure->statement, m->now, failure->message);
+        wsp_print("\"error\":{\"code\":\"%s\",\"process\":\"%s\",\"statement\":\"%s\",\"time\":" NUMBER
+                  ",\"message\":\"%s\"}",
+                  failure->code, failure->process, failure->statement, m->now, failure->message);
     if (outcome == DEADLOCK || outcome == RUNNING) print_waiting(m);
-    printf("}\n");
+    wsp_print("}\n");
 }
 
 /* A run to its end, which is completion, an error or a deadlock. */
@@ -327,12 +311,11 @@ static bool wsp_run(const ProgramInfo *info, const Inputs *inputs) {
     }
     m->info = info;
     m->inputs = inputs;
-    m->separator = "";
     prepare(m);
-    printf("{");
-    if (inputs->observe) printf("\"observed\":[");
+    wsp_print("{");
+    if (inputs->observe) wsp_print("\"observed\":[");
     int outcome = finish(m);
-    if (inputs->observe) printf("],");
+    if (inputs->observe) wsp_print("]");
     wsp_print_result(m, outcome);
     wsp_release_all(m);
     free(m);
