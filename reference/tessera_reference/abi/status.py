@@ -47,6 +47,16 @@ def invalid(function: str, given: str, allowed: str) -> Failure:
     return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)
 
 
+def unsupported(function: str, given: str, allowed: str) -> Failure:
+    """A failure with TESS_ERR_UNSUPPORTED."""
+    return Failure(Status.TESS_ERR_UNSUPPORTED, function, given, allowed)
+
+
+def mismatch(function: str, given: str, allowed: str) -> Failure:
+    """A failure with TESS_ERR_COLLECTIVE_MISMATCH."""
+    return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, function, given, allowed)
+
+
 def within(failure: Failure, function: str) -> Failure:
     """A failure of something that has no name in the API, as one of the function that came upon it."""
     if failure.function.startswith("tess"):

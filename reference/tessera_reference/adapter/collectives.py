@@ -24,7 +24,7 @@ from ..collectives.compression import (
     unpack,
 )
 from ..collectives.delivery import Sent
-from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, edges, graph_nodes, route, topology_of
+from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topology_of
 from ..collectives.operations import OPERATIONS, messages, send_recv
 from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
 from ..collectives.programs import find_function, require_runnable, run_program
@@ -157,9 +157,15 @@ class CollectiveChoiceMethods(SessionState):
         """The graph."""
         with statuses():
             found = topology_of(topology)
+        ends = {
+            "gpu": [str(device.id) for device in found.devices],
+            "nic": [nic.name for nic in found.nics],
+            "switch": [switch.name for switch in found.switches],
+            "host": [node.name for node in found.nodes],
+        }
         return {
-            "nodes": [asdict(graph_node) for graph_node in graph_nodes(found)],
-            "edges": [asdict(edge) for edge in edges(found)],
+            "nodes": [{"name": name, "kind": kind} for kind, names in ends.items() for name in names],
+            "edges": [asdict(link) | {"a": str(link.a), "b": str(link.b)} for link in found.links],
         }
 
     @checked

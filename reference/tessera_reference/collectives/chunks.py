@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any, Literal, TypeAlias
 
-from ..abi.status import Failure, invalid
+from ..abi.status import invalid
 from ..ir.attributes import UNITS
 from ..mesh.topology import Topology
 from ..numerics.errors import TooLarge, require_shape
@@ -81,12 +81,8 @@ def _bytes(function: str, name: str, value: Any) -> int:
 
 def _whole(function: str, name: str, value: Any, allowed: str = RANGE) -> int:
     if type(value) is not int or not 1 <= value <= MOST:
-        raise _refused(function, name, value, allowed)
+        raise invalid(function, f"{name} is {shown(value)}", allowed)
     return value
-
-
-def _refused(function: str, name: str, value: Any, allowed: str) -> Failure:
-    return invalid(function, f"{name} is {shown(value)}", allowed)
 
 
 # Slicing a tensor into chunks that end on tile boundaries (COLL-02.3-01 to -03, COLL-08-01, COLL-08-09).

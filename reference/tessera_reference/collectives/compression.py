@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abi.status import Failure, Status, invalid
+from ..abi.status import invalid, unsupported
 from ..graph import futures
 from ..numerics import quantization
 from ..numerics.arithmetic import add, subtract
@@ -80,7 +80,7 @@ def compress(function: str, x: Array, compression: Compression) -> Compressed:
         require_fp32(function, x)
         return _quantized(function, x, compression.wire, compression.block)
     if x.dtype.kind != "float":
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"compression of {x.dtype}", "data of a float dtype")
+        raise unsupported(function, f"compression of {x.dtype}", "data of a float dtype")
     payload = cast(x, compression.wire)
     return Compressed(payload, None, cast(payload, x.dtype))
 
@@ -88,7 +88,7 @@ def compress(function: str, x: Array, compression: Compression) -> Compressed:
 def require_fp32(function: str, x: Array) -> None:
     """Raise `Failure` with TESS_ERR_UNSUPPORTED for data of another dtype."""
     if x.dtype.name != "fp32":
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"data of {x.dtype}", "fp32, as scales and residuals are")
+        raise unsupported(function, f"data of {x.dtype}", "fp32, as scales and residuals are")
 
 
 def require_finite(function: str, x: Array) -> None:
@@ -238,7 +238,7 @@ def sparsify(function: str, x: Array, k: int) -> Sparse:
     magnitudes; `NonFinite` for NaN.
     """
     if x.dtype.kind not in ("float", "int"):
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"top-k of {x.dtype}", "data of a float or integer dtype")
+        raise unsupported(function, f"top-k of {x.dtype}", "data of a float or integer dtype")
     if type(k) is not int or not 0 <= k <= x.values.size:
         raise invalid(function, f"k is {shown(k)}", f"a whole number from 0 to {x.values.size}, the elements there are")
     flat = x.values.reshape(-1)

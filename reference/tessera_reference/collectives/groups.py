@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, invalid, mismatch, unsupported
 from ..graph.futures import holds
 from ..numerics.array import Array
 from ..numerics.collectives import all_gather, alternative, broadcast, reduced, share_of
@@ -46,7 +46,7 @@ def all_reduce(
     """
     _require_agreement(buffers, op, descriptors)
     if wire is not None and (not isinstance(wire, str) or wire not in DTYPES):
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
+        raise invalid(_NAME, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
     dtype = buffers[0].dtype
     lossy = wire is not None and not holds(DTYPES[wire], dtype)
     if lossy and (policy or NumericsPolicy()).deterministic:
@@ -63,25 +63,25 @@ def all_reduce(
 def require_operator(op: str, dtype: DType, function: str) -> None:
     """Raise `Failure` with TESS_ERR_UNSUPPORTED for an operator that a dtype does not have (AMB-RT-28, AMB-RT-57)."""
     if (instead := alternative(op, dtype)) is not None:
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{op} of {dtype}", instead)
+        raise unsupported(function, f"{op} of {dtype}", instead)
 
 
 def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
     if op not in get_args(Operator):
         allowed = " or ".join(get_args(Operator))
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"operator {shown(op)}", allowed)
+        raise invalid(_NAME, f"operator {shown(op)}", allowed)
     if not buffers:
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, "no rank takes part", "one buffer of each rank")
+        raise invalid(_NAME, "no rank takes part", "one buffer of each rank")
     for rank, buffer in enumerate(buffers):
         if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
             given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
             expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
-            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, expected)
+            raise mismatch(_NAME, given, expected)
     if descriptors is None:
         return
     if len(descriptors) != len(buffers):
         given = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, given, "one of each rank")
+        raise invalid(_NAME, given, "one of each rank")
     for rank, descriptor in enumerate(descriptors):
         if descriptor != descriptors[0]:
             given = f"rank {rank} brings another determinism descriptor than rank 0"
@@ -132,15 +132,15 @@ def require_stage_one(operation: str, name: str, partials: Sequence[int], travel
     TESS_ERR_UNSUPPORTED for another algorithm, and where data travel compressed or in a seeded order (`travels`).
     """
     if operation not in ("all_reduce", "reduce_scatter"):
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, "partial values", "all_reduce or reduce_scatter")
+        raise invalid(operation, "partial values", "all_reduce or reduce_scatter")
     if len(partials) != 2 or min(partials) < 1:
         expected = "blocks of a device and warps of a block, 1 or more"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, f"partials {shown(list(partials))}", expected)
+        raise invalid(operation, f"partials {shown(list(partials))}", expected)
     if name != ALGORITHM:
         given = f"partial values with algorithm {name!r}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"algorithm {ALGORITHM!r}")
+        raise unsupported(operation, given, f"algorithm {ALGORITHM!r}")
     if travels:
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, "partial values over a wire or by a seed", "neither")
+        raise unsupported(operation, "partial values over a wire or by a seed", "neither")
 
 
 def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[int]) -> list[Array]:
@@ -153,7 +153,7 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
         if buffer.shape[:2] != (blocks, warps):
             given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
             expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, expected)
+            raise invalid(operation, given, expected)
     places = [(block, warp) for block in range(blocks) for warp in range(warps)]
     return [Array(part.dtype, part.values[place]) for part in buffers for place in places]
 

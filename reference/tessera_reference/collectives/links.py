@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from ..abi.status import Failure, Status, invalid
+from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.topology import End, Link, Topology, load, named
 from ..numerics.formats import shown
 from .schedules import require_known, require_within
@@ -124,7 +124,7 @@ def _require_present(topology: Topology, source: int, target: int, path: str) ->
     if path not in present:
         given = f"path {path} between devices {source} and {target}"
         expected = f"auto or one of {', '.join(present)}" if present else "auto"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "route", given, expected)
+        raise unsupported("route", given, expected)
 
 
 def _way(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> tuple[Link, ...] | None:
@@ -291,27 +291,6 @@ class CreditLimiter:
 # (`mesh.topology`).
 
 
-@dataclass(frozen=True)
-class GraphNode:
-    """An end of links: a gpu, named by its id in decimal digits, a nic, a switch or a host."""
-
-    name: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A link: bytes a second each way, picoseconds, and the chunks that may be in flight on it."""
-
-    name: str
-    a: str
-    b: str
-    kind: str
-    bandwidth: int
-    latency: int
-    credits: int
-
-
 def topology_of(text: str) -> Topology:
     """The topology of a name, or of a JSON text (one that begins with a brace), each of whose devices can be reached.
 
@@ -325,26 +304,8 @@ def topology_of(text: str) -> Topology:
             given = f"no links lead from device {first.id} to device {device.id}, which has " + (
                 f"links {', '.join(links)}" if links else "no link"
             )
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, topology.name, given, "a way between every two devices")
+            raise invalid(topology.name, given, "a way between every two devices")
     return topology
-
-
-def graph_nodes(topology: Topology) -> tuple[GraphNode, ...]:
-    """The ends that links may have: devices, NICs, switches and hosts, in the order of the file."""
-    return (
-        *(GraphNode(str(device.id), "gpu") for device in topology.devices),
-        *(GraphNode(nic.name, "nic") for nic in topology.nics),
-        *(GraphNode(switch.name, "switch") for switch in topology.switches),
-        *(GraphNode(node.name, "host") for node in topology.nodes),
-    )
-
-
-def edges(topology: Topology) -> tuple[Edge, ...]:
-    """The links, in the order of the file."""
-    return tuple(
-        Edge(link.name, str(link.a), str(link.b), link.kind, link.bandwidth, link.latency, link.credits)
-        for link in topology.links
-    )
 
 
 def _told(link: Link) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.status import Failure, Status, invalid
+from ..abi.status import Failure, Status, invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
 from ..numerics.collectives import REDUCTIONS, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter, share_of
@@ -187,7 +187,7 @@ def read_wire(
     read = read_compression(operation, wire, qscheme, block)
     for buffer in buffers:
         if buffer.dtype.kind != "float":
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"wire {wire} for {buffer.dtype}", "float data")
+            raise unsupported(operation, f"wire {wire} for {buffer.dtype}", "float data")
         if read.block is not None:
             require_fp32(operation, buffer)
     if read.block is None and all(holds(read.wire, buffer.dtype) for buffer in buffers):
@@ -402,9 +402,7 @@ def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequ
     if groups is None:
         return [range(ranks)]
     if sorted(rank for group in groups for rank in group) != list(range(ranks)) or not all(groups):
-        raise Failure(
-            Status.TESS_ERR_INVALID_VALUE, "collective", f"groups {shown(groups)}", f"each of 0 to {ranks - 1} once"
-        )
+        raise invalid("collective", f"groups {shown(groups)}", f"each of 0 to {ranks - 1} once")
     return groups
 
 
@@ -414,7 +412,7 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
     if combines != (op is not None):
         allowed = "no operator" if op is not None else f"one of {', '.join(REDUCTIONS)}"
         given = "no operator" if op is None else f"operator {shown(op)}"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, allowed)
+        raise invalid(operation, given, allowed)
     if op is None:
         return
     require_known(operation, "operator", op, tuple(REDUCTIONS))
@@ -433,15 +431,15 @@ def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root
         if (buffer.dtype, found) != (first.dtype, wanted):
             given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
             expected = f"{first.dtype}{list(wanted)}"  # type: ignore[call-overload]
-            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, operation, given, expected)
+            raise mismatch(operation, given, expected)
     if (operation == "broadcast") != (root is not None) or not 0 <= (root or 0) < ranks:
         allowed = f"0 to {ranks - 1} for a broadcast, none for the others"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, f"root {shown(root)}", allowed)
+        raise invalid(operation, f"root {shown(root)}", allowed)
     if operation == "all_to_all" and first.values.size % ranks:
         given = f"{first.values.size} elements for {ranks} ranks"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, operation, given, "blocks of one size (AMB-COLL-34)")
+        raise invalid(operation, given, "blocks of one size (AMB-COLL-34)")
     if operation == "all_to_all" and used.name not in ALL_TO_ALL_ALGORITHMS:
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"algorithm {used.name!r}", "ring or direct")
+        raise unsupported(operation, f"algorithm {used.name!r}", "ring or direct")
 
 
 # Sends and receives: buffers that go from one rank to another, and no further (AMB-COLL-77).
@@ -464,14 +462,14 @@ def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: i
     for source, target in pairs:
         if not (0 <= source < len(buffers) and 0 <= target < len(buffers)) or source == target:
             expected = f"two different ranks of 0 to {len(buffers) - 1}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"the pair {shown([source, target])}", expected)
+            raise invalid(_NAME, f"the pair {shown([source, target])}", expected)
         if received[target] > 1:
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, _NAME, f"{received[target]} sends to rank {target}", "one")
+            raise invalid(_NAME, f"{received[target]} sends to rank {target}", "one")
         brought, buffer = buffers[source], buffers[target]
         if (brought.dtype, brought.shape) != (buffer.dtype, buffer.shape):
             given = f"rank {source} sends {brought.dtype}{list(brought.shape)}"
             expected = f"{buffer.dtype}{list(buffer.shape)}, which rank {target} receives"
-            raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, expected)
+            raise mismatch(_NAME, given, expected)
         outputs[target] = brought
         count = brought.values.size
         length = chunk or max(count, 1)

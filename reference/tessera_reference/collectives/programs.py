@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, mismatch
 from ..graph.collectives import AllReduce, Collective, Reducing
 from ..graph.execution import Combine, Disagreement, UnknownFunction, canonically, execute_on_mesh
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, loses
@@ -171,7 +171,7 @@ def run_program(
     except Disagreement as disagreement:
         (found,) = disagreement.diagnostics
         given = "; ".join((found.message, *found.operands))
-        raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, _NAME, given, found.requirement) from disagreement
+        raise mismatch(_NAME, given, found.requirement) from disagreement
 
 
 def require_runnable(module: Module, function: Function, lossy: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..abi.status import Failure, Status, invalid
+from ..abi.status import Failure, invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.diagnostics import did_you_mean
 from ..mesh.engine import Engine, Mailbox
@@ -81,14 +81,14 @@ def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
     known: dict[str, Unit] = {}
     for unit in units:
         if unit.id in known:
-            raise _refusal(function, f"two units {shown(unit.id)}", "each id once")
+            raise invalid(function, f"two units {shown(unit.id)}", "each id once")
         known[unit.id] = unit
     for unit in units:
         _require_unit_fits(function, unit, ranks)
         for earlier in unit.after:
             if earlier not in known:
                 hint = did_you_mean(earlier, tuple(known))
-                raise _refusal(
+                raise invalid(
                     function,
                     f"unit {shown(unit.id)} after {shown(earlier)}",
                     "ids of units" + (f": {hint}" if hint else ""),
@@ -99,7 +99,7 @@ def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
 def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
     name = f"unit {shown(unit.id)}"
     if not unit.ranks or len(set(unit.ranks)) != len(unit.ranks) or not all(0 <= rank < ranks for rank in unit.ranks):
-        raise _refusal(function, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
+        raise invalid(function, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
     if isinstance(unit, Compute):
         require_within(function, f"picoseconds of {name}:", unit.picoseconds, 0, _LONGEST)
         return
@@ -107,7 +107,7 @@ def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
     require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
     if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
         given = f"{name}: all_to_all by {unit.algorithm!r}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, given, "ring or direct (AMB-COLL-34)")
+        raise unsupported(function, given, "ring or direct (AMB-COLL-34)")
     require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
     require_within(function, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
     require_within(function, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
@@ -119,11 +119,7 @@ def _require_order(function: str, known: Mapping[str, Unit]) -> None:
         sorter.prepare()
     except CycleError as problem:
         cycle = " after ".join(shown(argument) for argument in problem.args[1])
-        raise _refusal(function, f"units that wait for one another: {cycle}", "an order") from None
-
-
-def _refusal(function: str, given: str, expected: str) -> Failure:
-    return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, expected)
+        raise invalid(function, f"units that wait for one another: {cycle}", "an order") from None
 
 
 # The two queues of every device in virtual time: computations beside the chunks of collectives.
@@ -177,14 +173,14 @@ def simulate(
     function = "simulate"
     used = [device.id for device in topology.devices] if devices is None else list(devices)
     if not used or len(set(used)) != len(used):
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"devices {used}", "one at least, each once")
+        raise invalid(function, f"devices {used}", "one at least, each once")
     together = tuple(each for node in topology.by_node(used) for each in node)
     require_within(function, "max_inflight", max_inflight, 1, 1 << 16)
     require_work(function, units, len(together))
     chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
     total = sum(len(sent) for chunk in chunks.values() for sent in chunk)
     if total > MOST_MESSAGES:
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"{total} messages", f"at most {MOST_MESSAGES}")
+        raise unsupported(function, f"{total} messages", f"at most {MOST_MESSAGES}")
     return _Queues(units, chunks, topology, together, max_inflight).run()
 
 
@@ -213,7 +209,7 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
     possible = algorithms(topology, used)
     if unit.algorithm not in possible:
         given = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "simulate", given, f"one of {', '.join(possible)}")
+        raise unsupported("simulate", given, f"one of {', '.join(possible)}")
 
     @cache
     def sent(size: int) -> list[Sent]:
@@ -223,7 +219,7 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
         given = f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "simulate", given, f"at most {most} chunks")
+        raise unsupported("simulate", given, f"at most {most} chunks")
     return [sent(size) for size in unit.chunks]
 
 
@@ -556,7 +552,7 @@ def _problems(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: 
         elif (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
             given = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
             expected = f"{first.dtype} of {first.shape[1]} features"
-            yield Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "dispatch", given, expected)
+            yield mismatch("dispatch", given, expected)
         elif len(own) != tokens.shape[0]:
             yield invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
         else:

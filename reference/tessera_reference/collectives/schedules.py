@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple, TypeAlias, overload
 
-from ..abi.status import Failure, Status
+from ..abi.status import invalid, unsupported
 from ..ir.diagnostics import did_you_mean
 from ..numerics.formats import shown
 
@@ -22,13 +22,13 @@ def require_known(function: str, what: str, given: str, known: Sequence[str]) ->
     if given not in known:
         hint = did_you_mean(given, known) if isinstance(given, str) else ""
         allowed = f"one of {', '.join(known)}" + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{what} {shown(given)}", allowed)
+        raise invalid(function, f"{what} {shown(given)}", allowed)
 
 
 def require_within(function: str, what: str, given: int, least: int, most: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the range, for a number outside of it."""
     if not least <= given <= most:
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{what} {shown(given)}", f"{least} to {most}")
+        raise invalid(function, f"{what} {shown(given)}", f"{least} to {most}")
 
 
 # The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
@@ -136,7 +136,7 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
     """
     if ranks % per_node:
         given = f"hierarchical with {ranks} ranks, {per_node} on a node"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "collective", given, "as many ranks on each node, or ring")
+        raise unsupported("collective", given, "as many ranks on each node, or ring")
     nodes = ranks // per_node
     inside = tuple(
         Message(node * per_node + source, node * per_node + target, target * nodes, (target + 1) * nodes, True)

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, invalid, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.attributes import UNITS
 from ..mesh.memory import Intervals
@@ -52,9 +52,9 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
     sizes = [row.up_to for row in rows[:-1]]
     bounds = [size for size in sizes if size is not None]
     if rows[-1].up_to is not None or len(bounds) < len(sizes):
-        raise _refused(where, shown(text), "sizes in every row but the last, which has none: 1MiB:tree,:ring")
+        raise invalid(where, shown(text), "sizes in every row but the last, which has none: 1MiB:tree,:ring")
     if any(a >= b for a, b in pairwise(bounds)):
-        raise _refused(where, shown(text), "sizes that ascend")
+        raise invalid(where, shown(text), "sizes that ascend")
     return rows
 
 
@@ -74,13 +74,9 @@ def _row(text: str, where: str) -> Row:
     size, colon, algorithm = text.partition(":")
     found = SIZE.fullmatch(size)
     if not colon or (size and not found):
-        raise _refused(where, f"row {shown(text)}", "a size in bytes, KiB, MiB or GiB, a colon and an algorithm")
+        raise invalid(where, f"row {shown(text)}", "a size in bytes, KiB, MiB or GiB, a colon and an algorithm")
     require_known(where, "algorithm", algorithm, ALGORITHMS)
     return Row(int(found[1]) * UNITS[found[2] or "B"] if found else None, algorithm)
-
-
-def _refused(where: str, given: str, expected: str) -> Failure:
-    return Failure(Status.TESS_ERR_INVALID_VALUE, where, given, expected)
 
 
 # By which algorithm a collective runs: a hint, the environment, the autotuner's result, or a table by size.
@@ -204,7 +200,7 @@ def require_followed(function: str, algorithm: str, possible: Sequence[str], gro
     """Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm asked for that a group cannot run (AMB-COLL-45)."""
     if algorithm not in possible:
         given = f"algorithm {algorithm} for {group}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, function, given, f"auto or one of {', '.join(possible)}")
+        raise unsupported(function, given, f"auto or one of {', '.join(possible)}")
 
 
 def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:
@@ -252,7 +248,7 @@ class Measurement:
         given = f"a measurement of {self.bytes} bytes, {self.latency} to the first and {self.picoseconds} to the last"
         if not (self.bytes >= 1 and 0 <= self.latency < self.picoseconds):
             expected = "bytes of 1 or more, 0 <= latency < picoseconds"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tune", given, expected)
+            raise invalid("tune", given, expected)
 
     @property
     def bandwidth(self) -> int:
@@ -284,7 +280,7 @@ class Limits:
             least, most = getattr(self, name)
             if not 1 <= least <= most:
                 expected = "a least of 1 or more, and a most not below it"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tune", f"limits {name} {shown([least, most])}", expected)
+                raise invalid("tune", f"limits {name} {shown([least, most])}", expected)
 
 
 @dataclass(frozen=True)
@@ -381,7 +377,7 @@ def estimate(alpha: int, hops: int, size: int, bandwidth: int) -> int:
     ):
         if given < least:
             expected = f"{least} or more"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "estimate", f"{name} {shown(given)}", expected)
+            raise invalid("estimate", f"{name} {shown(given)}", expected)
     return alpha * hops + carrying(size, bandwidth)
 
 
@@ -405,7 +401,7 @@ def _busy(queue: str, intervals: Iterable[Sequence[int]]) -> Intervals:
     for at, (start, end) in enumerate(intervals):
         if end < start:
             given = f"{queue}[{at}] is {shown([start, end])}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "overlap_score", given, "an end not before the start")
+            raise invalid("overlap_score", given, "an end not before the start")
         busy.add(start, end)
     return busy
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
 from ..mesh.topology import End, Topology
 from ..numerics.formats import shown
@@ -488,7 +488,7 @@ def collective_duration(
     require_known("collective", "collective", collective, COLLECTIVES)
     require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))
     if not 0 <= root < len(devices):
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
+        raise invalid(collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
     if len(devices) == 1 or size == 0:
         return 0
     possible = algorithms(topology, devices, down)
@@ -497,7 +497,7 @@ def collective_duration(
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, given, "links that are not down")
     if algorithm not in possible:
         given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, given, f"one of {', '.join(possible)}")
+        raise unsupported(collective, given, f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
     return _duration(topology, around, collective, size, algorithm, maker(algorithm), down, path, cuts)
 

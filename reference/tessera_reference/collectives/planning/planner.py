@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from ...abi.status import Failure, Status
+from ...abi.status import Failure, invalid
+from ...abi.status import unsupported as unsupported_call
 from ...graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, Reducing, RootBroadcast
 from ...graph.elementwise import Cast, Multiply
 from ...graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
@@ -216,7 +217,7 @@ def _require_plain(module: Module, function: Function, instruction: Instruction)
 
 def unsupported(given: str, expected: str) -> Failure:
     """A program that cannot be planned."""
-    return Failure(Status.TESS_ERR_UNSUPPORTED, NAME, given, expected)
+    return unsupported_call(NAME, given, expected)
 
 
 # Slicing in plans: a collective's chunks are those of bytes of `collectives.chunks` (COLL-02.3-01, COLL-08-09).
@@ -229,8 +230,7 @@ def elements(type_: Numeric) -> int:
     """Return the number of a tensor's elements. Raises `Failure` with TESS_ERR_UNSUPPORTED where that is not known."""
     known = [extent for extent in type_.shape if isinstance(extent, int)]
     if len(known) != len(type_.shape):
-        expected = "extents that are numbers, for which a plan is made"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, f"a collective of {type_}", expected)
+        raise unsupported(f"a collective of {type_}", "extents that are numbers, for which a plan is made")
     return prod(known)
 
 
@@ -242,7 +242,7 @@ def chunk_elements(operation: Collective, tile: int | None) -> int | None:
     size = operation.x.dtype.storage_bytes
     if tile is not None and tile % size:
         given = f"a tile of {tile} bytes, elements of {size}"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, NAME, given, f"a multiple of {size} bytes")
+        raise invalid(NAME, given, f"a multiple of {size} bytes")
     chunk = operation.chunk_size if isinstance(operation, FutureCollective) else None
     if chunk is None:
         return None
