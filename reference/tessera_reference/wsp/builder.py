@@ -16,9 +16,9 @@ Python runs once, while the program is built, and has no part in its execution (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .package import package_bytes
 from .targets import target
 
 STALL: Final = "stall"
+Given = TypeVar("Given")
 
 
 def _operator(op: str) -> Callable[[Expr, Value], Expr]:
@@ -212,55 +213,36 @@ class Program:
 
     # bodies
 
-    @contextmanager
-    def process(self, name: str) -> Iterator[None]:
+    def process(self, name: str) -> AbstractContextManager[None]:
         """A process, and its body."""
         body: list[dict[str, Any]] = []
         self.form["csp"]["processes"].append({"name": name, "body": body})
-        with self._in(body):
-            yield
+        return self._in(body, None)
 
-    @contextmanager
-    def consume(self, channel: Channel, into: str) -> Iterator[Expr]:
+    def consume(self, channel: Channel, into: str) -> AbstractContextManager[Expr]:
         """The body for each token, which it is given as a slot."""
-        body: list[dict[str, Any]] = []
-        self._state("consume", channel=_name(channel, Channel, "consume"), into=into, body=body)
-        with self._in(body):
-            yield self.slot(into)
+        return self._nest(self.slot(into), "consume", channel=_name(channel, Channel, "consume"), into=into)
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> AbstractContextManager[None]:
         """Outputs of tasks issued here stay alive until its end."""
-        body: list[dict[str, Any]] = []
-        self._state("scope", body=body)
-        with self._in(body):
-            yield
+        return self._nest(None, "scope")
 
-    @contextmanager
-    def repeat(self, count: Value, index: str | None = None) -> Iterator[Expr]:
+    def repeat(self, count: Value, index: str | None = None) -> AbstractContextManager[Expr]:
         """The body `count` times, which is given the index."""
-        body: list[dict[str, Any]] = []
-        self._state("repeat", count=_form(count), body=body, **({} if index is None else {"index": index}))
-        with self._in(body):
-            yield Expr({"constant": 0}) if index is None else self.slot(index)
+        if index is None:
+            return self._nest(Expr({"constant": 0}), "repeat", count=_form(count))
+        return self._nest(self.slot(index), "repeat", count=_form(count), index=index)
 
-    @contextmanager
-    def cond(self, when: Value) -> Iterator[None]:
+    def cond(self, when: Value) -> AbstractContextManager[None]:
         """The body where the value is not 0; `otherwise` may follow."""
-        body: list[dict[str, Any]] = []
-        self._state("cond", when=_form(when), then=body)
-        with self._in(body):
-            yield
+        return self._nest(None, "cond", "then", when=_form(when))
 
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
+    def otherwise(self) -> AbstractContextManager[None]:
         """The body where the value of the `cond` just before is 0."""
         before = self._body()
         if not before or before[-1]["op"] != "cond":
             raise ProgramRefused("otherwise", "stands after no cond")
-        body: list[dict[str, Any]] = before[-1].setdefault("otherwise", [])
-        with self._in(body):
-            yield
+        return self._in(before[-1].setdefault("otherwise", []), None)
 
     # statements
 
@@ -320,11 +302,17 @@ class Program:
     def _state(self, op: str, **members: Any) -> None:
         self._body().append({"op": op, **members})
 
+    def _nest(self, given: Given, op: str, part: str = "body", **members: Any) -> AbstractContextManager[Given]:
+        """Make a statement with a body, to which `given` is given."""
+        body: list[dict[str, Any]] = []
+        self._state(op, **members, **{part: body})
+        return self._in(body, given)
+
     @contextmanager
-    def _in(self, body: list[dict[str, Any]]) -> Iterator[None]:
+    def _in(self, body: list[dict[str, Any]], given: Given) -> Iterator[Given]:
         self._bodies.append(body)
         try:
-            yield
+            yield given
         finally:
             self._bodies.pop()
 
