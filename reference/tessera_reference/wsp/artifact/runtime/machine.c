@@ -95,18 +95,10 @@ typedef struct Block { struct Block *after; } Block;
 
 typedef struct { const char *code, *process, *statement; char message[600]; } Failure;
 
-/* What a caller gives to a run, by index; a tensor that is NULL is as the program has it. */
-typedef struct {
-    u64 *symbols, *sizes, *capacities;
-    bool *without_scopes; /* of a process: it is executed as if its scopes were not there */
-    uint8_t **tensors;
-    u64 max_steps, enough, instants; /* a run ends at the first, and is left at the others */
-    bool observe;
-} Inputs;
-
 struct Machine {
     const ProgramInfo *info;
-    const Inputs *inputs;
+    u64 max_steps, enough, instants; /* a run ends at the first, and is left at the others */
+    bool observed;
     u64 steps;
     u64 turn_steps, mark_of_progress; /* of the process that goes on */
     bool marked;
@@ -257,10 +249,9 @@ static u64 wsp_progress(const Machine *m) {
 
 /* At the bound the run ends; a process that takes a 200th of it twice in a row without progress spins. */
 static void wsp_count_step(Machine *m) {
-    const Inputs *inputs = m->inputs;
-    u64 spin = inputs->max_steps / 200 > 0 ? inputs->max_steps / 200 : 1;
-    if (m->steps >= inputs->max_steps)
-        wsp_fail(m, "STEP_LIMIT", NULL, NULL, "the run has taken %" PRIu64 " steps", inputs->max_steps);
+    u64 spin = m->max_steps / 200 > 0 ? m->max_steps / 200 : 1;
+    if (m->steps >= m->max_steps)
+        wsp_fail(m, "STEP_LIMIT", NULL, NULL, "the run has taken %" PRIu64 " steps", m->max_steps);
     if (m->turn_steps == spin) {
         u64 progress = wsp_progress(m);
         if (m->marked && progress == m->mark_of_progress) longjmp(m->failed, SPINS);
@@ -268,7 +259,7 @@ static void wsp_count_step(Machine *m) {
         m->mark_of_progress = progress;
         m->turn_steps = 0;
     }
-    if (m->steps == inputs->enough) longjmp(m->failed, LEFT);
+    if (m->steps == m->enough) longjmp(m->failed, LEFT);
     m->turn_steps++;
     m->steps++;
 }
@@ -312,7 +303,7 @@ static void wsp_print(const char *format, ...) {
 
 /* Print an arrival, a kernel or a task as it happens, where somebody asked for it. */
 static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
-    if (m->inputs->observe) wsp_print("[\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
+    if (m->observed) wsp_print("[\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
 }
 
 /* The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. */

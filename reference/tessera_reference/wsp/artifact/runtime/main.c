@@ -33,12 +33,12 @@ static u64 number(const char *what, const char *argument) {
     return value;
 }
 
-static void set_symbol(const ProgramInfo *info, Inputs *inputs, const char *argument) {
-    for (uint32_t each = 0; each < info->symbol_count; each++) {
-        const SymbolInfo *symbol = &info->symbols[each];
+static void set_symbol(Machine *m, const char *argument) {
+    for EACH(each, m->info->symbol_count) {
+        const SymbolInfo *symbol = &m->info->symbols[each];
         if (!is_named(argument, "", symbol->name, "")) continue;
-        inputs->symbols[each] = number("symbol", argument);
-        if (symbol->width < 64 && inputs->symbols[each] >> symbol->width != 0)
+        m->symbols[each] = number("symbol", argument);
+        if (symbol->width < 64 && m->symbols[each] >> symbol->width != 0)
             refuse("symbol", argument, "does not fit its width");
         return;
     }
@@ -52,105 +52,80 @@ static u64 size(const char *argument, u64 least) {
 }
 
 /* A knob: the size of a resource, the capacity of a channel, or a process without its scopes. */
-static void set_knob(const ProgramInfo *info, Inputs *inputs, const char *argument) {
-    for (int each = 0; each < RESOURCES; each++)
+static void set_knob(Machine *m, const char *argument) {
+    for EACH(each, RESOURCES)
         if (is_named(argument, "", each == TASK_RING ? "task_window" : wsp_resource_names[each], "")) {
-            inputs->sizes[each] = size(argument, 1);
+            m->sizes[each] = size(argument, 1);
             return;
         }
-    for (uint32_t each = 0; each < info->channel_count; each++)
-        if (is_named(argument, "channel.", info->channels[each].name, ".capacity")) {
-            inputs->capacities[each] = size(argument, 0);
+    for EACH(each, m->info->channel_count)
+        if (is_named(argument, "channel.", m->info->channels[each].name, ".capacity")) {
+            m->channels[each].capacity = size(argument, 0);
             return;
         }
-    for (uint32_t each = 0; each < info->process_count; each++)
-        if (is_named(argument, "scope.", info->processes[each].name, "")) {
-            inputs->without_scopes[each] = size(argument, 1) > 0;
+    for EACH(each, m->info->process_count)
+        if (is_named(argument, "scope.", m->info->processes[each].name, "")) {
+            m->processes[each].without_scopes = size(argument, 1) > 0;
             return;
         }
     refuse("resource", argument, "there is no such resource");
 }
 
 /* The bytes of a tensor, little-endian, from a file. */
-static void set_tensor(const ProgramInfo *info, Inputs *inputs, const char *argument) {
-    for (uint32_t each = 0; each < info->tensor_count; each++) {
-        const TensorInfo *tensor = &info->tensors[each];
+static void set_tensor(Machine *m, const char *argument) {
+    for EACH(each, m->info->tensor_count) {
+        const TensorInfo *tensor = &m->info->tensors[each];
         if (!is_named(argument, "", tensor->name, "")) continue;
-        uint8_t *data = malloc((size_t)tensor->bytes + 1);
         FILE *file = fopen(strchr(argument, '=') + 1, "rb");
-        if (data == NULL || file == NULL) refuse("tensor", argument, "its file cannot be read");
-        if (fread(data, 1, (size_t)tensor->bytes + 1, file) != tensor->bytes)
+        if (file == NULL) refuse("tensor", argument, "its file cannot be read");
+        if (fread(m->tensors[each], 1, (size_t)tensor->bytes, file) != tensor->bytes || fgetc(file) != EOF)
             refuse("tensor", argument, "its file has another number of bytes than the tensor");
         for (u64 byte = 0; tensor->dtype == BOOL && byte < tensor->bytes; byte++)
-            if (data[byte] > 1) refuse("tensor", argument, "has a byte that is no bool, expected 00 or 01");
+            if (m->tensors[each][byte] > 1) refuse("tensor", argument, "has a byte that is no bool, expected 00 or 01");
         fclose(file);
-        free(inputs->tensors[each]);
-        inputs->tensors[each] = data;
         return;
     }
     refuse("tensor", argument, "the program has no such tensor");
 }
 
 /* An option of the run itself; false where it is another one. `value` is NULL where nothing follows. */
-static bool set_bound(Inputs *inputs, const char *option, const char *value) {
-    u64 *bound = strcmp(option, "--max-steps") == 0  ? &inputs->max_steps
-                 : strcmp(option, "--enough") == 0   ? &inputs->enough
-                 : strcmp(option, "--instants") == 0 ? &inputs->instants
+static bool set_bound(Machine *m, const char *option, const char *value) {
+    u64 *bound = strcmp(option, "--max-steps") == 0  ? &m->max_steps
+                 : strcmp(option, "--enough") == 0   ? &m->enough
+                 : strcmp(option, "--instants") == 0 ? &m->instants
                                                      : NULL;
     if (bound == NULL) return false;
     bool digits = value != NULL && value[0] != 0 && value[strspn(value, "0123456789")] == 0 && strlen(value) <= 19;
     *bound = digits ? strtoull(value, NULL, 10) : 0;
-    if (!digits || (bound == &inputs->max_steps && *bound == 0))
+    if (!digits || (bound == &m->max_steps && *bound == 0))
         refuse("argument", option, "expected a whole number from 1 after it");
     return true;
 }
 
-static void read_arguments(const ProgramInfo *info, Inputs *inputs, int count, char **given) {
+static bool run(const ProgramInfo *info, int count, char **given) {
+    Machine *m = wsp_prepared(info);
     for (int each = 1; each < count; each += 2) {
         const char *value = each + 1 < count ? given[each + 1] : NULL;
         if (strcmp(given[each], "--observe") == 0) {
-            inputs->observe = true;
+            m->observed = true;
             each--;
             continue;
         }
-        if (set_bound(inputs, given[each], value)) continue;
+        if (set_bound(m, given[each], value)) continue;
         if (value == NULL || strchr(value, '=') == NULL)
             refuse("argument", given[each], "expected NAME=VALUE after it");
         if (strcmp(given[each], "--symbol") == 0)
-            set_symbol(info, inputs, value);
+            set_symbol(m, value);
         else if (strcmp(given[each], "--resource") == 0)
-            set_knob(info, inputs, value);
+            set_knob(m, value);
         else if (strcmp(given[each], "--tensor") == 0)
-            set_tensor(info, inputs, value);
+            set_tensor(m, value);
         else
             refuse("argument", given[each],
                    "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE, --max-steps N, "
                    "--instants N, --enough N or --observe");
     }
-}
-
-static bool run(const ProgramInfo *info, int count, char **given) {
-    Inputs inputs = {.max_steps = 100000000, .enough = UINT64_MAX, .instants = UINT64_MAX};
-    inputs.symbols = calloc(info->symbol_count + (size_t)1, sizeof(u64));
-    inputs.sizes = calloc(RESOURCES, sizeof(u64));
-    inputs.capacities = calloc(info->channel_count + (size_t)1, sizeof(u64));
-    inputs.without_scopes = calloc(info->process_count + (size_t)1, sizeof(bool));
-    inputs.tensors = calloc(info->tensor_count + (size_t)1, sizeof(uint8_t *));
-    if (inputs.symbols == NULL || inputs.sizes == NULL || inputs.capacities == NULL || inputs.without_scopes == NULL ||
-        inputs.tensors == NULL)
-        refuse("program", info->name, "no memory for its inputs");
-    for (uint32_t each = 0; each < info->symbol_count; each++) inputs.symbols[each] = info->symbols[each].value;
-    for (int each = 0; each < RESOURCES; each++) inputs.sizes[each] = info->sizes[each];
-    for (uint32_t each = 0; each < info->channel_count; each++) inputs.capacities[each] = info->channels[each].capacity;
-    read_arguments(info, &inputs, count, given);
-    bool completed = wsp_run(info, &inputs);
-    for (uint32_t each = 0; each < info->tensor_count; each++) free(inputs.tensors[each]);
-    free(inputs.tensors);
-    free(inputs.without_scopes);
-    free(inputs.capacities);
-    free(inputs.sizes);
-    free(inputs.symbols);
-    return completed;
+    return wsp_run(m);
 }
 
 /* All programs in turn, or the one whose number is given by `--only N` before all other arguments. */

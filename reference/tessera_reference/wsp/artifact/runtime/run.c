@@ -181,64 +181,64 @@ static void prepare_processes(Machine *m) {
     const ProgramInfo *info = m->info;
     m->processes = wsp_allocate(m, info->process_count, sizeof(Process));
     m->stalled = wsp_allocate(m, info->process_count, sizeof(Process *));
-    for (uint32_t each = 0; each < info->process_count; each++) {
+    for EACH(each, info->process_count) {
         Process *p = &m->processes[each];
         p->info = &info->processes[each];
         p->index = each;
         p->waiting.reason = NOT_WAITING;
-        p->without_scopes = m->inputs->without_scopes[each];
         p->operands = wsp_allocate(m, info->most_scalars + (size_t)1, sizeof(u64));
         p->rounds = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
         p->counts = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
         p->signalling = wsp_allocate(m, info->channel_count, sizeof(u64));
         p->closed = wsp_allocate(m, info->channel_count, sizeof(bool));
         p->pc = p->info->first_step;
+        for EACH(place, p->info->produces.count) m->channels[info->numbers[p->info->produces.first + place]].producers++;
         wsp_make_runnable(m, p);
     }
 }
 
-static void prepare_channels(Machine *m) {
-    const ProgramInfo *info = m->info;
-    m->channels = wsp_allocate(m, info->channel_count, sizeof(Channel));
-    for (uint32_t each = 0; each < info->channel_count; each++) {
-        m->channels[each].info = &info->channels[each];
-        m->channels[each].index = each;
-        m->channels[each].capacity = m->inputs->capacities[each];
-    }
-    for (uint32_t each = 0; each < info->process_count; each++)
-        for (uint32_t place = 0; place < info->processes[each].produces.count; place++)
-            m->channels[info->numbers[info->processes[each].produces.first + place]].producers++;
-    for (uint32_t each = 0; each < info->channel_count; each++)
-        m->channels[each].seen_closed = m->channels[each].producers == 0;
-}
-
 static void prepare_values(Machine *m) {
     const ProgramInfo *info = m->info;
-    const Inputs *inputs = m->inputs;
-    for (int each = 0; each < RESOURCES; each++) m->sizes[each] = inputs->sizes[each];
-    m->symbols = inputs->symbols;
+    m->symbols = wsp_allocate(m, info->symbol_count, sizeof(u64));
     m->slots = wsp_allocate(m, info->slot_count, sizeof(u64));
     m->tensors = wsp_allocate(m, info->tensor_count, sizeof(uint8_t *));
     m->writers = wsp_allocate(m, info->tensor_count, sizeof(Task *));
     m->readers = wsp_allocate(m, info->tensor_count, sizeof(Reader *));
-    for (uint32_t each = 0; each < info->tensor_count; each++) {
+    m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
+    m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
+    memcpy(m->sizes, info->sizes, sizeof m->sizes);
+    for EACH(each, info->symbol_count) m->symbols[each] = info->symbols[each].value;
+    for EACH(each, info->tensor_count) {
         const TensorInfo *tensor = &info->tensors[each];
-        const uint8_t *initial = inputs->tensors[each] != NULL ? inputs->tensors[each] : tensor->initial;
         m->tensors[each] = wsp_allocate(m, (size_t)tensor->bytes, 1);
-        if (initial != NULL) memcpy(m->tensors[each], initial, (size_t)tensor->bytes);
+        if (tensor->initial != NULL) memcpy(m->tensors[each], tensor->initial, (size_t)tensor->bytes);
     }
 }
 
-static void prepare(Machine *m) {
-    const ProgramInfo *info = m->info;
+/* The machine of a run with what the program says; its caller may change symbols, sizes, capacities, tensors and
+ * bounds before it begins. */
+static Machine *wsp_prepared(const ProgramInfo *info) {
+    Machine *m = calloc(1, sizeof(Machine));
+    if (m == NULL) {
+        fprintf(stderr, "error: no memory for a run\n");
+        exit(70);
+    }
+    m->info = info;
+    m->max_steps = 100000000;
+    m->enough = m->instants = UINT64_MAX;
     m->current_index = -1;
     prepare_values(m);
-    m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
-    m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
-    for (uint32_t each = 0; each < info->workers; each++) m->workers[each].index = each;
-    prepare_channels(m);
+    for EACH(each, info->workers) m->workers[each].index = each;
+    m->channels = wsp_allocate(m, info->channel_count, sizeof(Channel));
+    for EACH(each, info->channel_count) {
+        m->channels[each].info = &info->channels[each];
+        m->channels[each].index = each;
+        m->channels[each].capacity = info->channels[each].capacity;
+    }
     prepare_processes(m);
+    for EACH(each, info->channel_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
+    return m;
 }
 
 static void happen(Machine *m, const Entry *event) {
@@ -292,7 +292,7 @@ static int finish(Machine *m) {
     default: blame(m); return ERROR;
     }
     for (u64 instants = 0; instants == 0 || m->events.count > 0; instants++) {
-        if (instants == m->inputs->instants) return RUNNING;
+        if (instants == m->instants) return RUNNING;
         if (m->events.count > 0) m->now = m->events.entries[0].time;
         instant(m);
     }
@@ -303,19 +303,11 @@ static int finish(Machine *m) {
 }
 
 /* Run a program, and print its result; whether it completed. */
-static bool wsp_run(const ProgramInfo *info, const Inputs *inputs) {
-    Machine *m = calloc(1, sizeof(Machine));
-    if (m == NULL) {
-        fprintf(stderr, "error: no memory for a run\n");
-        exit(70);
-    }
-    m->info = info;
-    m->inputs = inputs;
-    prepare(m);
+static bool wsp_run(Machine *m) {
     wsp_print("{");
-    if (inputs->observe) wsp_print("\"observed\":[");
+    if (m->observed) wsp_print("\"observed\":[");
     int outcome = finish(m);
-    if (inputs->observe) wsp_print("]");
+    if (m->observed) wsp_print("]");
     wsp_print_result(m, outcome);
     wsp_release_all(m);
     free(m);
