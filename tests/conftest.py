@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.strength.processes import available
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,6 +33,12 @@ os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} -p no:hy
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run all parameters, and the slow tests of the project too")
     parser.addoption("--whole", action="store_true", help="draw all that tests draw by seed; a quarter without it")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more worker than there are processors, since many tests wait for processes that they started."""
+    return available() + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
