@@ -141,6 +141,7 @@ def test_what_a_run_left_verifies(submission: Path, suite: Suite) -> None:
     assert found.unverified == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accident", "words"),
     [
