@@ -189,17 +189,13 @@ def idle(run: Run, queue: str) -> int:
     total = 0
     for device in run.devices:
         reached = 0
-        for slot in sorted(
-            (candidate for candidate in run.slots if (candidate.device, candidate.queue) == (device, queue)), key=_begin
-        ):
+        for slot in run.slots:
+            if (slot.device, slot.queue) != (device, queue):
+                continue
             total += max(slot.start - reached, 0)
             reached = max(reached, slot.end)
         total += run.duration - reached
     return total
-
-
-def _begin(slot: Slot) -> int:
-    return slot.start
 
 
 def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> list[list[Sent]]:
@@ -282,7 +278,9 @@ class _Queues:
     async def _start_ready(self) -> None:
         """Start what can start, at first and whenever a computation or a chunk has ended."""
         while True:
-            self._start_all(self._engine.now)
+            now = self._engine.now
+            while self._issue_one(now) or self._compute_one(now):
+                pass  # what takes no time may let others start at once
             await self._events
 
     def _receive(self, part: Part, transfer: Transfer) -> None:
@@ -306,11 +304,6 @@ class _Queues:
         state.arrived += 1
         if state.arrived == len(self._chunks[unit.id]):
             state.ended.update(unit.ranks)
-
-    def _start_all(self, now: int) -> None:
-        """Start what can start, until no more can: what takes no time may let others start at once."""
-        while self._issue_one(now) or self._compute_one(now):
-            pass
 
     def _issue_one(self, now: int) -> bool:
         """Issue the first chunk that can be: of a collective whose values are there, with room and credits for it."""

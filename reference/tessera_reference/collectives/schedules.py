@@ -200,7 +200,10 @@ def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
     ranks = range(used.ranks)
     moved = [Message(used.owners[share], share, share, share + 1, False) for share in ranks]
     if operation == "all_to_all":
-        every = [_exchanges(used.ranks, ahead) for ahead in range(1, used.ranks)]
+        every = [
+            tuple(Message(source, target, target, target + 1, False) for source, target in _pairs(used.ranks, ahead))
+            for ahead in range(1, used.ranks)
+        ]
         yield from [tuple(message for step in every for message in step)] if used.name == "direct" and every else every
         return
     if operation in ("all_reduce", "reduce_scatter"):
@@ -213,11 +216,6 @@ def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
         yield from _step([Message(root, used.owners[share], share, share + 1, False) for share in ranks])
     if operation != "reduce_scatter":
         yield from used.spreading
-
-
-def _exchanges(ranks: int, ahead: int) -> Step:
-    """Each rank sends the block of the rank so many places ahead to it."""
-    return tuple(Message(source, target, target, target + 1, False) for source, target in _pairs(ranks, ahead))
 
 
 def _pairs(ranks: int, ahead: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
-from ..mesh.topology import End, Topology
+from ..mesh.topology import Topology
 from ..numerics.formats import shown
 from .delivery import Sent
 from .links import FIXED, Way, way_between
@@ -534,8 +534,4 @@ def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[st
     if len(nodes) > 1:
         return len({len(node) for node in nodes}) == 1
     switches = [each.name for each in topology.switches if each.node is not None]
-    return any(all(_one_link(topology, device, switch, down) for device in devices) for switch in switches)
-
-
-def _one_link(topology: Topology, a: End, b: End, down: frozenset[str]) -> bool:
-    return len(topology.route(a, b, down) or ()) == 1
+    return any(all(len(topology.route(device, switch, down) or ()) == 1 for device in devices) for switch in switches)

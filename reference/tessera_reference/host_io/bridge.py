@@ -130,7 +130,8 @@ class Bridge:
     def launch(self, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments) -> None:
         """Launch a kernel of a deployed module: one message for each SIP, with the shards of its ranks."""
         self._begin("launch")
-        _require_expressible(kernel, given)
+        for reason in _obstacles(kernel, given):
+            raise _gap(f"kernel {kernel.name}: {reason}")
         ranks: dict[int, list[tuple[int, Place]]] = {}
         for rank, place in enumerate(places):
             ranks.setdefault(place.sip, []).append((rank, place))
@@ -238,14 +239,8 @@ def pattern_of(data: bytes) -> Pattern | None:
     return None
 
 
-def _require_expressible(kernel: KernelEntry, given: LaunchArguments) -> None:
-    """The messages can carry a launch (AMB-HIO-65). Raises `RequestFailed` with UNSUPPORTED."""
-    for reason in _obstacles(kernel, given):
-        raise _gap(f"kernel {kernel.name}: {reason}")
-
-
 def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
-    """Yield the reasons why a launch cannot be expressed."""
+    """Yield the reasons why messages cannot carry a launch (AMB-HIO-65)."""
     if kernel.level != "program" and (given.grid, given.block) != ONE_BLOCK:
         yield f"grid {given.grid} and block {given.block}, which are opaque in a message"
     for name, (_, nbytes) in given.tensors.items():

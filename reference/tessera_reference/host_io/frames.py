@@ -337,7 +337,9 @@ def _require_argument(field: str, argument: TensorArgument | ScalarArgument) -> 
         _require_scalar(f"{field}.value", argument)
         return
     for place, shard in enumerate(argument.tensor_pa_map.shards):
-        _require_shard(f"{field}.tensor_pa_map.shards[{place}]", shard)
+        at = f"{field}.tensor_pa_map.shards[{place}]"
+        _require_range(f"{at}.pa", shard.pa, shard.nbytes, "HIO-D7-22")
+        _require_range(f"{at}.offset_bytes", shard.offset_bytes, shard.nbytes, "HIO-D7-24")
 
 
 def _require_scalar(field: str, scalar: ScalarArgument) -> None:
@@ -349,11 +351,6 @@ def _require_scalar(field: str, scalar: ScalarArgument) -> None:
         )
     if not isinstance(value, bool):
         _require_fit(field, value, scalar.dtype, "HIO-D7-27")
-
-
-def _require_shard(field: str, shard: TensorShard) -> None:
-    _require_range(f"{field}.pa", shard.pa, shard.nbytes, "HIO-D7-22")
-    _require_range(f"{field}.offset_bytes", shard.offset_bytes, shard.nbytes, "HIO-D7-24")
 
 
 def _require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> None:

@@ -153,16 +153,14 @@ def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
     def check(counts: Sequence[int]) -> None:
         require_bearable(sum(counts) if reads else 0)
         if len(set(counts)) > 1:
-            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"shards of {_listed(counts)} bytes, expected equal sizes")
+            raise RequestFailed(
+                ErrorCode.ARGUMENT_MISMATCH, f"shards of {', '.join(map(str, counts))} bytes, expected equal sizes"
+            )
         if counts and counts[0] % size:
             expected = f"expected a multiple of {size}"
             raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"a shard of {counts[0]} bytes, {expected}")
 
     return check
-
-
-def _listed(counts: Sequence[int]) -> str:
-    return ", ".join(map(str, counts))
 
 
 def _nothing(given: object) -> None:

@@ -235,7 +235,7 @@ class _Search:
             trial = self._tried({knob: AMPLE})
             if trial.helps:
                 value, smallest, trial = self._least(knob, size, trial, {})
-                exhausted = f"{_subject(knob)} is exhausted at {size}"
+                exhausted = f"{knob.removesuffix('.capacity')} is exhausted at {size}"
                 yield _mitigation({knob: value}, trial, exhausted, smallest)
 
     def scopes(self) -> Iterator[dict[str, Any]]:
@@ -333,10 +333,6 @@ def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
 
 def _knob_of(resource: str) -> str:
     return "task_window" if resource == "task_ring" else resource
-
-
-def _subject(knob: str) -> str:
-    return knob.removesuffix(".capacity")
 
 
 def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[str, Any]:

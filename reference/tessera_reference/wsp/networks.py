@@ -170,13 +170,13 @@ def _short(report: Mapping[str, Any]) -> dict[str, Any]:
         "window": report["window"],
         "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
         "waiting": [
-            {"process": waiter["process"], "for": _subject(waiter["for"]), "reason": waiter["reason"]}
+            {
+                "process": waiter["process"],
+                "for": "task_window" if waiter["for"] == "task_ring" else waiter["for"],
+                "reason": waiter["reason"],
+            }
             for waiter in report["waiting"]
             if "task" not in waiter
         ],
         "mitigations": [f"{mitigation['knob']}: {mitigation['why']}" for mitigation in report["mitigations"]],
     }
-
-
-def _subject(resource: str) -> str:
-    return "task_window" if resource == "task_ring" else resource

@@ -109,7 +109,7 @@ class Exchange:
         reduces = isinstance(self._plain, Reducing)
 
         def rows_of(sent: Sequence[Array]) -> Sequence[Array]:
-            return [self._reduced(first, sent)] if reduces else sent
+            return [reduced(self._plain.op, sent, self._order, first)] if isinstance(self._plain, Reducing) else sent
 
         rows = as_sent(self._operation, chunk, rows_of) if self._lossy else rows_of(chunk)
         if self._stays:
@@ -118,10 +118,6 @@ class Exchange:
             return [(places, value) for value in given]
         values = np.concatenate([row.values for row in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
-
-    def _reduced(self, first: int, chunk: Sequence[Array]) -> Array:
-        assert isinstance(self._plain, Reducing)
-        return reduced(self._plain.op, chunk, self._order, first)
 
     def _taken(self, origin: Places, first: int, count: int, like: Array, values: npt.NDArray[Any]) -> Brought:
         """The elements of a result that come from this chunk."""
@@ -293,7 +289,8 @@ class _Run:
             if step.instruction is not None:
                 rank.compute(step.instruction)
             return
-        issue, place = self._issue_of(step)
+        issue = next(other for other in self.groups if step in other.futures)
+        place = issue.futures.index(step)
         held = self._landing(rank, issue, place).reshape(self._shape(issue, place)).copy()
         value = Array(_landing_dtype(issue, self._folds(issue)), held)
         names = [name for name in self.plan.program.awaited if self.plan.program.known_as(name) is step]
@@ -353,10 +350,6 @@ class _Run:
 
     def _folds(self, step: Issue) -> Sequence[Fold]:
         return self.chunks[step][0].folds
-
-    def _issue_of(self, future: Value) -> tuple[Issue, int]:
-        steps = [step for step in self.groups if future in step.futures]
-        return steps[0], steps[0].futures.index(future)
 
 
 def _chunk(unit: Unit) -> tuple[int, int]:

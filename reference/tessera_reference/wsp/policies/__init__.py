@@ -37,7 +37,8 @@ def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> Non
     if policy is None:
         raise ProgramRefused(f"{path}/id", f"is {policy_id}, expected one of {', '.join(found())}")
     if set(parameters) != set(policy.PARAMETERS):
-        raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {_named(policy)}")
+        expected = ", ".join(policy.PARAMETERS)
+        raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {expected}")
     for each, kind in policy.PARAMETERS.items():
         given = parameters[each]
         if (kind == "number") != isinstance(given, int):
@@ -71,10 +72,6 @@ def placement(policy_id: str, parameters: Mapping[str, Parameter], symbols: list
         return chosen
 
     return place
-
-
-def _named(policy: Any) -> str:
-    return ", ".join(policy.PARAMETERS)
 
 
 def _placeable(expression: Expression) -> bool:
