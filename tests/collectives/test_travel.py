@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,6 @@ from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import recurrence
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.links import topology_of
-from tessera_reference.collectives.operations import messages
 from tessera_reference.collectives.queues import (
     MOST_MESSAGES,
     MOST_UNITS,
@@ -23,54 +22,30 @@ from tessera_reference.collectives.queues import (
     simulate,
 )
 from tessera_reference.collectives.schedules import ALGORITHMS
-from tessera_reference.collectives.travel import Cut, MessageTimes, message_times, travel
+from tessera_reference.collectives.travel import Cut
 from tessera_reference.mesh.topology import Topology, uniform
 
-Row = tuple[int, ...]
-CASES = {
-    "ring, uneven shares": ("ring", uniform(1, 7), 101, None, "recurrence"),
-    "halving, even shares": ("halving_doubling", uniform(1, 8), 320, None, "recurrence"),
-    "direct, uneven shares": ("direct", uniform(1, 8), 100_003, None, "engine"),
-    "hierarchical, fewer elements than ranks": ("hierarchical", uniform(2, 4), 5, None, "engine"),
-    "tree of a prime number of ranks": ("tree", uniform(1, 5), 200, None, "engine"),
-    "halving, chunks across shares": ("halving_doubling", uniform(1, 16), 99, 13, "engine"),
-    "direct, a shared uplink": ("direct", uniform(4, 2, shared=True), 320, None, "engine"),
+IRREGULAR = {
+    "ring, uneven shares": ("ring", uniform(1, 7), 101, None, False),
+    "halving, even shares": ("halving_doubling", uniform(1, 8), 320, None, False),
+    "direct, uneven shares": ("direct", uniform(1, 8), 100_003, None, True),
+    "hierarchical, fewer elements than ranks": ("hierarchical", uniform(2, 4), 5, None, True),
+    "tree of a prime number of ranks": ("tree", uniform(1, 5), 200, None, True),
+    "halving, chunks across shares": ("halving_doubling", uniform(1, 16), 99, 13, True),
+    "direct, a shared uplink": ("direct", uniform(4, 2, shared=True), 320, None, True),
+    "more than a month": ("tree", uniform(1, 2), 1 << 59, None, True),
 }
 
 
-def times_of(topology: Topology, name: str, count: int, chunk: int | None = None) -> MessageTimes:
+@pytest.mark.parametrize("case", IRREGULAR)
+def test_the_recurrence_tells_what_it_does_not_know(case: str) -> None:
+    """The times that it gives are held to the engine's in `test_orders.py`."""
+    name, topology, count, chunk, irregular = IRREGULAR[case]
     devices = [each.id for each in topology.devices]
     per_node = len(devices) // len(topology.nodes)
-    return message_times(topology, devices, "all_reduce", name, count, 4, per_node=per_node, chunk=chunk)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_times_are_those_of_the_engine_and_say_whose_they_are(case: str) -> None:
-    name, topology, count, chunk, by = CASES[case]
-    times = times_of(topology, name, count, chunk)
-    assert (times.by, bool(times.why)) == (by, by == "engine")
-    devices = [each.id for each in topology.devices]
-    per_node = len(devices) // len(topology.nodes)
-    sent = messages("all_reduce", name, len(devices), count, per_node=per_node, chunk=chunk)
-    engine = sorted((*each.sent[:5], each.start, each.end) for each in travel(topology, devices, sent, 4, chunk=chunk))
-    rows: list[Row] = []
-    for step in times.steps:
-        rows += [(step.step, *one) for one in np.stack(step[1:], axis=1).tolist()]
-    assert sorted(rows) == engine
-    assert times.last == max(row[-1] for row in engine)
-
-
-def test_more_than_a_month_is_left_to_the_engine() -> None:
-    times = message_times(uniform(1, 2), (0, 1), "all_reduce", "tree", 1 << 61, 1)
-    assert times.by == "engine"
-    assert "more than" in times.why
-    assert times.last > 1 << 61
-
-
-def test_devices_that_are_cut_off_are_refused() -> None:
-    with pytest.raises(Failure) as raised:
-        message_times(uniform(1, 3), (0, 1, 2), "all_reduce", "ring", 9, 1, down=frozenset(["nv1"]))
-    assert raised.value.status is Status.TESS_ERR_LAUNCH_FAILED
+    times = recurrence.recurrence(topology, devices, "all_reduce", name, count, 4, per_node=per_node, chunk=chunk)
+    with pytest.raises(recurrence.Irregular) if irregular else nullcontext():
+        assert sum(1 for _ in times)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -7,12 +7,11 @@ from __future__ import annotations
 import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import Literal, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
@@ -21,7 +20,7 @@ from ..numerics.formats import shown
 from .delivery import Sent
 from .links import FIXED, Way, way_between
 from .operations import messages
-from .recurrence import Irregular, Times, alike_duration, recurrence
+from .recurrence import Irregular, alike_duration, recurrence
 from .schedules import ALGORITHMS, Maker, maker, require_known
 
 # When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
@@ -375,76 +374,13 @@ class Progress:
         return found
 
 
-# When the messages of a collective travel, by the recurrence where it can tell and by the engine elsewhere.
-#
-# The two give the same times (AMB-COLL-60); the answer says which one gave them, and why where it was the engine. The
-# recurrence always tells the times of a ring's all-reduce, reduce-scatter and all-gather in one piece, with an
-# element or more a share, and those of the other algorithms where a power of two of ranks shares a switch and all
-# shares are of one size. Irregular, so that the engine is asked, are many cases of
-#
-# - shares of two sizes, or fewer elements than ranks, but around a ring in one piece;
-# - chunks that do not fit the shares, or that wait for credits;
-# - `tree` and `halving_doubling` of ranks that are no power of two, some of which come a step later than the others;
-# - several nodes whose messages share a link, or wait for its credits;
-# - times of more than a month, which the recurrence's 64-bit integers do not hold.
-
-
-@dataclass(frozen=True)
-class MessageTimes:
-    """The messages of every step with their times in picoseconds, what they were found by, and why if by the engine."""
-
-    by: Literal["recurrence", "engine"]
-    why: str
-    steps: tuple[Times, ...]
-
-    @property
-    def last(self) -> int:
-        """The arrival of the last message; 0 without messages."""
-        return max((int(step.end.max()) for step in self.steps), default=0)
-
-
-def message_times(
-    topology: Topology,
-    devices: Sequence[int],
-    operation: str,
-    name: str,
-    count: int,
-    element_bytes: int,
-    *,
-    root: int = 0,
-    per_node: int | None = None,
-    chunk: int | None = None,
-    down: frozenset[str] = frozenset(),
-) -> MessageTimes:
-    """The times of all messages of ranks on these devices, over a buffer of so many elements.
-
-    Raises `Failure` as `schedules.algorithm` and `travel` do.
-    """
-    try:
-        found = recurrence(
-            topology, devices, operation, name, count, element_bytes,
-            root=root, per_node=per_node, chunk=chunk, down=down,
-        )  # fmt: skip
-        return MessageTimes("recurrence", "", tuple(found))
-    except Irregular as irregular:
-        sent = messages(operation, name, len(devices), count, root=root, per_node=per_node, chunk=chunk)
-        transfers = travel(topology, devices, sent, element_bytes, chunk=chunk, down=down)
-        return MessageTimes("engine", str(irregular), tuple(_by_step(transfers)))
-
-
-def _by_step(transfers: Sequence[Transfer]) -> Iterator[Times]:
-    """The transfers of each step, as vectors in the order of their messages."""
-    in_order = sorted(transfers, key=lambda each: each.sent)
-    for step, together in groupby(in_order, lambda each: each.sent.step):
-        rows = [(message.sent[1:5], message.start, message.end) for message in together]
-        source, target, first, elements = np.array([sent for sent, _, _ in rows], np.int64).T
-        start, end = (np.array(times) for times in zip(*(row[1:] for row in rows), strict=True))
-        yield Times(step, source, target, first, elements, start, end)
-
-
 # How long collectives take by each algorithm: until the last of their messages has arrived (runtime spec 13).
 #
-# The order in which values are combined is not decided here (AMB-RT-26).
+# The order in which values are combined is not decided here (AMB-RT-26). Among many devices the recurrence is asked
+# first, which gives the same times (AMB-COLL-60). It always tells those of a ring's all-reduce, reduce-scatter and
+# all-gather with an element or more a share, and those of the other algorithms where a power of two of ranks shares a
+# switch and all shares are of one size. Irregular, so that the engine is asked, are many cases of shares of two sizes,
+# of `tree` and `halving_doubling` of other numbers of ranks, and of several nodes whose messages share a link.
 
 
 FEW = 64
@@ -521,8 +457,9 @@ def _duration(
         alike = alike_duration(topology, together, collective, size, algorithm, down)
         if alike is not None:
             return alike
-        per_node = len(nodes[0])
-        return message_times(topology, together, collective, algorithm, size, 1, per_node=per_node, down=down).last
+        with suppress(Irregular):
+            times = recurrence(topology, together, collective, algorithm, size, 1, per_node=len(nodes[0]), down=down)
+            return max((int(step.end.max()) for step in times), default=0)
     sent = messages(collective, algorithm, len(devices), size, per_node=len(nodes[0]))
     return max(
         (transfer.end for transfer in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0
