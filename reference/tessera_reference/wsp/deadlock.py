@@ -374,8 +374,7 @@ def _stalls(statistics: Mapping[str, Any]) -> Iterator[str]:
         bound = f"; {resource} held at most {statistics['high_water'][resource]}" if resource else ""
         yield _row("stalled", f"{reason} {times}, {wait['cycles']} cycles in all{bound}")
     for stall in statistics["current_stalls"]:
-        who = f"task {stall['task']}" if "task" in stall else f"process {stall['process']}"
-        yield _row("stalls", f"{who} since {stall['since']}, {stall['reason']}, for {stall['for']}")
+        yield _row("stalls", f"{_who(stall)} since {stall['since']}, {stall['reason']}, for {stall['for']}")
 
 
 def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
@@ -389,7 +388,7 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
         tokens = f"{channel['tokens']} of {channel['capacity']} tokens{closed}"
         yield _row("channel", f"{channel['name']} is {channel['state']}: {tokens}")
     for wait in report["waiting"][:MOST_SHOWN]:
-        who = f"task {wait['task']} of {wait['process']}" if "task" in wait else f"process {wait['process']}"
+        who = f"{_who(wait)} of {wait['process']}" if "task" in wait else _who(wait)
         yield _row("waiting", f"{who}, {wait['reason']}, for {wait['for']}, at {wait['statement']}")
     if len(report["waiting"]) > MOST_SHOWN:
         yield _row("", f"and {len(report['waiting']) - MOST_SHOWN} more")
@@ -404,6 +403,10 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
     for mitigation in report["mitigations"]:
         at_least = f" = {mitigation['at_least']}" if "at_least" in mitigation else ""
         yield _row("helps", f"{mitigation['knob']}{at_least}: {mitigation['why']}")
+
+
+def _who(wait: Mapping[str, Any]) -> str:
+    return f"task {wait['task']}" if "task" in wait else f"process {wait['process']}"
 
 
 def _use(use: Mapping[str, int]) -> str:
@@ -431,8 +434,12 @@ def drawing(report: Mapping[str, Any]) -> str:
     shown = [wait for wait in waits if wait[0][0] in cycle] + [wait for wait in waits if wait[0][0] not in cycle]
     shown = shown[:MOST_SHOWN]
     names = list(dict.fromkeys([*(name for edge, _ in shown for name in edge), *cycle]))
-    places = _places([word for word in names if word], report)
-    reasons = dict(shown)
+    left = [name for name in names if name.startswith(("process ", "task "))]
+    right = [name for name in names if name and name not in left]
+    places = {name: (LEFT, row) for row, name in enumerate(left)} | {
+        name: (RIGHT, row) for row, name in enumerate(right)
+    }
+    reasons, notes = dict(shown), _notes(report)
     edges = list(dict.fromkeys([edge for edge, _ in shown if edge[1]] + around))
     height = TOP + ROW * max(1, *(1 + row for _, row in places.values()))
     parts = [
@@ -442,7 +449,7 @@ def drawing(report: Mapping[str, Any]) -> str:
         f"<defs>{_arrow_head('wait', WAIT)}{_arrow_head('cycle', CYCLE)}</defs>",
         f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(waits)} wait</text>',
         *(_edge(edge, places, reasons.get(edge, ""), edge in around) for edge in edges),
-        *(part for name, place in places.items() for part in _node(name, place, _note(name, report), name in cycle)),
+        *(part for name, place in places.items() for part in _node(name, place, notes.get(name, ""), name in cycle)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -452,36 +459,20 @@ def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
     """Return the edges of the wait graph, with the reason; tasks are waited for in the cycle alone."""
     found = []
     for wait in report["waiting"]:
-        who = f"task {wait['task']}" if "task" in wait else f"process {wait['process']}"
         kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
         what = "" if wait["reason"] == "TASK_WAIT" else f"{kind} {wait['for']}"
-        found.append(((who, what), wait["reason"]))
+        found.append(((_who(wait), what), wait["reason"]))
     return found
 
 
-def _places(names: Sequence[str], report: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """Column and row of each: who acts at the left, what they wait for at the right."""
-    left = [name for name in names if name.startswith(("process ", "task "))]
-    right = [name for name in names if name not in left]
-    return {each: (LEFT, row) for row, each in enumerate(left)} | {each: (RIGHT, row) for row, each in enumerate(right)}
-
-
-def _note(name: str, report: Mapping[str, Any]) -> str:
-    """Return the report's remark on a channel, resource or scope."""
-    kind, _, subject = name.partition(" ")
+def _notes(report: Mapping[str, Any]) -> dict[str, str]:
+    """Return the report's remarks on channels, resources, scopes and who waits, by name."""
+    notes = {f"resource {name}": f"{use['used']} of {use['size']}" for name, use in report["resources"].items()}
     for channel in report["channels"]:
-        if kind == "channel" and channel["name"] == subject:
-            return f"{channel['state']}, {channel['tokens']} of {channel['capacity']}"
-    if kind == "resource":
-        use = report["resources"][subject]
-        return f"{use['used']} of {use['size']}"
+        notes[f"channel {channel['name']}"] = f"{channel['state']}, {channel['tokens']} of {channel['capacity']}"
     for scope in report["scopes"]:
-        if name == f"scope of {scope['process']}":
-            return f"depth {scope['depth']}, holds {scope['held']}"
-    for wait in report["waiting"]:
-        if name in (f"task {wait.get('task')}", f"process {wait['process']}" if "task" not in wait else None):
-            return str(wait["statement"])
-    return ""
+        notes[f"scope of {scope['process']}"] = f"depth {scope['depth']}, holds {scope['held']}"
+    return notes | {_who(wait): wait["statement"] for wait in report["waiting"]}
 
 
 def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -140,16 +140,6 @@ def expression_json(expression: Expression) -> dict[str, Any]:
             return {"input": name}
         case Operation(name, operands):
             return {"op": name, "operands": [expression_json(operand) for operand in operands]}
-
-
-def slots_of(expression: Expression) -> Iterator[int]:
-    """The slots that an expression reads."""
-    match expression:
-        case SlotValue(slot):
-            yield slot
-        case Operation(_, operands):
-            for operand in operands:
-                yield from slots_of(operand)
 
 
 # The statements of a process body (sections 2, 3 and 4), as a package has them: what they name, they name by id.

@@ -19,75 +19,58 @@ from .planner import NAME, Issue, Plan, elements
 from .planner import Compute as Computation
 from .planner import Unit as PlannedUnit
 
+MOST = 1 << 16
+"""Chunks in flight where a plan sets no bound itself."""
+
 
 def time_plan(
     plan: Plan, groups: Groups, ranks: int, topology: Topology, picoseconds: int, max_inflight: int | None = None
 ) -> Run:
     """The run of a plan on the first devices of a topology; a slot is named by its unit's number.
 
+    A computation is one unit of all ranks, or, where ranks wait for different chunks, one of each.
+
     Raises `Failure`: TESS_ERR_INVALID_VALUE for more ranks than devices, and as `select` and `simulate`.
     """
     require_within(NAME, "number of ranks", ranks, 1, len(topology.devices))
-    work = _Work(plan, groups, ranks, topology, picoseconds)
+    everyone = tuple(range(ranks))
+    whole = all(some == (everyone,) for some in groups.values())
+    alone = (everyone,) if whole else tuple((rank,) for rank in everyone)
+    meeting = {number: groups[step] if isinstance(step, Issue) else alone for number, step in plan.steps.items()}
+    chosen = {step: _algorithm(step, groups[step][0], topology) for step in groups}
+    work: list[Unit] = []
+    for unit in plan.units:
+        for members in meeting[unit.id]:
+            name, step = _name(unit.id, members), plan.steps[unit.id]
+            after = tuple(
+                _name(other, some) for other in unit.after for some in meeting[other] if set(some) & set(members)
+            )
+            if isinstance(step, Issue):
+                work.append(_collective(name, unit, step, chosen[step], members, after))
+            else:
+                takes = picoseconds if isinstance(step, Computation) and step.instruction is not None else 0
+                work.append(Compute(name, takes, members, after))
     devices = [device.id for device in topology.devices[:ranks]]
-    return simulate(work.units(), topology, devices, max_inflight or MOST)
+    return simulate(work, topology, devices, max_inflight or MOST)
 
 
-MOST = 1 << 16
-"""Chunks in flight where a plan sets no bound itself."""
+def _collective(
+    name: str, unit: PlannedUnit, step: Issue, algorithm: str, ranks: tuple[int, ...], after: tuple[str, ...]
+) -> Collective:
+    assert unit.chunk is not None, "a unit of the communication queue"
+    size = unit.chunk[1] * dtype(unit.wire or step.operation.x.dtype.name).storage_bytes * _parts(step)
+    root = int(str(step.operation.attributes.get("root", 0)))
+    return Collective(name, _short(step), algorithm, size, max(size, 1), ranks, root, after)
 
 
-class _Work:
-    """The units of a plan as work, once for each group of ranks that run them together."""
-
-    def __init__(self, plan: Plan, groups: Groups, ranks: int, topology: Topology, picoseconds: int) -> None:
-        self._plan = plan
-        self._groups = groups
-        self._topology = topology
-        self._picoseconds = picoseconds
-        everyone = tuple(range(ranks))
-        whole = all(some == (everyone,) for some in groups.values())
-        self._alone = (everyone,) if whole else tuple((rank,) for rank in everyone)
-        """The ranks of a computation: all at once, or, where they wait for different chunks, each by itself."""
-        self._algorithms = {step: self._algorithm(step) for step in groups}
-
-    def units(self) -> list[Unit]:
-        """All of them, in order."""
-        return [self._unit(unit, ranks) for unit in self._plan.units for ranks in self._ranks(unit.id)]
-
-    def _ranks(self, unit: int) -> Sequence[tuple[int, ...]]:
-        step = self._plan.steps[unit]
-        return self._groups[step] if isinstance(step, Issue) else self._alone
-
-    def _unit(self, unit: PlannedUnit, ranks: tuple[int, ...]) -> Unit:
-        after = tuple(
-            _name(other, some) for other in unit.after for some in self._ranks(other) if set(some) & set(ranks)
-        )
-        step = self._plan.steps[unit.id]
-        if not isinstance(step, Issue):
-            takes = self._picoseconds if isinstance(step, Computation) and step.instruction is not None else 0
-            return Compute(_name(unit.id, ranks), takes, ranks, after)
-        assert unit.chunk is not None, "a unit of the communication queue"
-        size = unit.chunk[1] * dtype(unit.wire or step.operation.x.dtype.name).storage_bytes * _parts(step)
-        return Collective(
-            _name(unit.id, ranks),
-            _short(step),
-            self._algorithms[step],
-            size,
-            max(size, 1),
-            ranks,
-            int(str(step.operation.attributes.get("root", 0))),
-            after,
-        )
-
-    def _algorithm(self, step: Issue) -> str:
-        """The one that is named, or selected for as many devices, or, where this group cannot run that, a ring."""
-        size = sum(map(elements, step.types)) * step.operation.x.dtype.storage_bytes * _parts(step)
-        hint = step.operation.attributes.get("algo") or "auto"
-        found = select(_short(step), size, step.operation.group, self._topology, str(hint))
-        devices = [self._topology.devices[rank].id for rank in self._groups[step][0]]
-        follows = found.source == "hint" or found.algorithm in algorithms(self._topology, devices)
-        return found.algorithm if follows else "ring"
+def _algorithm(step: Issue, group: Sequence[int], topology: Topology) -> str:
+    """The one that is named, or selected for as many devices, or, where this group cannot run that, a ring."""
+    size = sum(map(elements, step.types)) * step.operation.x.dtype.storage_bytes * _parts(step)
+    hint = step.operation.attributes.get("algo") or "auto"
+    found = select(_short(step), size, step.operation.group, topology, str(hint))
+    devices = [topology.devices[rank].id for rank in group]
+    follows = found.source == "hint" or found.algorithm in algorithms(topology, devices)
+    return found.algorithm if follows else "ring"
 
 
 def _name(unit: int, ranks: tuple[int, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import RunError
@@ -96,7 +96,9 @@ class Processes:
     def __init__(self, machine: Machine, forms: CallForms, steps: StepCount) -> None:
         self.machine = machine
         self.steps = steps
-        self._sites = Sites(machine, forms, self.evaluator)
+        self._forms = forms
+        self._sites: dict[int, CallSite] = {}
+        self._effects: dict[tuple[int, ...], Any] = {}
         self._evaluators: dict[int, Evaluate] = {}
 
     def whole(self, process: ProcessState, body: Body) -> Waits:
@@ -155,7 +157,7 @@ class Processes:
                         own = [task for task in machine.tasks.values() if task.process is process]
                         yield from self.await_tasks(process, own)
                 case RunKernel():
-                    yield from self.run(process, self._sites.site(statement))
+                    yield from self.run(process, self.site(statement))
 
     def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
         """Return True if the token is sent; else the process goes on when it is."""
@@ -188,7 +190,7 @@ class Processes:
 
     def task(self, process: ProcessState, task: Task) -> Waits:
         """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
-        machine, site = self.machine, self._sites.site(task)
+        machine, site = self.machine, self.site(task)
         if process.closed and not process.closed.isdisjoint(site.signals):
             raise RunError("SEND_AFTER_CLOSE", f"a task of {process.name} signals a channel that it has closed")
         key, scalars = self.key(task), [evaluate() for evaluate in site.scalars]
@@ -259,6 +261,28 @@ class Processes:
         for channel in process.produces:
             self.machine.close(process, channel)
 
+    def site(self, call: RunKernel | Task) -> CallSite:
+        """Return the call of a statement, which is made when it is first executed."""
+        site = self._sites.get(id(call))
+        if site is None:
+            site = self._sites[id(call)] = self._new_site(call)
+        return site
+
+    def _new_site(self, call: RunKernel | Task) -> CallSite:
+        package = self.machine.package
+        form = self._forms.get(id(call))
+        if form is None:
+            form = self._forms[id(call)] = CallForm.of(package, call)
+        effect = call.kernel, *form.tensors.values()
+        if effect not in self._effects:
+            memory = {name: self.machine.tensors[each] for name, each in form.tensors.items()}
+            self._effects[effect] = bound(package.kernels[call.kernel], memory)
+        waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
+        scalars = tuple(map(self.evaluator, form.scalars))
+        return CallSite(
+            call.kernel, form.cycles, self._effects[effect], scalars, form.reads, form.writes, form.heap, waits, signals
+        )
+
     def value(self, expression: Expression) -> int:
         """Return the value of an expression now."""
         return self.evaluator(expression)()
@@ -312,36 +336,3 @@ CallForms: TypeAlias = dict[int, CallForm]
 
 A run shares them with the trials of its package: a search for mitigations executes a package a dozen times.
 """
-
-
-class Sites:
-    """The calls of kernels in a run, each made when it is first executed."""
-
-    def __init__(self, machine: Machine, forms: CallForms, evaluator: Callable[[Expression], Evaluate]) -> None:
-        self._machine = machine
-        self._forms = forms
-        self._evaluator = evaluator
-        self._made: dict[int, CallSite] = {}
-        self._effects: dict[tuple[int, ...], Any] = {}
-
-    def site(self, call: RunKernel | Task) -> CallSite:
-        """Return the call of a statement."""
-        site = self._made.get(id(call))
-        if site is None:
-            site = self._made[id(call)] = self._new(call)
-        return site
-
-    def _new(self, call: RunKernel | Task) -> CallSite:
-        package = self._machine.package
-        form = self._forms.get(id(call))
-        if form is None:
-            form = self._forms[id(call)] = CallForm.of(package, call)
-        effect = call.kernel, *form.tensors.values()
-        if effect not in self._effects:
-            memory = {name: self._machine.tensors[each] for name, each in form.tensors.items()}
-            self._effects[effect] = bound(package.kernels[call.kernel], memory)
-        waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
-        scalars = tuple(map(self._evaluator, form.scalars))
-        return CallSite(
-            call.kernel, form.cycles, self._effects[effect], scalars, form.reads, form.writes, form.heap, waits, signals
-        )
