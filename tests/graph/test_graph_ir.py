@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from tessera_reference.graph import interpreter
 from tessera_reference.graph.execution import UnknownFunction, execute
 from tessera_reference.graph.interpreter import InputMismatch, Interpreter, last_uses
 from tessera_reference.ir.diagnostics import Rejection
@@ -16,6 +18,7 @@ from tessera_reference.ir.text_reader import read_module
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
+from tessera_reference.numerics.rounding import round_to
 
 SAMPLE = """
 module demo {
@@ -178,3 +181,45 @@ def test_values_die_after_their_last_use() -> None:
         assert set(values) <= read | set(instruction.results) | {r for g in instruction.regions for r in g.results}
     one = Array(dtype("fp32"), np.asarray(1, np.float32))
     assert execute(compile_source(source).module, "f", {"x": one, "y": one})[0].values == 3
+
+
+CHAINS = {
+    "a value read later": "let a: T = x + y; let b: T = a * s; let c: T = op.exp(b); return op.sum(c, axis=0) - c + a;",
+    "scalars and comparisons": "let a: T = s * x; let m: tensor<NxMxbool> = a > y; return op.select(m, a, s);",
+    "a transpose between": "let b: T = x + y - s; let c: T = op.transpose(op.transpose(b)); return op.abs(c) + b;",
+    "one that takes no part": "let a: T = x / y * 2.0; let b: T = op.relu(-a + s * s); return b;",
+    "a name assigned in a loop": "let a: T = x + y; for (i in 0:2) { a = a * a; a = a - s; } return a * s;",
+}
+
+
+@pytest.mark.parametrize("body", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("kind", ["fp32", "bf16"])
+@pytest.mark.parametrize("shape", [(7, 3), (21, 1)])
+def test_a_chain_in_slices_gives_what_its_instructions_give(
+    body: str, kind: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of two rows, of six of one element, and a last one that is shorter."""
+    source = f"module m {{ func f(x: T, y: T, s: {kind}) -> T {{ {body} }} }}".replace("T", f"tensor<NxMx{kind}>")
+    module = compile_source(source).module
+    rng = np.random.Generator(np.random.Philox(38))
+    x, y = (Array(dtype(kind), round_to(rng.standard_normal(shape), dtype(kind))) for _ in range(2))
+    inputs = {"x": x, "y": y, "s": Array(dtype(kind), np.asarray(1.5, np.float32))}
+    expected = execute(module, "f", inputs)[0].to_bits()
+    executed = Mock(wraps=interpreter.chain_from)
+    monkeypatch.setattr(interpreter, "chain_from", executed)
+    monkeypatch.setattr(interpreter, "LARGE", 5)
+    monkeypatch.setattr(interpreter, "BLOCK", 6)
+    assert execute(module, "f", inputs)[0].to_bits() == expected
+    assert executed.called
+
+
+def test_a_failure_in_a_chain_is_that_of_the_first_instruction_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "module m { func f(x: tensor<4xint32>, y: tensor<4xint32>) -> tensor<4xint32> { return x / x + x / y; } }"
+    module = compile_source(source).module
+    values = [np.array(numbers, np.int32) for numbers in ([1, 1, 1, 0], [0, 1, 1, 1])]
+    inputs = dict(zip("xy", (Array(dtype("int32"), value) for value in values), strict=True))
+    monkeypatch.setattr(interpreter, "LARGE", 4)
+    monkeypatch.setattr(interpreter, "BLOCK", 2)
+    with pytest.raises(Rejection) as caught:
+        execute(module, "f", inputs)
+    assert caught.value.diagnostics[0].span.column == source.index("x / x") + 1

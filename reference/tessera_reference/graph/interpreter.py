@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
 from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Module, Steps, Stepwise
@@ -15,6 +17,7 @@ from ..ir.types import Scalar, Tensor, Value, is_unknown
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero, ShapeMismatch
 from ..numerics.formats import DTYPES, NumericsFailure
+from ..numerics.rounding import BLOCK
 from .elementwise import Identity
 from .grad import Executed, Grad, Tape, gradients, on_types_of, type_of
 
@@ -101,6 +104,9 @@ Observer = Callable[[Instruction, tuple[Array, ...]], None]
 NUMBERS = DTYPES["int32"]
 """In which functions of a module are counted."""
 
+LARGE = 1 << 20
+"""Elements from which on elementwise instructions are executed slice by slice."""
+
 MOST_STEPS = 400_000
 """Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
 
@@ -140,6 +146,7 @@ class Interpreter:
         self.seed = source.seed
         self.stream = source.stream
         self.tape: Tape | None = None
+        self.has_large = False
         self.last_uses: dict[Block, list[tuple[Value, ...]]] = {}
         self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
@@ -151,6 +158,7 @@ class Interpreter:
 
     def function(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
         """The results of a function, as part of a run."""
+        self.has_large |= any(array.values.size >= LARGE for array in arguments)
         try:
             return (yield from self.block(function.body, arguments, {}))
         except _Returned as returned:
@@ -164,8 +172,15 @@ class Interpreter:
         unread = self.last_uses.get(block)
         if unread is None:
             unread = self.last_uses[block] = last_uses(block)
-        for instruction, dead in zip(block.instructions, unread, strict=True):
+        executed = 0
+        for place, (instruction, dead) in enumerate(zip(block.instructions, unread, strict=True)):
             self.count(instruction)
+            if self.has_large and place >= executed and instruction.operation.lanewise:
+                executed = place + self._execute_chain(block, place, frame)
+            if place < executed:
+                for value in dead:
+                    frame.pop(value, None)
+                continue
             operation = instruction.operation
             operands = tuple([frame[operand] for operand in instruction.operands])
             try:
@@ -190,6 +205,41 @@ class Interpreter:
         if block.exit == "return":
             raise _Returned(results)
         return results
+
+    def _execute_chain(self, block: Block, place: int, frame: Frame) -> int:
+        """Execute elementwise instructions from `place` on together, slice by slice of large arrays of one shape.
+
+        Return their number; 0 where they are fewer than two, are observed or fail, and have to run one by one. What
+        nothing reads after them has memory for a slice only.
+        """
+        shape = max((frame[value].shape for value in block.instructions[place].operands), key=prod, default=())
+        row = prod(shape[1:])
+        if prod(shape) < LARGE or row > BLOCK or self.tape is not None or self.observer is not None:
+            return 0
+        chain = chain_from(block, place, shape, frame)
+        if len(chain) < 2:
+            return 0
+        made = {value for instruction in chain for value in instruction.results}
+        kept = made.difference(*self.last_uses[block][place : place + len(chain)])
+        outer = {value: frame[value] for instruction in chain for value in instruction.operands if value not in made}
+        whole: dict[Value, npt.NDArray[Any]] = {}
+        part: Frame = {}
+        try:
+            for start in range(0, shape[0], BLOCK // row):
+                rows = slice(start, start + BLOCK // row)
+                part = {value: Array(x.dtype, x.values[rows] if x.shape else x.values) for value, x in outer.items()}
+                for instruction in chain:
+                    operands = [part[value] for value in instruction.operands]
+                    (value,) = instruction.results
+                    part[value] = instruction.operation.execute(*operands, env=self)
+                for value in kept:
+                    values = part[value].values
+                    if values.shape:
+                        whole.setdefault(value, np.empty(shape, values.dtype))[rows] = values
+        except (NumericsFailure, MemoryError):
+            return 0
+        frame.update((value, Array(part[value].dtype, whole.get(value, part[value].values))) for value in kept)
+        return len(chain)
 
     def count(self, instruction: Instruction) -> None:
         """Count a step: an instruction, or one turn of its region. Raises `Rejection` when there are too many."""
@@ -295,6 +345,21 @@ class Within:
             return interpreter.block(block, arguments, {})
 
         return gradients(interpreter.tape, run, y, wrt, self.location)
+
+
+def chain_from(block: Block, place: int, shape: tuple[int, ...], frame: Frame) -> list[Instruction]:
+    """Return the elementwise instructions from `place` on whose operands have one shape or are scalars."""
+    chain: list[Instruction] = []
+    made: dict[Value, tuple[int, ...]] = {}
+    for index in range(place, len(block.instructions)):
+        instruction = block.instructions[index]
+        shapes = {made[value] if value in made else frame[value].shape for value in instruction.operands}
+        type_ = instruction.results[0].type if instruction.operation.lanewise else None
+        if not isinstance(type_, Tensor | Scalar) or not shapes <= {shape, ()} or (type_.shape and shape not in shapes):
+            break
+        chain.append(instruction)
+        made[instruction.results[0]] = shape if type_.shape else ()
+    return chain
 
 
 def last_uses(block: Block) -> list[tuple[Value, ...]]:
