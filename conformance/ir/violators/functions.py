@@ -172,8 +172,8 @@ def never_saturating(exact: Function) -> Function:
 
 def at_once(*of: Any) -> tuple[Values, Values]:
     """Round an approximation of twice the precision, also where it does not decide."""
-    result, open_ = DECIDE(*of)
-    return result, open_[:0]
+    result, certain = DECIDE(*of)
+    return result, certain | True
 
 
 ROUNDED = [

@@ -14,10 +14,9 @@ from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstru
 from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Module, Steps, Stepwise
 from ..ir.operation import Operation, Refusal, diagnostic_of
 from ..ir.types import Scalar, Tensor, Value, is_unknown
-from ..numerics.array import Array
+from ..numerics.array import BLOCK, Array
 from ..numerics.errors import DivisionByZero, ShapeMismatch
 from ..numerics.formats import DTYPES, NumericsFailure
-from ..numerics.rounding import BLOCK
 from .elementwise import Identity
 from .grad import Executed, Grad, Tape, gradients, on_types_of, type_of
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import libmp as mp
-from .array import Array
+from .array import Array, in_blocks
 from .elementary import erf, exp, tanh
 from .errors import InvalidArgument
 from .formats import DType, UnsupportedDType
@@ -58,7 +58,8 @@ def relu(x: Array) -> Array:
     if x.dtype.kind not in ("float", "int"):
         raise UnsupportedDType("relu", x.dtype)
     with np.errstate(all="ignore"):
-        return Array(x.dtype, np.where(x.values <= 0, np.zeros((), x.dtype.carrier), x.values))
+        zero, carrier = np.zeros((), x.dtype.carrier), x.dtype.carrier
+        return Array(x.dtype, in_blocks(lambda block: np.where(block <= 0, zero, block), x.values, carrier))
 
 
 def _accumulated(operation: str, x: Array) -> Values:

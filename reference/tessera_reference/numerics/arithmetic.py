@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .array import Array
+from .array import BLOCK, Array
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
 from .formats import DTYPES, UnsupportedDType
-from .rounding import BLOCK, round_to
+from .rounding import round_to
 
 # Complex arithmetic written out by component, since compilers and libraries differ about it.
 #

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
@@ -23,6 +24,9 @@ from .formats import DType, UnsupportedDType
 Codes = npt.NDArray[Any]
 Values = npt.NDArray[Any]
 
+
+BLOCK = 1 << 16
+"""Elements handled at once, so that temporaries stay in cache; no result depends on it."""
 
 _CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 _NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
@@ -47,12 +51,29 @@ def decode(codes: Codes, dtype: DType) -> Values:
     if dtype.kind == "bool":
         return np.asarray(codes != 0)
     if dtype.is_narrow:
-        return _decode_narrow(codes.astype(np.int32), dtype)
+        return in_blocks(lambda block: _decode_narrow(block.astype(np.int32), dtype), codes, np.float32)
     return codes.astype(_NATIVE[dtype.storage_bytes]).view(dtype.carrier)
 
 
 def encode(values: Values, dtype: DType) -> Codes:
     """Return the codes of `values`, each exactly a value of `dtype`, in the same shape."""
+    if dtype.is_narrow:
+        return in_blocks(lambda block: _encode(block, dtype), values, code_dtype(dtype))
+    return _encode(values, dtype)
+
+
+def in_blocks(function: Callable[[Values], Values], values: Values, carrier: npt.DTypeLike) -> Values:
+    """Return an elementwise function of `values`, computed in blocks that fit the cache; same shape, in `carrier`."""
+    if values.size <= BLOCK:
+        return function(values)
+    flat = values.reshape(-1)
+    result = np.empty(flat.shape, carrier)
+    for start in range(0, flat.size, BLOCK):
+        result[start : start + BLOCK] = function(flat[start : start + BLOCK])
+    return result.reshape(values.shape)
+
+
+def _encode(values: Values, dtype: DType) -> Codes:
     if dtype.kind == "bool":
         codes = values.astype(np.uint8)
     elif dtype.is_narrow:

@@ -100,10 +100,8 @@ def _compiled_elements(function: Callable[..., Any], count: int, kind: Any) -> C
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (count + 3), ctypes.c_int64)(address)
     table = np.concatenate([column.view(np.int64) for column in columns])
 
-    def loops(*operands: Values, _code: Any = engine) -> tuple[Values, Values]:
-        result, mask = np.empty(operands[0].shape, kind), np.empty(operands[0].shape, np.bool_)
+    def loops(*operands: Values, result: Values, mask: Values, _code: Any = engine) -> None:
         call(*(array.ctypes.data for array in (*operands, result, mask, table)), result.size)
-        return result, mask
 
     return loops
 

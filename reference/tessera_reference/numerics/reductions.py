@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from . import arithmetic as complex_numbers
 from .arithmetic import larger, largest, smaller
-from .array import Array
+from .array import BLOCK, Array
 from .elementary import exp, log
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, require_room
 from .formats import DTYPES, DType, UnsupportedDType
 from .node_arithmetic import NodeArithmetic
-from .rounding import BLOCK, cast, round_to
+from .rounding import cast, round_to
 from .trees import FOLD, PAIRWISE, Combine, Tree, fold, pairwise
 
 # Kahan's compensated sum, used only where it is selected (reference arithmetic, "sums").

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .array import Array
+from .array import Array, in_blocks
 from .errors import InvalidArgument
 from .formats import DTYPES, DType, UnsupportedDType
 
@@ -22,9 +22,6 @@ Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 Values: TypeAlias = npt.NDArray[Any]
 
 _OVERFLOWS = get_args(Overflow)
-
-BLOCK = 1 << 16
-"""Elements handled at once, so that temporaries stay in cache; no result depends on it."""
 
 BY_BITS = os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
 """Round most elements on their bits, ten times as fast; False rounds all of them by `_nearest`, to the same bits."""
@@ -45,14 +42,7 @@ def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Over
         if not dtype.is_narrow:
             return np.asarray(values).astype(dtype.carrier, copy=False)
         beyond = _beyond(dtype, overflow)
-        if values.size <= BLOCK:
-            return _narrowed(values, dtype, beyond)
-        flat = values.reshape(-1)
-        result = np.empty(flat.shape, np.float32)
-        for start in range(0, flat.size, BLOCK):
-            block = slice(start, start + BLOCK)
-            result[block] = _narrowed(flat[block], dtype, beyond)
-        return result.reshape(values.shape)
+        return in_blocks(lambda block: _narrowed(block, dtype, beyond), values, np.float32)
 
 
 def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

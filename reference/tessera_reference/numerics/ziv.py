@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import libmp as mp
+from .array import BLOCK
 from .formats import DTYPES, DType
 from .kernels import compiled_elements
-from .rounding import BLOCK, BY_BITS, Overflow, round_exact, round_to
+from .rounding import BY_BITS, Overflow, round_exact, round_to
 
 # Double-double numbers: unevaluated sums of two float64, high + low, of about 106 significant bits.
 #
@@ -191,6 +192,8 @@ def correctly_rounded(definition: Definition, dtype: DType, overflow: Overflow, 
         if definition.estimate is None or not QUICK or dtype.storage.name != "fp32":
             return _decided(definition, dtype, overflow, flat).reshape(np.shape(operands[0]))
         result, remaining = _evaluated(_by_estimate(definition), flat, dtype)
+        if len(flat) == 1:  # pow(NaN, 0) is 1
+            remaining = remaining[~np.isnan(flat[0][remaining])]
         if remaining.size:
             result[remaining] = _decided(definition, dtype, overflow, [operand[remaining] for operand in flat])
     return result.reshape(np.shape(operands[0]))
@@ -210,12 +213,18 @@ def _decided(definition: Definition, dtype: DType, overflow: Overflow, operands:
 def _evaluated(decide: Decide, operands: list[Values], dtype: DType) -> tuple[Values, npt.NDArray[np.intp]]:
     """Return the results and the indices of those still open."""
     compiled = compiled_elements(decide, operands) if QUICK and not isinstance(decide, partial) else None
-    decide, length = (decide, _CHUNK) if compiled is None else (compiled, BLOCK)
     result = np.empty(operands[0].shape, dtype.carrier)
+    mask = np.empty(min(BLOCK, result.size) if compiled else 0, np.bool_)
     remaining = [np.arange(0)]
+    length = BLOCK if compiled else _CHUNK
     for start in range(0, result.size, length):
         chunk = slice(start, start + length)
-        result[chunk], certain = decide(*(operand[chunk] for operand in operands))
+        parts = [operand[chunk] for operand in operands]
+        if compiled:
+            certain = mask[: parts[0].size]
+            compiled(*parts, result=result[chunk], mask=certain)
+        else:
+            result[chunk], certain = decide(*parts)
         if not certain.all():
             remaining.append(start + np.flatnonzero(~certain))
     return result, np.concatenate(remaining)
@@ -265,8 +274,7 @@ def _by_estimate(definition: Definition) -> Decide:
     def decide(*operands: Values) -> tuple[Values, Any]:
         near = estimate(*(operand.astype(np.float64) for operand in operands))
         lower = (near * (1.0 - QUICK_MARGIN)).astype(np.float32)
-        certain = lower == (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
-        return lower, certain | np.isnan(operands[0]) if len(operands) == 1 else certain  # pow(NaN, 0) is 1
+        return lower, lower == (near * (1.0 + QUICK_MARGIN)).astype(np.float32)
 
     return decide
 

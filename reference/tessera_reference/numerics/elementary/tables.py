@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..array import code_dtype, decode
+from ..array import code_dtype, decode, in_blocks
 from ..errors import WrongCarrier
 from ..formats import DType, UnsupportedDType
-from ..rounding import BLOCK, Overflow, require_overflow
+from ..rounding import Overflow, require_overflow
 
 # Mathematical constants to 300 bits, as rational numbers; approximations take their pieces from these.
 
@@ -57,15 +57,16 @@ def elementary_function(evaluate: Evaluate) -> Unary:
         if not dtype.is_narrow:
             return evaluate(values, dtype, overflow)
         results, dropped = table(evaluate, dtype, overflow), 23 - dtype.fraction_bits
-        codes = np.ascontiguousarray(values).reshape(-1).view(np.uint32)
-        found = np.empty(codes.shape, np.uint32)
-        for start in range(0, codes.size, BLOCK):
-            code, result = codes[start : start + BLOCK], found[start : start + BLOCK]
-            results.take(code >> dropped, out=result, mode="wrap")  # the fastest mode; no place is outside
+
+        def looked_up(x: Values) -> Values:
+            code = x.view(np.uint32)
+            result = results.take(code >> dropped, mode="wrap")  # the fastest mode; no place is outside
             others = (result == _NO_NUMBER) | (code & ((1 << dropped) - 1) != 0)
             if others.any():
-                result[others] = evaluate(code[others].view(np.float32), dtype, overflow).view(np.uint32)
-        return found.view(np.float32).reshape(values.shape)
+                result[others] = evaluate(x[others], dtype, overflow).view(np.uint32)
+            return result.view(np.float32)
+
+        return in_blocks(looked_up, values, np.float32)
 
     return function
 
