@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+from math import isfinite
 from typing import Any, NamedTuple
 
 from ..abi.fatbin import KernelEntry
@@ -168,14 +169,9 @@ class Bridge:
         self._send(requests, {} if pattern else {_pair(request): data for request in requests})
 
     def _memory_write(self, place: Place, pa: int, nbytes: int, pattern: Pattern | None) -> MemoryWrite:
-        return MemoryWrite(
-            **self._envelope(place),
-            **place.members("dst"),
-            dst_pa=pa,
-            nbytes=nbytes,
-            src_kind="host_buffer_ref" if pattern is None else "pattern",
-            pattern=pattern,
-        )
+        kind: Any = "host_buffer_ref" if pattern is None else "pattern"
+        source = {"dst_pa": pa, "nbytes": nbytes, "src_kind": kind, "pattern": pattern}
+        return MemoryWrite(**self._envelope(place), **place.members("dst"), **source)
 
     def _read(self, place: Place, pa: int, nbytes: int) -> bytes:
         """Read the bytes in requests no larger than the host's buffer."""
@@ -195,7 +191,9 @@ class Bridge:
             answers = {ids_of(read_frame(each)): each for each in self.endpoint.exchange(frames.values())}
             self.exchanges += (Exchange(frame, answers[pair]) for pair, frame in frames.items())
             for answer in answers.values():
-                _require_success(answer)
+                completion = read_frame(answer)["completion"]
+                if not completion["ok"]:
+                    raise RequestFailed(ErrorCode(completion["error_code"]), completion["error_message"])
         return brought
 
     def _begin(self, operation: str) -> None:
@@ -249,12 +247,10 @@ def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
     for parameter in kernel.parameters:
         if parameter.type not in NAMES:
             yield f"{parameter.name} is {parameter.type}, which no scalar argument is"
-        elif parameter.name in given.scalars and not _is_number(given.scalars[parameter.name]):
-            yield f"{parameter.name} is {given.scalars[parameter.name].values}, which is no number of JSON"
-
-
-def _is_number(scalar: Array) -> bool:
-    return scalar.dtype.kind != "float" or Decimal(float(scalar.values)).is_finite()
+            continue
+        scalar = given.scalars.get(parameter.name)
+        if scalar is not None and scalar.dtype.kind == "float" and not isfinite(float(scalar.values)):
+            yield f"{parameter.name} is {scalar.values}, which is no number of JSON"
 
 
 def _number(scalar: Array) -> int | Decimal | bool:
@@ -267,13 +263,6 @@ def _number(scalar: Array) -> int | Decimal | bool:
 
 def _pair(request: Request) -> Pair:
     return request.correlation_id, request.request_id
-
-
-def _require_success(answer: str) -> None:
-    """A request was done. Raises `RequestFailed` as its answer says."""
-    completion = read_frame(answer)["completion"]
-    if not completion["ok"]:
-        raise RequestFailed(ErrorCode(completion["error_code"]), completion["error_message"])
 
 
 def _gap(reason: str) -> RequestFailed:

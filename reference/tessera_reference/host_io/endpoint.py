@@ -192,7 +192,10 @@ class Endpoint:
         """Let a request act."""
         journey, failure, sunk = Journey(), None, None
         try:
-            self._require_device(request.target_device)
+            devices = self.machine.devices()
+            if request.target_device not in devices:
+                reason = f"is {request.target_device!r:.100}, expected one of {', '.join(devices)}"
+                raise RequestFailed(ErrorCode.UNKNOWN_DEVICE, reason, "target_device", "HIO-D3-07")
             match request:
                 case MemoryWrite():
                     journey, failure = self._write(request, pair)
@@ -203,12 +206,6 @@ class Endpoint:
         except RequestFailed as refused:
             failure = refused
         return Pending(Answered(request, journey, characters), failure, sunk)
-
-    def _require_device(self, name: str) -> None:
-        devices = self.machine.devices()
-        if name not in devices:
-            reason = f"is {name!r:.100}, expected one of {', '.join(devices)}"
-            raise RequestFailed(ErrorCode.UNKNOWN_DEVICE, reason, "target_device", "HIO-D3-07")
 
     def _write(self, write: MemoryWrite, pair: Pair) -> tuple[Journey, RequestFailed | None]:
         """Fill memory, or copy a buffer of the host to it. Raises `RequestFailed` for what is refused."""

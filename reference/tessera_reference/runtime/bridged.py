@@ -1,15 +1,13 @@
 """Runtimes and host programs whose calls also reach an endpoint as messages (Host - IO_CPU document, D2)."""
 
 # ruff: noqa: N802, N803, the names are those of the C API
-
-# ruff: noqa: N802, N803, the names are those of the C API
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,13 +55,6 @@ NOT_EXPRESSED: Mapping[str, bool] = {
 """Calls that change device memory otherwise than by copies and launches, and whether they have an output."""
 
 
-class Received(NamedTuple):
-    """The data that messages brought for a copy to the host: the pointer, and the bytes."""
-
-    pointer: int
-    data: bytes
-
-
 class BridgedRuntime(Runtime):
     """A runtime and the bridge that its calls pass."""
 
@@ -72,7 +63,8 @@ class BridgedRuntime(Runtime):
     ) -> None:
         super().__init__(topology, environment)
         self.bridge = Bridge(endpoint)
-        self.received: list[Received] = []
+        self.received: list[bytes] = []
+        """The bytes that messages brought for copies to the host."""
         self.gaps: list[str] = []
         self._code: dict[int, Code] = {}
 
@@ -127,7 +119,7 @@ class BridgedRuntime(Runtime):
             case CopyKind.TESS_COPY_H2D:
                 self.bridge.write(places, dst, host_bytes(self.machine.memory, "", "src", src, size, "bytes"))
             case CopyKind.TESS_COPY_D2H:
-                self.received.append(Received(dst, self.bridge.read(places[0], src, size)))
+                self.received.append(self.bridge.read(places[0], src, size))
             case CopyKind.TESS_COPY_D2D:
                 self.bridge.copy(places, dst, src, size)
 
@@ -145,30 +137,29 @@ class BridgedRuntime(Runtime):
     def _require_executed(self, stream: Any) -> None:
         """A stream is not being captured. Raises `RequestFailed` with UNSUPPORTED."""
         if capture_of(self.captures, self.stream(stream)) is not None:
-            raise RequestFailed(ErrorCode.UNSUPPORTED, "the messages have no way to express work that is captured")
+            _inexpressible("work that is captured")
 
     def _expressed(self, function: str, operation: Callable[[], None]) -> Status:
         """Express a call by messages; the status that it answers then."""
         try:
             operation()
         except RequestFailed as failure:
-            return self._gap(function, failure)
+            self.last_error = f"{function}: {failure.code}: {failure.message}"
+            self.gaps.append(self.last_error)
+            missing = failure.code is ErrorCode.UNSUPPORTED
+            return Status.TESS_ERR_UNSUPPORTED if missing else Status.TESS_ERR_LAUNCH_FAILED
         return Status.TESS_OK
 
-    def _gap(self, function: str, failure: RequestFailed) -> Status:
-        """Keep what messages did not express, or the endpoint did not do."""
-        self.last_error = f"{function}: {failure.code}: {failure.message}"
-        self.gaps.append(self.last_error)
-        missing = failure.code is ErrorCode.UNSUPPORTED
-        return Status.TESS_ERR_UNSUPPORTED if missing else Status.TESS_ERR_LAUNCH_FAILED
+
+def _inexpressible(what: str = "it") -> None:
+    raise RequestFailed(ErrorCode.UNSUPPORTED, f"the messages have no way to express {what}")
 
 
 def _refusing(function: str, has_output: bool) -> Callable[..., Any]:
     """A call that messages do not express."""
 
     def refuse(runtime: BridgedRuntime, *arguments: Any, **named: Any) -> Any:
-        reason = "the messages have no way to express it"
-        status = runtime._gap(function, RequestFailed(ErrorCode.UNSUPPORTED, reason))
+        status = runtime._expressed(function, _inexpressible)
         return (status, None) if has_output else status
 
     return refuse
@@ -351,7 +342,8 @@ class _HostProgram:
         self.context = self.call("tessInit")
         self.mesh = self.call("tessMeshCreate", self.context, list(range(ranks)), ranks, MeshAxes(dp=ranks))
         self.stream = self.call("tessStreamCreate", self.mesh, 0)
-        self._alone = [self._stream_of(rank) for rank in range(ranks)]
+        alone = [self.call("tessMeshCreate", self.context, [rank], 1, MeshAxes(dp=1)) for rank in range(ranks)]
+        self._alone: list[int] = [self.call("tessStreamCreate", mesh, 0) for mesh in alone]
         self._outputs: list[Output] = []
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -391,16 +383,10 @@ class _HostProgram:
             self.call("tessMemcpyAsync", host, pointer, nbytes, int(CopyKind.TESS_COPY_D2H), stream)
             self.call("tessStreamSynchronize", stream)
             own = bytes(self.call("tessxHostRead", host, nbytes))
-            self._outputs.append(Output(f"{name} of rank {rank}", own, self.runtime.received[-1].data))
+            self._outputs.append(Output(f"{name} of rank {rank}", own, self.runtime.received[-1]))
             self.call("tessHostFree", host)
 
     def comparison(self) -> Comparison:
         """Return the comparison of both, once the program has ended."""
         self.runtime.tessShutdown(self.context)
         return Comparison(self.runtime.bridge.exchanges, self._outputs, self.runtime.gaps)
-
-    def _stream_of(self, rank: int) -> int:
-        """A stream of one rank alone."""
-        mesh = self.call("tessMeshCreate", self.context, [rank], 1, MeshAxes(dp=1))
-        stream: int = self.call("tessStreamCreate", mesh, 0)
-        return stream
