@@ -527,9 +527,9 @@ class Machine:
 
     # processes
 
-    def wait(self, process: ProcessState, reason: str, subject: str) -> None:
-        """The process waits at its statement, until `wake`."""
-        process.waiting = Waiting(reason, self.agenda.now, subject, path_of(process.place))
+    def wait(self, who: ProcessState | TaskState, reason: str, subject: str) -> None:
+        """A process, until `wake`, or a task waits at its statement."""
+        who.waiting = Waiting(reason, self.agenda.now, subject, path_of(who.place))
         self.stalls.begin(reason)
 
     def wake(self, process: ProcessState) -> None:
@@ -537,11 +537,11 @@ class Machine:
         self.end_wait(process)
         self.agenda.make_runnable(process)
 
-    def end_wait(self, process: ProcessState) -> None:
+    def end_wait(self, who: ProcessState | TaskState) -> None:
         """An episode of waiting is over."""
-        if process.waiting is not None:
-            self.stalls.end(process.waiting.reason, self.agenda.now - process.waiting.since)
-            process.waiting = None
+        if who.waiting is not None:
+            self.stalls.end(who.waiting.reason, self.agenda.now - who.waiting.since)
+            who.waiting = None
 
     def stall(self, process: ProcessState, reason: str, resource: str) -> None:
         """A task cannot be issued; a change of the reason is another episode (AMB-WSP-43)."""
@@ -659,9 +659,7 @@ class Machine:
         while task.sent < len(signals):
             channel = self.channels[signals[task.sent]]
             if not channel.send((TASK, task.number), task.number):
-                name = self.package.channels[channel.index].name
-                task.waiting = Waiting(CHANNEL_FULL_WAIT, self.agenda.now, name, path_of(task.place))
-                self.stalls.begin(CHANNEL_FULL_WAIT)
+                self.wait(task, CHANNEL_FULL_WAIT, self.package.channels[channel.index].name)
                 return
             task.sent += 1
         self._complete(task)
@@ -721,9 +719,7 @@ class Machine:
             self.wake(self.processes[number])
             return
         task = self.tasks[number]
-        if task.waiting is not None:
-            self.stalls.end(task.waiting.reason, self.agenda.now - task.waiting.since)
-            task.waiting = None
+        self.end_wait(task)
         task.sent += 1
         self._signal(task)
 
