@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import random
 from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from operator import itemgetter
 from types import coroutine
 from typing import Any
@@ -188,11 +188,10 @@ class Engine:
 
     def __init__(self, choices: Choices | None = None) -> None:
         self.now = 0
-        self.events = 0
         self._living: dict[Process, None] = {}
         self.choose_by(choices or FirstCome())
         self._instants: list[int] = []
-        self._due: dict[int, deque[tuple[Process | None, Any]]] = {}
+        self._due: dict[int, list[tuple[Any, Any]]] = {}
         self._ready: deque[tuple[Process, Any]] = deque()
 
     def choose_by(self, choices: Choices) -> None:
@@ -258,12 +257,9 @@ class Engine:
 
         Raises `Deadlock` where processes wait and nothing is due, and what a process raises.
         """
-        ready = self._ready
         while until is None or not until():
-            if ready:
-                self._step(ready, until is None)
-            elif self._instants:
-                self._advance(ready)
+            if self._ready or self._instants:
+                self._advance(until is None)
             else:
                 waiting = [process for process in self._living if not isinstance(process.waits_for, Mailbox)]
                 if waiting or until is not None:
@@ -274,35 +270,41 @@ class Engine:
         """Note what is due at a time: a process, with nothing to send, or a function without one."""
         entries = self._due.get(time)
         if entries is None:
-            self._due[time] = deque((entry,))
-            heapq.heappush(self._instants, time)
+            self._due[time] = [entry]
+            heappush(self._instants, time)
         else:
             entries.append(entry)
 
-    def _advance(self, ready: deque[tuple[Process, Any]]) -> None:
-        """Advance time to the next due instant, and make all that is due then ready."""
-        self.now = self._instants[0]
-        entries = self._due[self.now]
-        while entries:  # a function may add more
-            process, function = entries.popleft()
-            if process is None:
-                self.events += 1
-                function()
-            else:
-                ready.append((process, None))
-        del self._due[heapq.heappop(self._instants)]
+    def _advance(self, to_the_end: bool) -> None:
+        """Resume a ready process until it waits for a time, a number, or for a `Wait`; where none is ready, pass time.
 
-    def _step(self, ready: deque[tuple[Process, Any]], all_ready: bool) -> None:
-        """Resume one ready process, or all that are ready, until it waits: for a time, a number, or for a `Wait`."""
-        due, instants = self._due, self._instants
-        while ready:
+        `to_the_end` does so until nothing is ready or due.
+        """
+        ready, due, instants = self._ready, self._due, self._instants
+        while ready or instants:
+            if not ready:
+                self.now = instants[0]
+                entries = due[self.now]
+                for place, entry in enumerate(entries):
+                    if entry[0] is not None:
+                        ready.append(entry)
+                        continue
+                    try:
+                        entry[1]()  # may add to the entries
+                    except BaseException:
+                        del entries[: place + 1]
+                        raise
+                del due[heappop(instants)]
+                if to_the_end:
+                    continue
+                return
             if self._first_come or len(ready) == 1:
-                process, value = ready.popleft()
+                entry = ready.popleft()
             else:
                 chosen = self.choices.pick(len(ready))
-                process, value = ready[chosen]
+                entry = ready[chosen]
                 del ready[chosen]
-            self.events += 1
+            process, value = entry
             try:
                 wait = process.send(value)
             except StopIteration:
@@ -312,12 +314,15 @@ class Engine:
                 if type(wait) is not int:
                     process.waits_for = wait
                     wait.suspend(process)
-                elif (entries := due.get(wait)) is not None:  # as `_at`, without a call for each event
-                    entries.append((process, None))
-                else:
-                    due[wait] = deque(((process, None),))
-                    heapq.heappush(instants, wait)
-            if not all_ready:
+                else:  # as `_at`, without a call for each event, and with the same entry again
+                    if value is not None:
+                        entry = (process, None)
+                    if wait in due:
+                        due[wait].append(entry)
+                    else:
+                        due[wait] = [entry]
+                        heappush(instants, wait)
+            if not to_the_end:
                 return
 
 
