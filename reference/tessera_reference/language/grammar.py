@@ -4,6 +4,7 @@ Nesting limits, parse tables, tree nodes and tokens."""
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import io
@@ -78,6 +79,18 @@ class Nesting:
         if level > NESTING_LIMIT:
             return f"nested more than {NESTING_LIMIT} levels deep"
         return f"a chain of more than {CHAIN_LIMIT} operators" if links + inner > CHAIN_LIMIT else ""
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """While it lasts, Python does not search for cycles: a tree that grows has none, and is walked at each search."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from .expressions import (
     call_operation_in,
     evaluate,
 )
-from .grammar import deep_recursion
+from .grammar import deep_recursion, without_collection
 from .parser import parse
 from .scope import Findings, Frame, Scope
 from .statements import Setting, Statements, read_annotations
@@ -619,9 +619,8 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
 
 
 def _compile(source: str, filename: str) -> CompiledModule:
-    program = parse(source, filename)
-    with deep_recursion():
-        return _lower(program, source)
+    with without_collection(), deep_recursion():
+        return _lower(parse(source, filename), source)
 
 
 def _lower(program: Program, source: str) -> CompiledModule:

@@ -27,6 +27,7 @@ from .grammar import (
     span_of,
     spellings,
     start_parser,
+    without_collection,
 )
 from .syntax import ModuleDecl, Program
 
@@ -236,7 +237,8 @@ class Stop(NamedTuple):
 def parse(source: str, filename: str = "<source>") -> Program:
     """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
     lexer = Lexer(source)
-    modules = _read(start_parser(), lexer)
+    with without_collection():
+        modules = _read(start_parser(), lexer)
     if isinstance(modules, Stop) or lexer.problems:
         raise Rejection([replace(finding, filename=filename) for finding in _diagnose(source)])
     return Program(span(modules) if modules else Span(1, 1, 1, 1), modules, filename)
