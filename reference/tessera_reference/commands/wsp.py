@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.documents import read_json
-from ..wsp.artifact.build import NoCompiler, build, c_program, compiler
+from ..wsp.artifact.build import NoCompiler, build, compiler
+from ..wsp.artifact.writer import c_program
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.executor.run import MOST_STEPS

@@ -18,7 +18,7 @@ from ..deadlock import explained
 from ..errors import WspFailure
 from ..executor.run import MOST_STEPS, checked
 from ..package import Package
-from .writer import c_program, c_tables, header_text, runtime_text
+from .writer import c_tables, header_text, runtime_text
 
 COMPILERS = ("cc", "gcc", "clang", "tcc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
@@ -202,16 +202,3 @@ def of_trial(knobs: Mapping[str, int], enough: int | None = None) -> list[str]:
     """Return the arguments of a program for other settings, and the steps after which it is left."""
     given = [part for name, value in knobs.items() for part in ("--resource", f"{name}={value}")]
     return given if enough is None else [*given, "--enough", str(enough)]
-
-
-__all__ = [
-    "BuildFailed",
-    "NativeRun",
-    "NoCompiler",
-    "arguments",
-    "build",
-    "c_program",
-    "compiler",
-    "of_trial",
-    "states",
-]
