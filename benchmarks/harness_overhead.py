@@ -14,21 +14,23 @@ from measurement import Measurement, cpu_of_children, in_turns
 
 ROOT = Path(__file__).parents[1]
 CASES = 1000
-WITH_HARNESS = f"""
+WITH_HARNESS = """
+import os
 import pytest
 from tessera_conformance.marks import clause
 from tessera_conformance.tensors import Tensor
 ONE = Tensor.from_words("fp32", (1,), [0x3F800000])
 @clause("LANG-02-01")
-@pytest.mark.parametrize("i", range({CASES}))
+@pytest.mark.parametrize("i", range(int(os.environ["CASES"])))
 def test_case(impl, check, i):
-    value = check.returns(impl.language.execute(source="", function="f", inputs={{"A": ONE}}))
+    value = check.returns(impl.language.execute(source="", function="f", inputs={"A": ONE}))
     check.bits(value["outputs"][0], ONE)
 """
-BARE = f"""
+BARE = """
+import os
 import pytest
 ONE = b"1234"
-@pytest.mark.parametrize("i", range({CASES}))
+@pytest.mark.parametrize("i", range(int(os.environ["CASES"])))
 def test_case(tmp_path_factory, i):
     assert bytes(ONE) == ONE
 """
@@ -36,6 +38,14 @@ def test_case(tmp_path_factory, i):
 
 def measure() -> Measurement:
     """Whole processes, one case and many, so that start-up and import cancel out."""
+    ours_one, peer_one = of_cases(1)
+    ours, peer = of_cases(CASES)
+    ours, peer = (ours - ours_one) / (CASES - 1), (peer - peer_one) / (CASES - 1)
+    return Measurement("harness overhead per case", ours, "bare pytest", peer, (ours - peer) * 1e3, "ms", 1)
+
+
+def of_cases(number: int, rounds: int = 5) -> tuple[float, float]:
+    """Return the seconds of a run of so many cases, and of so many tests of bare pytest."""
     with tempfile.TemporaryDirectory() as scratch:
         checkout, bare = Path(scratch) / "checkout", Path(scratch) / "bare"
         _make_checkout(checkout)
@@ -44,17 +54,12 @@ def measure() -> Measurement:
         (bare / "test_bare.py").write_text(BARE)
 
         def run(directory: Path, *options: str) -> None:
-            environment = {**os.environ, "PYTHONPATH": f"conformance/harness:{ROOT / 'benchmarks'}"}
+            path = f"conformance/harness:{ROOT / 'benchmarks'}"
+            environment = {**os.environ, "PYTHONPATH": path, "CASES": str(number)}
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
             subprocess.run(command, cwd=directory, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-        one = ["-k", "test_case and 999"]
-        ours, peer = in_turns(lambda: run(checkout, "conformance"), lambda: run(bare), 5, cpu_of_children)
-        ours_one, peer_one = in_turns(
-            lambda: run(checkout, "conformance", *one), lambda: run(bare, *one), 5, cpu_of_children
-        )
-    ours, peer = (ours - ours_one) / (CASES - 1), (peer - peer_one) / (CASES - 1)
-    return Measurement("harness overhead per case", ours, "bare pytest", peer, (ours - peer) * 1e3, "ms", 1)
+        return in_turns(lambda: run(checkout, "conformance"), lambda: run(bare), rounds, cpu_of_children)
 
 
 def measure_recomputation() -> Measurement:
@@ -63,7 +68,7 @@ def measure_recomputation() -> Measurement:
         checkout, counts = Path(scratch) / "checkout", Path(scratch) / "counts.json"
         _make_checkout(checkout)
         path = f"conformance/harness:{ROOT / 'benchmarks'}"
-        environment = {**os.environ, "PYTHONPATH": path, "TESSERA_COUNTS": str(counts)}
+        environment = {**os.environ, "PYTHONPATH": path, "TESSERA_COUNTS": str(counts), "CASES": str(CASES)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recomputation"]
         command += ["--evidence=all", "conformance"]
         subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -79,7 +84,10 @@ def _make_checkout(directory: Path) -> None:
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
-    (directory / "conformance" / "ir").mkdir()
+    for table in (ROOT / "conformance").rglob("interface.toml"):
+        copy = directory / table.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table, copy)
     (directory / "conformance" / "ir" / "test_many.py").write_text(WITH_HARNESS)
     options = "--import-mode=importlib --impl=py:echo_adapter:Echo"
     (directory / "pytest.ini").write_text(f"[pytest]\naddopts = {options}\n")

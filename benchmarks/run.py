@@ -6,7 +6,7 @@ process, is what to compare. A figure whose peer is not installed is not measure
 `pip install '.[kernels,peers]'` brings all of them.
 
 `--against REV` measures another revision too, by the same benchmarks. `--write` keeps the rows in
-`reports/benchmarks.txt`, under the machine, date and versions.
+`reports/benchmarks.txt`, under the machine, date and versions, and draws those of `growth`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ REPORT = ROOT / "reports" / "benchmarks.txt"
 BENCHMARKS = (
     "matmul_fp32 matmul_bf16 softmax elementary exact_sum probe attention transformer interpreter levels memory parse "
     "packing collectives runtime host_io wsp rpc_call c_library cabi_call clauses_check startup many_machines "
-    "many_ranks harness_overhead harness_recomputation"
+    "many_ranks harness_overhead harness_recomputation growth"
 ).split()
 MODULES = {"harness_recomputation": "harness_overhead"}
+DRAWN = "growth"
 THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 VERSIONS = ("numpy", "llvmlite", "scipy", "simpy", "ml_dtypes")
 
@@ -59,6 +60,8 @@ def main(arguments: list[str]) -> int:
                 print(f"at {options.against}:\n{measured(name, other)[0]}", end="", flush=True)
             if options.write:
                 keep(name, rows)
+                if name == DRAWN:
+                    importlib.import_module(name).draw(rows)
     return int(missed)
 
 

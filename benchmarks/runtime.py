@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
@@ -29,16 +30,26 @@ def measure() -> list[Outcome]:
 
 def _engine() -> list[Outcome]:
     """Processes that sleep; processor time, since what runs is one thread of Python."""
-    try:
-        import simpy
-    except ImportError:
+    if not find_spec("simpy"):
         return [NotMeasured("virtual-time engine", "pip install simpy")]
+    mine, other = events(SLEEPS)
+    rate = PROCESSES * SLEEPS / mine / 1000
+    faster = Measurement("virtual-time engine, times SimPy", mine, "SimPy", other, other / mine, "x", 2, at_least=True)
+    return [
+        Measurement("virtual-time engine", mine, "SimPy", other, rate, "Kevent/s", 2000, at_least=True),
+        faster,
+    ]
+
+
+def events(sleeps: int) -> tuple[float, float]:
+    """Return the seconds in which 200 processes sleep so many times, in the engine and in SimPy."""
+    import simpy
 
     def ours() -> None:
         engine = Engine()
 
         async def sleeper(pause: int) -> None:
-            for _ in range(SLEEPS):
+            for _ in range(sleeps):
                 await engine.sleep(pause)
 
         for number in range(PROCESSES):
@@ -49,20 +60,14 @@ def _engine() -> list[Outcome]:
         environment = simpy.Environment()
 
         def sleeper(pause: int) -> Any:
-            for _ in range(SLEEPS):
+            for _ in range(sleeps):
                 yield environment.timeout(pause)
 
         for number in range(PROCESSES):
             environment.process(sleeper(10 + number))
         environment.run()
 
-    mine, other = in_turns(ours, theirs, 5)
-    rate = PROCESSES * SLEEPS / mine / 1000
-    faster = Measurement("virtual-time engine, times SimPy", mine, "SimPy", other, other / mine, "x", 2, at_least=True)
-    return [
-        Measurement("virtual-time engine", mine, "SimPy", other, rate, "Kevent/s", 2000, at_least=True),
-        faster,
-    ]
+    return in_turns(ours, theirs, 5)
 
 
 def _done(answer: Any) -> Any:
@@ -119,13 +124,18 @@ def _host_calls() -> tuple[Measurement, Measurement]:
 
 
 def _many_streams() -> Measurement:
-    """Copies, launches, records and waits on a thousand streams, queued and done."""
+    mine, other = on_streams(STREAMS)
+    return Measurement("1,000 streams, 100,000 operations", mine, "deque", other, mine, "s", 10)
+
+
+def on_streams(number_of_streams: int) -> tuple[float, float]:
+    """Return the seconds of copies, launches, records and waits on streams, queued and done, and of a deque's."""
 
     def ours() -> None:
         runtime, mesh, kernel = _machine()
-        streams = [_done(runtime.tessStreamCreate(mesh, 0)) for _ in range(STREAMS)]
-        events = [_done(runtime.tessEventCreate()) for _ in range(STREAMS)]
-        buffers = [_done(runtime.tessMalloc(mesh, 256)) for _ in range(STREAMS)]
+        streams = [_done(runtime.tessStreamCreate(mesh, 0)) for _ in range(number_of_streams)]
+        events = [_done(runtime.tessEventCreate()) for _ in range(number_of_streams)]
+        buffers = [_done(runtime.tessMalloc(mesh, 256)) for _ in range(number_of_streams)]
         host = _done(runtime.tessHostAlloc(256, 1))
         _done(runtime.tessxHostWrite(host, bytes(256)))
         for _ in range(ROUNDS):
@@ -133,15 +143,14 @@ def _many_streams() -> Measurement:
                 _done(runtime.tessMemcpyAsync(buffers[number], host, 256, 0, stream))
                 _done(runtime.tessLaunch(kernel, mesh, CONFIG, None, 0, stream))
                 _done(runtime.tessEventRecord(events[number], stream))
-                _done(runtime.tessStreamWaitEvent(streams[(number * 7 + 1) % STREAMS], events[number]))
+                _done(runtime.tessStreamWaitEvent(streams[(number * 7 + 1) % number_of_streams], events[number]))
         for stream in streams:
             _done(runtime.tessStreamSynchronize(stream))
 
     queue = _queue()
 
     def theirs() -> None:
-        for _ in range(STREAMS * ROUNDS * 4 // CALLS):
+        for _ in range(number_of_streams * ROUNDS * 4 // CALLS):
             queue()
 
-    mine, other = in_turns(ours, theirs, 1)
-    return Measurement("1,000 streams, 100,000 operations", mine, "deque", other, mine, "s", 10)
+    return in_turns(ours, theirs, 1)
