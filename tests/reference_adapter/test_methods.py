@@ -17,7 +17,7 @@ from tessera_conformance.interface import interface
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import Tensor
 from tessera_reference import adapter
-from tessera_reference.adapter import METHODS, ReferenceAdapter, load_areas, make
+from tessera_reference.adapter import AREAS, ReferenceAdapter, load_areas, make
 from tessera_reference.ir.diagnostics import MissingTool
 from tessera_reference.target_ir.emission import host, machine_code
 
@@ -191,7 +191,7 @@ def test_the_whole_is_loaded_without_what_extras_bring() -> None:
 
 def test_every_method_of_the_interface_has_an_area() -> None:
     load_areas()
-    declared = {f"{area}_{name}" for area, row in interface().areas.items() if area in METHODS for name in row.methods}
+    declared = {f"{area}_{name}" for area, row in interface().areas.items() if area in AREAS for name in row.methods}
     assert len(declared) > 100
     assert {name for name in declared if not callable(getattr(make(), name, None))} == set()
     assert getattr(make(), "language_translate", None) is None

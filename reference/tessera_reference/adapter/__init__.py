@@ -156,32 +156,24 @@ FEATURES = (
 OF_PACKAGES = {"llvmlite": ("native", "target-amdgcn", "target-nvptx"), "cryptography": ("module-signing",)}
 """The features that need an optional package, by package."""
 
-
-METHODS: Mapping[str, tuple[str, ...]] = {
-    "abi": ("abi.AbiMethods",),
-    "binding": ("binding.BindingMethods",),
-    "collectives": (
-        "collectives.CollectivesMethods",
-        "collectives.CollectiveChoiceMethods",
-        "collectives.CollectiveTravelMethods",
-        "collectives.CollectiveQueueMethods",
-        "collectives.CollectiveProgramMethods",
-        "collectives.PayloadMethods",
-    ),
-    "host_io": ("host_io.HostIoMethods",),
-    "language": ("language.LanguageMethods",),
-    "numerics": ("numerics.NumericsMethods",),
-    "runtime": ("runtime.ExtensionMethods",),
-    "wsp": ("wsp.WspMethods",),
+AREAS = {
+    "abi": "abi:AbiMethods",
+    "binding": "binding:BindingMethods",
+    "collectives": "collectives:CollectivesMethods",
+    "host_io": "host_io:HostIoMethods",
+    "language": "language:LanguageMethods",
+    "numerics": "numerics:NumericsMethods",
+    "runtime": "runtime:RuntimeMethods",
+    "wsp": "wsp:WspMethods",
 }
-"""The modules of each area of the interface, and the classes in them that have its methods."""
+"""The module of each area of the interface, and its class of methods."""
 
 
 class ReferenceAdapter(SessionState):
-    """Answers for the specifications as far as the reference goes.
+    """Answer for the specifications as far as the reference goes.
 
-    The methods of an area are loaded when the first of them is asked for; whoever changes functions of the reference
-    loads the whole of it first, since a module that is loaded later would keep what it finds changed.
+    The first use of a method loads the methods of its area. Load the whole reference before you replace a function of
+    it: a module that is imported later would keep the substitute.
     """
 
     @staticmethod
@@ -208,7 +200,7 @@ class ReferenceAdapter(SessionState):
 
 
 class _Deferred:
-    """A method of an area that is not loaded yet; to look it up loads the area."""
+    """A method of an area that is not loaded yet; looking it up loads the area."""
 
     def __init__(self, area: str, name: str) -> None:
         self._area = area
@@ -224,42 +216,37 @@ class _Deferred:
 
 @cache
 def _loaded(area: str) -> Mapping[str, Any]:
-    """The members of the classes of an area by name."""
-    found: dict[str, Any] = {}
-    for place in METHODS[area]:
-        module, _, name = place.partition(".")
-        methods = getattr(import_module(f".{module}", __name__), name)
-        for base in reversed(methods.__mro__):
-            if base not in SessionState.__mro__:
-                found |= {key: value for key, value in vars(base).items() if not key.startswith("__")}
-    return found
+    """Import the module of an area and return the members of its class by name."""
+    module, _, name = AREAS[area].partition(":")
+    members = vars(getattr(import_module(f".{module}", __name__), name))
+    return {member: value for member, value in members.items() if not member.startswith("__")}
 
 
 def load_areas(*areas: str) -> None:
     """Give the adapter the methods of these areas, of all of them where none is named."""
-    for area in areas or METHODS:
+    for area in areas or AREAS:
         for name, value in _loaded(area).items():
             if isinstance(vars(ReferenceAdapter).get(name), _Deferred | None):  # no substitute
                 setattr(ReferenceAdapter, name, value)
 
 
 AROUND_THE_ADAPTER = ("__main__", "c_library", "cli", "commands")
-"""Rooms that import the adapter, which never imports them; the C library needs what an extra brings."""
+"""Packages that import the adapter, which never imports them; the C library needs an extra."""
 
 
 @cache
 def load_whole() -> None:
     """Import every module that the adapter can, so all but those of the programs around it, and load all methods."""
     package = sys.modules[__package__.partition(".")[0]]
-    rooms = [room.name for room in iter_modules(package.__path__) if room.name not in AROUND_THE_ADAPTER]
-    for room in rooms:
-        for module in walk_packages([f"{package.__path__[0]}/{room}"], f"{package.__name__}.{room}."):
+    parts = [part.name for part in iter_modules(package.__path__) if part.name not in AROUND_THE_ADAPTER]
+    for part in parts:
+        for module in walk_packages([f"{package.__path__[0]}/{part}"], f"{package.__name__}.{part}."):
             import_module(module.name)
     load_areas()
 
 
 for _area, _declared in interface().areas.items():
-    for _method in _declared.methods if _area in METHODS else ():
+    for _method in _declared.methods if _area in AREAS else ():
         setattr(ReferenceAdapter, f"{_area}_{_method}", _Deferred(_area, f"{_area}_{_method}"))
 
 

@@ -56,9 +56,14 @@ from .session_state import SessionState
 
 # The collectives methods of the reference.
 
+_LATEST = (1 << 63) - 1
+TARGET = target_of(DEFAULT)
+
 
 class CollectivesMethods(SessionState):
-    """Methods that run a collective on all ranks."""
+    """The methods of the chapter, in the order of its sections."""
+
+    # Methods that run a collective on all ranks.
 
     @checked
     def collectives_all_reduce(
@@ -137,20 +142,7 @@ class CollectivesMethods(SessionState):
         told = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **told}
 
-
-def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:
-    """The algorithm for the full buffer of the first group; `run` says what is wrong with groups. Raises `Failure`."""
-    group = [rank for rank in (groups[0] if groups else range(len(inputs))) if rank < len(inputs)]
-    sizes = [len(inputs[rank].data) for rank in group]
-    size = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
-    return select(operation, size, max(len(group), 1)).algorithm
-
-
-# The methods on topology, transports, selection, costs and the autotuner of the collectives.
-
-
-class CollectiveChoiceMethods(SessionState):
-    """Methods that choose how collectives travel over a machine, and say why (collectives spec 3 and 5)."""
+    # Methods that choose how collectives travel over a machine, and say why (collectives spec 3 and 5).
 
     @checked
     def collectives_topology(self, *, topology: str) -> dict[str, Any]:
@@ -238,15 +230,7 @@ class CollectiveChoiceMethods(SessionState):
             steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
         return {"steps": [asdict(step.knobs) | {"pinned": step.pinned} for step in steps]}
 
-
-# The methods on the time and the credits of messages.
-
-
-_LATEST = (1 << 63) - 1
-
-
-class CollectiveTravelMethods(SessionState):
-    """Methods that pass the messages of collectives over links (collectives spec 4 and 6)."""
+    # Methods that pass the messages of collectives over links (collectives spec 4 and 6).
 
     @checked
     def collectives_transfers(
@@ -317,25 +301,7 @@ class CollectiveTravelMethods(SessionState):
         require_within(function, "limiter", number, 1, len(self._limiters))
         return self._limiters[number - 1]
 
-
-def _message(sent: Sent) -> dict[str, Any]:
-    """Return a message as the protocol writes it."""
-    fields = sent._asdict()
-    return {("count" if name == "elements" else name): value for name, value in fields.items()}
-
-
-def _delivered_message(each: Transfer) -> dict[str, Any]:
-    message = _message(each.sent)
-    del message["combines"]
-    lost = {"lost": True} if each.lost else {}
-    return {**message, "links": list(each.links), "start": each.start, "end": each.end, **lost}
-
-
-# The methods on the two queues of a device and the pipelines made of them.
-
-
-class CollectiveQueueMethods(SessionState):
-    """Methods of queues, on which collectives and computations share devices (collectives spec 4.1 and 7)."""
+    # Methods of queues, on which collectives and computations share devices (collectives spec 4.1 and 7).
 
     @checked
     def collectives_simulate(
@@ -383,37 +349,7 @@ class CollectiveQueueMethods(SessionState):
             found = dispatch([array(operand) for operand in inputs], experts, count, wire)
         return {"buckets": [_bucket(bucket) for bucket in found]}
 
-
-def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
-    return machine.devices if devices is None else devices
-
-
-def _run_message(run: Run) -> dict[str, Any]:
-    timeline = []
-    for slot in run.slots:
-        told = asdict(slot)
-        timeline.append({name: value for name, value in told.items() if value is not None})
-    queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
-    return {"timeline": timeline, "duration": run.duration, "idle": queues}
-
-
-def _bucket(bucket: Bucket) -> dict[str, Any]:
-    return {
-        "experts": list(bucket.experts),
-        "rows": bucket.rows,
-        "counts": [list(count) for count in bucket.counts],
-        "outputs": [tensor(output) for output in bucket.outputs],
-    }
-
-
-# The methods of the reference for programs of the dialect of collectives: read, execute, plan.
-
-
-TARGET = target_of(DEFAULT)
-
-
-class CollectiveProgramMethods(SessionState):
-    """Texts of Graph IR in which collectives yield futures."""
+    # Texts of Graph IR in which collectives yield futures.
 
     @checked
     def collectives_read(self, *, text: str) -> dict[str, Any]:
@@ -492,26 +428,7 @@ class CollectiveProgramMethods(SessionState):
         order = [asdict(step) for step in progress]
         return {"ranks": outputs, "units": [_unit(unit) for unit in plan.units], "order": order, **times}
 
-
-def _slot(slot: Slot) -> dict[str, Any]:
-    """A slot of a unit, by its number."""
-    unit = int(slot.id.partition("/")[0])
-    return {"unit": unit, "queue": slot.queue, "device": slot.device, "start": slot.start, "end": slot.end}
-
-
-def _unit(unit: Unit) -> dict[str, Any]:
-    """A unit with the members that it has."""
-    members = {name: value for name, value in asdict(unit).items() if value is not None}
-    if unit.chunk is not None:
-        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
-    return {name: value for name, value in members.items() if name not in ("parts", "folds") or value}
-
-
-# The methods on what travels: chunks, compressed and packed tensors, residuals, largest elements.
-
-
-class PayloadMethods(SessionState):
-    """Chunking and compression, of one tensor at a time (collectives spec 2.3 and 2.5)."""
+    # Chunking and compression, of one tensor at a time (collectives spec 2.3 and 2.5).
 
     @checked
     def collectives_chunks(
@@ -596,6 +513,63 @@ class PayloadMethods(SessionState):
         """A tensor of some elements."""
         with statuses():
             return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
+
+
+def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:
+    """The algorithm for the full buffer of the first group; `run` says what is wrong with groups. Raises `Failure`."""
+    group = [rank for rank in (groups[0] if groups else range(len(inputs))) if rank < len(inputs)]
+    sizes = [len(inputs[rank].data) for rank in group]
+    size = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
+    return select(operation, size, max(len(group), 1)).algorithm
+
+
+def _message(sent: Sent) -> dict[str, Any]:
+    """Return a message as the protocol writes it."""
+    fields = sent._asdict()
+    return {("count" if name == "elements" else name): value for name, value in fields.items()}
+
+
+def _delivered_message(each: Transfer) -> dict[str, Any]:
+    message = _message(each.sent)
+    del message["combines"]
+    lost = {"lost": True} if each.lost else {}
+    return {**message, "links": list(each.links), "start": each.start, "end": each.end, **lost}
+
+
+def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
+    return machine.devices if devices is None else devices
+
+
+def _run_message(run: Run) -> dict[str, Any]:
+    timeline = []
+    for slot in run.slots:
+        told = asdict(slot)
+        timeline.append({name: value for name, value in told.items() if value is not None})
+    queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
+    return {"timeline": timeline, "duration": run.duration, "idle": queues}
+
+
+def _bucket(bucket: Bucket) -> dict[str, Any]:
+    return {
+        "experts": list(bucket.experts),
+        "rows": bucket.rows,
+        "counts": [list(count) for count in bucket.counts],
+        "outputs": [tensor(output) for output in bucket.outputs],
+    }
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    """A slot of a unit, by its number."""
+    unit = int(slot.id.partition("/")[0])
+    return {"unit": unit, "queue": slot.queue, "device": slot.device, "start": slot.start, "end": slot.end}
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    """A unit with the members that it has."""
+    members = {name: value for name, value in asdict(unit).items() if value is not None}
+    if unit.chunk is not None:
+        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
+    return {name: value for name, value in members.items() if name not in ("parts", "folds") or value}
 
 
 def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:

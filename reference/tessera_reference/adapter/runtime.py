@@ -105,76 +105,7 @@ class RuntimeMethods(SessionState):
         """The policy last set."""
         return {"policy": asdict(self.output(self.runtime.tessGetNumericsPolicy(context, null=null)))}
 
-
-def _length(given: bytes | int | None) -> int:
-    """The size where none is given: that of the data."""
-    return len(given) if isinstance(given, bytes) else 0
-
-
-def make_methods(cls: type[RuntimeMethods]) -> None:
-    """Give a class a method for every function of the runtime that it does not write out itself."""
-    for declared in AREA.methods.values():
-        name = f"runtime_{declared.name}"
-        if not hasattr(cls, name) and hasattr(Runtime, declared.name):
-            setattr(cls, name, _made(declared, name))
-
-
-def _made(declared: Method, name: str) -> Any:
-    nullable = bool(declared.c and declared.outputs)
-    names = [parameter.name for parameter in declared.parameters]
-    result = _results(declared)
-
-    def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
-        arguments = map(given.get, names)
-        function = getattr(self.runtime, declared.name)
-        return result(self.output(function(*arguments, null=null) if nullable else function(*arguments)))
-
-    stated = [*declared.parameters, *(AREA.also if nullable else ())]
-    readers = {each.name: reader_of(each.type) for each in stated if not is_scalar(each.type)}
-    taken = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=_default(each.name) if each.optional else Parameter.empty)
-        for each in stated
-    ]
-    made = reading(call, declared.full_name, taken, readers)
-    made.__name__, made.__doc__ = name, declared.doc or f"Call {declared.name}."
-    return made
-
-
-def _default(name: str) -> tuple[str, ...] | None:
-    return () if name == "null" else None
-
-
-def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that names outputs: one value, a tuple of them, or a dataclass with their names."""
-    writers = [(each.name, _writer(each.type)) for each in declared.outputs]
-
-    def result(output: Any) -> dict[str, Any]:
-        if len(writers) > 1 and is_dataclass(output) and not isinstance(output, type):
-            told = asdict(output)
-            return {name: told[name] for name, _ in writers}
-        values = (output,) if len(writers) == 1 else output or ()
-        return {name: write(value) for (name, write), value in zip(writers, values, strict=True)}
-
-    return result
-
-
-def _writer(declared: Type) -> Callable[[Any], Any]:
-    """Return the writer of a type's values."""
-    if isinstance(declared, ListOf):
-        item = _writer(declared.item)
-        return lambda value: [item(element) for element in value]
-    return methodcaller("hex") if declared == Named("data") else _plain
-
-
-def _plain(value: Any) -> Any:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-# The extensions of the runtime that need more than their line in the interface (docs/protocol.md, "runtime").
-
-
-class ExtensionMethods(RuntimeMethods):
-    """tessx...: the machine, schedules, settings, the cache, what work carries; the others are made."""
+    # tessx...: the machine, schedules, settings, the cache, what work carries; the others are made.
 
     def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802, the names of the protocol
         """The machine."""
@@ -285,7 +216,71 @@ class ExtensionMethods(RuntimeMethods):
         return self.done(self.runtime.tessxSetModulePolicy(context, policy))
 
 
-make_methods(ExtensionMethods)
+def _length(given: bytes | int | None) -> int:
+    """The size where none is given: that of the data."""
+    return len(given) if isinstance(given, bytes) else 0
+
+
+def make_methods(cls: type[RuntimeMethods]) -> None:
+    """Give a class a method for every function of the runtime that it does not write out itself."""
+    for declared in AREA.methods.values():
+        name = f"runtime_{declared.name}"
+        if not hasattr(cls, name) and hasattr(Runtime, declared.name):
+            setattr(cls, name, _made(declared, name))
+
+
+def _made(declared: Method, name: str) -> Any:
+    nullable = bool(declared.c and declared.outputs)
+    names = [parameter.name for parameter in declared.parameters]
+    result = _results(declared)
+
+    def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
+        arguments = map(given.get, names)
+        function = getattr(self.runtime, declared.name)
+        return result(self.output(function(*arguments, null=null) if nullable else function(*arguments)))
+
+    stated = [*declared.parameters, *(AREA.also if nullable else ())]
+    readers = {each.name: reader_of(each.type) for each in stated if not is_scalar(each.type)}
+    taken = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=_default(each.name) if each.optional else Parameter.empty)
+        for each in stated
+    ]
+    made = reading(call, declared.full_name, taken, readers)
+    made.__name__, made.__doc__ = name, declared.doc or f"Call {declared.name}."
+    return made
+
+
+def _default(name: str) -> tuple[str, ...] | None:
+    return () if name == "null" else None
+
+
+def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that names outputs: one value, a tuple of them, or a dataclass with their names."""
+    writers = [(each.name, _writer(each.type)) for each in declared.outputs]
+
+    def result(output: Any) -> dict[str, Any]:
+        if len(writers) > 1 and is_dataclass(output) and not isinstance(output, type):
+            told = asdict(output)
+            return {name: told[name] for name, _ in writers}
+        values = (output,) if len(writers) == 1 else output or ()
+        return {name: write(value) for (name, write), value in zip(writers, values, strict=True)}
+
+    return result
+
+
+def _writer(declared: Type) -> Callable[[Any], Any]:
+    """Return the writer of a type's values."""
+    if isinstance(declared, ListOf):
+        item = _writer(declared.item)
+        return lambda value: [item(element) for element in value]
+    return methodcaller("hex") if declared == Named("data") else _plain
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+make_methods(RuntimeMethods)
 
 
 def _carried(carried: Carried) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from . import libmp as mp
 from .array import Array, in_blocks
 from .elementary import erf, exp, tanh
 from .errors import InvalidArgument
 from .formats import DType, UnsupportedDType
 from .rounding import Overflow, round_exact, round_to
-from .ziv import rational
+from .ziv import mp, rational
 
 Approximate: TypeAlias = Literal["none", "tanh"]
 Values: TypeAlias = npt.NDArray[Any]
@@ -94,8 +93,8 @@ def _gelu_by_tanh(x: Values, accumulator: DType) -> Values:
 @cache
 def _constants(accumulator: DType) -> tuple[Any, Any, Any]:
     """Return sqrt(1/2), sqrt(2/pi) and the factor of the cube, each correctly rounded."""
-    two_over_pi = mp.mpf_div(mp.from_int(2), mp.mpf_pi(220), 200, "n")
-    roots = (rational(mp.mpf_sqrt(square, 200, "n")) for square in (mp.fhalf, two_over_pi))
+    two_over_pi = mp().mpf_div(mp().from_int(2), mp().mpf_pi(220), 200, "n")
+    roots = (rational(mp().mpf_sqrt(square, 200, "n")) for square in (mp().fhalf, two_over_pi))
     rounded = (accumulator.carrier.type(round_exact(value, accumulator)) for value in (*roots, _CUBE_FACTOR))
     half_root, factor, cube_factor = rounded
     return half_root, factor, cube_factor

@@ -19,13 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from . import arithmetic
-from . import libmp as mp
 from .array import Array
 from .errors import AxisOutOfRange, EmptyAxis, InvalidArgument, TooLarge
 from .formats import DTYPES, DType, UnsupportedDType
 from .rounding import cast, round_exact
 from .trees import pairwise
-from .ziv import rational
+from .ziv import mp, rational
 
 Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 Values: TypeAlias = npt.NDArray[Any]
@@ -158,8 +157,8 @@ def _irrational_cosine(turn: Fraction, component: DType) -> float:
     halves = 2 * (Fraction(1, 4) - turn if of_sine else turn)
     for doublings in count():
         precision = 120 << doublings
-        angle = mp.from_rational(halves.numerator, halves.denominator, precision, "n")
-        near = rational((mp.mpf_sin_pi if of_sine else mp.mpf_cos_pi)(angle, precision, "n"))
+        angle = mp().from_rational(halves.numerator, halves.denominator, precision, "n")
+        near = rational((mp().mpf_sin_pi if of_sine else mp().mpf_cos_pi)(angle, precision, "n"))
         slack = near * Fraction(1, 1 << (precision - 8))
         lower, upper = (round_exact(bound, component) for bound in (near - slack, near + slack))
         if lower == upper:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import libmp as mp
 from .array import BLOCK
 from .formats import DTYPES, DType
 from .kernels import compiled_elements
@@ -243,11 +242,18 @@ def enclosure(
         known = exact(*x)
         if known is not None:
             return known, known
-        near = rational(function(*(mp.from_float(element, 53, "n") for element in x), precision))
+        near = rational(function(*(mp().from_float(element, 53, "n") for element in x), precision))
         slack = abs(near) * Fraction(1, 1 << (precision - 8))
         return near - slack, near + slack
 
     return enclose
+
+
+def mp() -> Any:
+    """Return `mpmath.libmp`. Importing it takes a fifth of the start of a process, and most processes never need it."""
+    from mpmath import libmp
+
+    return libmp
 
 
 def rational(number: Any) -> Fraction:

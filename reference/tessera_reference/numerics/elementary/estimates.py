@@ -15,13 +15,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import libmp as mp
 from ..kernels import take
 from ..ziv import (
     Float64s,
     Int64s,
     fast_two_sum,
     leading_bits,
+    mp,
     nearest,
     pairs_of,
     rational,
@@ -119,9 +119,9 @@ def _power_of_two(k: Int64s) -> Float64s:
 @cache
 def _powers() -> tuple[Int64s, Float64s]:
     """Return the codes of 2**(j/1024) for j < 1024, and what they lack."""
-    ln2 = mp.mpf_ln2(BITS)
-    exponents = (mp.mpf_mul(ln2, mp.from_rational(j, 1024, BITS)) for j in range(1024))
-    high, low = pairs_of(rational(mp.mpf_exp(exponent, BITS, "n")) for exponent in exponents)
+    ln2 = mp().mpf_ln2(BITS)
+    exponents = (mp().mpf_mul(ln2, mp().from_rational(j, 1024, BITS)) for j in range(1024))
+    high, low = pairs_of(rational(mp().mpf_exp(exponent, BITS, "n")) for exponent in exponents)
     return high.view(np.int64), low
 
 
@@ -201,7 +201,7 @@ def _inverses() -> tuple[Float64s, Float64s, Float64s]:
     ends = [Fraction(edge) for edge in edges.view(np.float64).tolist()]
     middles = [Fraction(1) if 1 in pair else 2 / sum(pair, Fraction()) for pair in pairwise(ends)]
     inverses = [round(middle * (1 << 19)) for middle in middles]
-    logs = (rational(mp.mpf_log(mp.from_rational(c, 1 << 19, BITS), BITS, "n")) for c in inverses)
+    logs = (rational(mp().mpf_log(mp().from_rational(c, 1 << 19, BITS), BITS, "n")) for c in inverses)
     return np.array([c * 2.0**-19 for c in inverses]), *pairs_of(-log for log in logs)
 
 
@@ -258,8 +258,8 @@ def _circle() -> tuple[float, float, float, Float64s]:
     step = PI / 256
     first = leading_bits(step, 31)
     second = leading_bits(step - first, 31)
-    angles = (mp.mpf_mul(mp.mpf_pi(BITS), mp.from_rational(i, 256, BITS)) for i in range(129))
-    quarter = np.array([nearest(rational(mp.mpf_sin(angle, BITS, "n"))) for angle in angles])
+    angles = (mp().mpf_mul(mp().mpf_pi(BITS), mp().from_rational(i, 256, BITS)) for i in range(129))
+    quarter = np.array([nearest(rational(mp().mpf_sin(angle, BITS, "n"))) for angle in angles])
     half = np.concatenate([quarter, quarter[-2::-1]])[:256]
     whole = np.concatenate([half, 0.0 - half, half[:128]])
     return float(first), float(second), nearest(step - first - second), whole
@@ -285,8 +285,8 @@ def erf(x: Float64s) -> Float64s:
 @cache
 def _gauss() -> tuple[Float64s, Float64s]:
     """Return erf(i/1024) and its slope there, up to 4."""
-    scale = mp.mpf_div(mp.from_int(2), mp.mpf_sqrt(mp.mpf_pi(80), 80), 80, "n")
-    points = [mp.from_rational(i, 1024, 80) for i in range(4097)]
-    slopes = (mp.mpf_mul(mp.mpf_exp(mp.mpf_neg(mp.mpf_mul(c, c)), 80, "n"), scale) for c in points)
-    values = (mp.mpf_erf(c, 80, "n") for c in points)
+    scale = mp().mpf_div(mp().from_int(2), mp().mpf_sqrt(mp().mpf_pi(80), 80), 80, "n")
+    points = [mp().from_rational(i, 1024, 80) for i in range(4097)]
+    slopes = (mp().mpf_mul(mp().mpf_exp(mp().mpf_neg(mp().mpf_mul(c, c)), 80, "n"), scale) for c in points)
+    values = (mp().mpf_erf(c, 80, "n") for c in points)
     return np.array([nearest(rational(v)) for v in values]), np.array([nearest(rational(s)) for s in slopes])

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .. import libmp as mp
 from ..formats import DType
 from ..kernels import take
 from ..rounding import Overflow
@@ -26,6 +25,7 @@ from ..ziv import (
     enclosure,
     fast_two_sum,
     leading_bits,
+    mp,
     multiply_float,
     nearest,
     nearest_pair,
@@ -127,8 +127,8 @@ def _reduction() -> tuple[tuple[float, float, float], float, Pair]:
     first = leading_bits(step, 35)
     second = leading_bits(step - first, 35)
     pieces = (float(first), float(second), nearest(step - first - second))
-    ln2 = mp.mpf_ln2(BITS)
-    powers = (rational(mp.mpf_exp(mp.mpf_mul(ln2, mp.from_rational(j, 64, BITS)), BITS, "n")) for j in range(64))
+    ln2 = mp().mpf_ln2(BITS)
+    powers = (rational(mp().mpf_exp(mp().mpf_mul(ln2, mp().from_rational(j, 64, BITS)), BITS, "n")) for j in range(64))
     return pieces, nearest(1 / step), pairs_of(powers)
 
 
@@ -156,16 +156,16 @@ def _exact_exp2(x: float) -> Fraction | None:
 
 
 def _enclosed_exp2(x: Any, precision: int) -> Any:
-    return mp.mpf_exp(mp.mpf_mul(x, mp.mpf_ln2(precision + 20)), precision, "n")
+    return mp().mpf_exp(mp().mpf_mul(x, mp().mpf_ln2(precision + 20)), precision, "n")
 
 
 def _enclosed_expm1(x: Any, precision: int) -> Any:
     lost = max(0, -(x[2] + x[3]))  # exp(x) - 1 is about x
-    return mp.mpf_sub(mp.mpf_exp(x, precision + lost + 10, "n"), mp.fone, precision, "n")
+    return mp().mpf_sub(mp().mpf_exp(x, precision + lost + 10, "n"), mp().fone, precision, "n")
 
 
 def _enclosed_exp(x: Any, precision: int) -> Any:
-    return mp.mpf_exp(x, precision, "n")
+    return mp().mpf_exp(x, precision, "n")
 
 
 # By Hermite and Lindemann, exp and expm1 of a rational number other than 0 are irrational: no exact cases.
@@ -229,13 +229,13 @@ def _approximate_tanh(x: Float64s) -> Approximation:
 
 # By Hermite and Lindemann, all three of a rational number other than 0 are irrational: no exact cases.
 _SINH = Definition(
-    _approximate_sinh, 2.0**-65, enclosure(lambda x, precision: mp.mpf_sinh(x, precision, "n")), estimates.sinh
+    _approximate_sinh, 2.0**-65, enclosure(lambda x, precision: mp().mpf_sinh(x, precision, "n")), estimates.sinh
 )
 _COSH = Definition(
-    _approximate_cosh, 2.0**-72, enclosure(lambda x, precision: mp.mpf_cosh(x, precision, "n")), estimates.cosh
+    _approximate_cosh, 2.0**-72, enclosure(lambda x, precision: mp().mpf_cosh(x, precision, "n")), estimates.cosh
 )
 _TANH = Definition(
-    _approximate_tanh, 2.0**-65, enclosure(lambda x, precision: mp.mpf_tanh(x, precision, "n")), estimates.tanh
+    _approximate_tanh, 2.0**-65, enclosure(lambda x, precision: mp().mpf_tanh(x, precision, "n")), estimates.tanh
 )
 
 # erf, by Taylor series around the nearest multiple of 1/128.
@@ -286,17 +286,17 @@ def _coefficients() -> tuple[Pair, Pair, list[Float64s]]:
 
 def _series(c: Fraction) -> list[Fraction]:
     """Return the Taylor coefficients of erf at c."""
-    point = mp.from_rational(c.numerator, c.denominator, _TABLE_BITS)
-    gauss = mp.mpf_exp(mp.mpf_neg(mp.mpf_mul(point, point)), _TABLE_BITS, "n")
-    scale = mp.mpf_div(mp.from_int(2), mp.mpf_sqrt(mp.mpf_pi(_TABLE_BITS), _TABLE_BITS), _TABLE_BITS, "n")
-    g = [Fraction(0), rational(mp.mpf_mul(gauss, scale, _TABLE_BITS, "n"))]
+    point = mp().from_rational(c.numerator, c.denominator, _TABLE_BITS)
+    gauss = mp().mpf_exp(mp().mpf_neg(mp().mpf_mul(point, point)), _TABLE_BITS, "n")
+    scale = mp().mpf_div(mp().from_int(2), mp().mpf_sqrt(mp().mpf_pi(_TABLE_BITS), _TABLE_BITS), _TABLE_BITS, "n")
+    g = [Fraction(0), rational(mp().mpf_mul(gauss, scale, _TABLE_BITS, "n"))]
     for n in range(_TERMS - 2):
         g.append(-2 * (c * g[-1] + g[-2]) / (n + 1))
-    return [rational(mp.mpf_erf(point, _TABLE_BITS, "n")), *(each / (n + 1) for n, each in enumerate(g[1:]))]
+    return [rational(mp().mpf_erf(point, _TABLE_BITS, "n")), *(each / (n + 1) for n, each in enumerate(g[1:]))]
 
 
 def _enclosed_erf(x: Any, precision: int) -> Any:
-    return mp.mpf_erf(x, precision, "n")
+    return mp().mpf_erf(x, precision, "n")
 
 
 # erf(x) at a rational number other than 0 is not proven irrational, but no case is known in which it is a midpoint.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import libmp as mp
 from ..errors import broadcast_shape
 from ..formats import DType
 from ..kernels import take
@@ -25,6 +24,7 @@ from ..ziv import (
     correctly_rounded,
     enclosure,
     fast_two_sum,
+    mp,
     multiply,
     multiply_float,
     nearest_pair,
@@ -107,7 +107,7 @@ def _log1p_series(r: Float64s, r_low: Float64s) -> Pair:
 def _inverses() -> tuple[Float64s, Float64s, Float64s]:
     """Return for index i near 128 m a number c of 11 bits near 128 / i, and -log(c) as a pair; 1 and 0 at 128."""
     inverses = [Fraction(round(Fraction(1 << 17, i)), 1024) if i > 90 else Fraction(1) for i in range(182)]
-    logs = (rational(mp.mpf_log(mp.from_rational(c.numerator, c.denominator, BITS), BITS, "n")) for c in inverses)
+    logs = (rational(mp().mpf_log(mp().from_rational(c.numerator, c.denominator, BITS), BITS, "n")) for c in inverses)
     return np.array([float(c) for c in inverses]), *pairs_of(-log for log in logs)
 
 
@@ -145,15 +145,15 @@ def _exact_log2(x: float) -> Fraction | None:
 
 
 def _enclosed_log(x: Any, precision: int) -> Any:
-    return mp.mpf_log(x, precision, "n")
+    return mp().mpf_log(x, precision, "n")
 
 
 def _enclosed_log2(x: Any, precision: int) -> Any:
-    return mp.mpf_div(mp.mpf_log(x, precision + 10, "n"), mp.mpf_ln2(precision + 10), precision, "n")
+    return mp().mpf_div(mp().mpf_log(x, precision + 10, "n"), mp().mpf_ln2(precision + 10), precision, "n")
 
 
 def _enclosed_log1p(x: Any, precision: int) -> Any:
-    return mp.mpf_log(mp.mpf_add(mp.fone, x), precision, "n")  # without a precision the sum is exact
+    return mp().mpf_log(mp().mpf_add(mp().fone, x), precision, "n")  # without a precision the sum is exact
 
 
 # By Hermite and Lindemann, log and log1p have no rational value but log(1): no exact cases.
@@ -238,10 +238,10 @@ def _trailing_zeros(number: int) -> int:
 
 def _enclosed_pow(x: Any, y: Any, precision: int) -> Any:
     """Enclose x**y; for a negative x, y is whole, and its last bit decides the sign."""
-    exponent = mp.mpf_mul(y, mp.mpf_log(mp.mpf_abs(x), precision + 20, "n"))
-    magnitude = mp.mpf_exp(exponent, precision, "n")
+    exponent = mp().mpf_mul(y, mp().mpf_log(mp().mpf_abs(x), precision + 20, "n"))
+    magnitude = mp().mpf_exp(exponent, precision, "n")
     negative = x[0] and y[2] == 0  # mpf values are normal: an odd mantissa times 2**y[2]
-    return mp.mpf_neg(magnitude) if negative else magnitude
+    return mp().mpf_neg(magnitude) if negative else magnitude
 
 
 _POW = Definition(_approximate_pow, 2.0**-66, enclosure(_enclosed_pow, _exact_pow), estimates.pow)

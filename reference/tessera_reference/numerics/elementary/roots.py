@@ -12,10 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import libmp as mp
 from ..formats import DType
 from ..rounding import Overflow, round_to
-from ..ziv import Approximation, Definition, Float64s, Values, correctly_rounded, enclosure, fast_two_sum, two_product
+from ..ziv import (
+    Approximation,
+    Definition,
+    Float64s,
+    Values,
+    correctly_rounded,
+    enclosure,
+    fast_two_sum,
+    mp,
+    two_product,
+)
 from .tables import elementary_function
 
 
@@ -63,7 +72,7 @@ def _estimate_rsqrt(x: Float64s) -> Float64s:
 
 
 def _enclosed_rsqrt(x: Any, precision: int) -> Any:
-    return mp.mpf_div(mp.fone, mp.mpf_sqrt(x, precision + 10, "n"), precision, "n")
+    return mp().mpf_div(mp().fone, mp().mpf_sqrt(x, precision + 10, "n"), precision, "n")
 
 
 # A rational 1/sqrt(x) = q makes x = 1/q**2 a float only if q is a power of 2, itself a float: no exact midpoints.

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import libmp as mp
 from ..formats import DType
 from ..kernels import take
 from ..rounding import Overflow
@@ -28,6 +27,7 @@ from ..ziv import (
     divide,
     enclosure,
     fast_two_sum,
+    mp,
     multiply,
     nearest_pair,
     pairs_of,
@@ -157,7 +157,7 @@ def _two_over_pi() -> tuple[Any, ...]:
     """Return for each exponent e >= 0 of frexp 2**(e - 53) * 2/pi modulo 4, as limbs of 32 bits from the lowest."""
     bits = 32 * _LIMBS
     precise = bits + 1100
-    _, mantissa, exponent, _ = mp.mpf_div(mp.from_int(2), mp.mpf_pi(precise + 20), precise + 10, "d")
+    _, mantissa, exponent, _ = mp().mpf_div(mp().from_int(2), mp().mpf_pi(precise + 20), precise + 10, "d")
     rows = []
     for e in range(1025):
         shift = exponent + e - 53 + bits - 2
@@ -170,17 +170,17 @@ def _two_over_pi() -> tuple[Any, ...]:
 @cache
 def _sines_and_cosines() -> tuple[Pair, Pair]:
     """Return sin(i/256) and cos(i/256), for i/256 up to pi/4 and a little more."""
-    points = [mp.mpf_cos_sin(mp.from_rational(i, 256, BITS), BITS, "n") for i in range(202)]
+    points = [mp().mpf_cos_sin(mp().from_rational(i, 256, BITS), BITS, "n") for i in range(202)]
     return pairs_of(rational(sine) for _, sine in points), pairs_of(rational(cosine) for cosine, _ in points)
 
 
 # By Hermite and Lindemann, sin, cos and tan of a rational number other than 0 are irrational: no exact cases.
 _SIN = Definition(
-    _approximate_sin, 2.0**-68, enclosure(lambda x, precision: mp.mpf_sin(x, precision, "n")), estimates.sin
+    _approximate_sin, 2.0**-68, enclosure(lambda x, precision: mp().mpf_sin(x, precision, "n")), estimates.sin
 )
 _COS = Definition(
-    _approximate_cos, 2.0**-68, enclosure(lambda x, precision: mp.mpf_cos(x, precision, "n")), estimates.cos
+    _approximate_cos, 2.0**-68, enclosure(lambda x, precision: mp().mpf_cos(x, precision, "n")), estimates.cos
 )
 _TAN = Definition(
-    _approximate_tan, 2.0**-67, enclosure(lambda x, precision: mp.mpf_tan(x, precision, "n")), estimates.tan
+    _approximate_tan, 2.0**-67, enclosure(lambda x, precision: mp().mpf_tan(x, precision, "n")), estimates.tan
 )
