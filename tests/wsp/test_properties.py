@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.wsp.a2a3sim.device_run import DeviceRun
 from tessera_reference.wsp.builder import Program
 from tessera_reference.wsp.deadlock import report
 from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.package import Package
 from tessera_reference.wsp.reading import load
-from tessera_reference.wsp.runs import prepared
+from tessera_reference.wsp.runs import DeviceRun, prepared
 
 from .deadlocks import DEADLOCKS
 from .native import package_of
