@@ -11,7 +11,7 @@ from typing import Any
 
 from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import CollOp, Failure, Status
+from ..abi.status import CollOp, Failure, Status, mismatch
 from ..collectives.groups import combine, require_operator
 from ..collectives.links import way_between
 from ..collectives.selection import choose, followed, require_followed
@@ -242,8 +242,7 @@ class CollectiveWork(Work):
                     rendezvous.done.fail(failure)
 
     def _mismatch(self, rank: int, difference: str) -> Failure:
-        given = f"rank {rank} brings {difference}"
-        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, self.function, given, "the same on every rank")
+        return mismatch(self.function, f"rank {rank} brings {difference}", "the same on every rank")
 
     def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
         """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
@@ -258,7 +257,7 @@ class CollectiveWork(Work):
             for place, (rank, array) in enumerate(results.items()):
                 region = contributions[rank].region
                 if region is not None:
-                    start, stop = self._gets(place, len(group))
+                    start, stop = self._part(place, len(group), "reduce_scatter")
                     bits = encoded.get(id(array)) or encoded.setdefault(id(array), array.to_bits())
                     mesh.write(Region(region.allocation, region.offset + start), rank, bits[start:stop])
 
@@ -283,23 +282,11 @@ class CollectiveWork(Work):
                 raise self.timed_out(context.timeout) from None
             raise
 
-    def _share(self, place: int, ranks: int) -> tuple[int, int]:
-        """The bytes of the elements that a place in a group owns."""
-        size, own = self.call.dtype.storage_bytes, share_of(self.call.count, place, ranks)
+    def _part(self, place: int, ranks: int, sharing: str) -> tuple[int, int]:
+        """The bytes of the buffer that a place in a group owns, in a collective of that name, or all of them."""
+        size, count = self.call.dtype.storage_bytes, self.call.count
+        own = share_of(count, place, ranks) if self.call.collective == sharing else slice(0, count)
         return own.start * size, own.stop * size
-
-    def _brings(self, place: int, ranks: int) -> tuple[int, int]:
-        """The bytes of its buffer that a rank contributes."""
-        whole = (0, self.call.count * self.call.dtype.storage_bytes)
-        if self.call.collective == "all_gather":
-            return self._share(place, ranks)
-        return (0, 0) if self.call.collective == "broadcast" and place != self.call.root else whole
-
-    def _gets(self, place: int, ranks: int) -> tuple[int, int]:
-        """The bytes of its buffer that are written on a rank."""
-        if self.call.collective != "reduce_scatter":
-            return 0, self.call.count * self.call.dtype.storage_bytes
-        return self._share(place, ranks)
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
         """Return the buffers of a group's ranks after the collective."""
@@ -310,9 +297,10 @@ class CollectiveWork(Work):
         for place, rank in enumerate(group):
             region = contributions[rank].region
             assert region is not None, "a collective of something has a buffer"
-            start, stop = self._brings(place, len(group))
+            start, stop = self._part(place, len(group), "all_gather")
             own = Region(region.allocation, region.offset + start)
-            mesh.read(own, rank, stop - start, self.function)  # what counts has to have been written
+            brings = 0 if call.collective == "broadcast" and place != call.root else stop - start
+            mesh.read(own, rank, brings, self.function)  # what counts has to have been written
             data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes)
             buffers.append(Array.from_bits(call.dtype, (call.count,), data))
         op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
