@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..abi.status import Failure, invalid, mismatch, unsupported
+from ..abi.status import invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.diagnostics import did_you_mean
 from ..mesh.engine import Engine, Mailbox
@@ -533,23 +533,17 @@ def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int
         raise invalid("dispatch", f"{shown(count)} experts for {ranks} ranks", f"a multiple of {ranks}, at most 4096")
     if len(experts) != ranks:
         raise invalid("dispatch", f"experts of {len(experts)} ranks", f"those of {ranks}")
-    for problem in _problems(inputs, experts, count):
-        raise problem
-
-
-def _problems(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int) -> Iterator[Failure]:
     first = inputs[0]
     for rank, (tokens, own) in enumerate(zip(inputs, experts, strict=True)):
         if len(tokens.shape) != 2:
-            yield invalid("dispatch", f"rank {rank} brings {len(tokens.shape)} axes", "tokens and their features")
-        elif (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
+            raise invalid("dispatch", f"rank {rank} brings {len(tokens.shape)} axes", "tokens and their features")
+        if (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
             given = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
-            expected = f"{first.dtype} of {first.shape[1]} features"
-            yield mismatch("dispatch", given, expected)
-        elif len(own) != tokens.shape[0]:
-            yield invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
-        else:
-            for token, expert in enumerate(own):
-                if not 0 <= expert < count:
-                    given = f"expert {shown(expert)} of token {token} of rank {rank}"
-                    yield invalid("dispatch", given, f"0 to {count - 1}")
+            raise mismatch("dispatch", given, f"{first.dtype} of {first.shape[1]} features")
+        if len(own) != tokens.shape[0]:
+            raise invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
+        for token, expert in enumerate(own):
+            if not 0 <= expert < count:
+                raise invalid(
+                    "dispatch", f"expert {shown(expert)} of token {token} of rank {rank}", f"0 to {count - 1}"
+                )
