@@ -123,9 +123,8 @@ struct Machine {
     Worker *workers;
     Process **stalled;
     size_t stalled_count;
-    Task *first_task, *last_task, *free_tasks;
-    Node *free_nodes;
-    Scope *free_scopes;
+    Task *first_task, *last_task;
+    void *free_tasks, *free_nodes, *free_scopes;
     Task **writers;
     Reader **readers;
     Task **found;
@@ -155,6 +154,19 @@ static void *wsp_grow(Machine *m, const void *old, size_t used, size_t room, siz
     void *found = wsp_allocate(m, room, size);
     if (old != NULL) memcpy(found, old, used * size);
     return found;
+}
+
+/* A struct that was given back, or a new one of zeros; those that were given back form a list by their first bytes. */
+static void *wsp_take(Machine *m, void **pool, size_t size) {
+    void *found = *pool;
+    if (found == NULL) return wsp_allocate(m, 1, size);
+    memcpy(pool, found, sizeof *pool);
+    return found;
+}
+
+static void wsp_give_back(void **pool, void *used) {
+    memcpy(used, pool, sizeof *pool);
+    *pool = used;
 }
 
 static void wsp_release_all(Machine *m) {
@@ -241,8 +253,8 @@ static size_t wsp_collect_due(Machine *m) {
 /* How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken. */
 static u64 wsp_progress(const Machine *m) {
     u64 found = m->issued;
-    for (uint32_t each = 0; each < m->info->kernel_count; each++) found += m->kernel_runs[each];
-    for (uint32_t each = 0; each < m->info->channel_count; each++)
+    for EACH(each, m->info->kernel_count) found += m->kernel_runs[each];
+    for EACH(each, m->info->channel_count)
         found += m->channels[each].sent + m->channels[each].taken;
     return found;
 }
@@ -360,8 +372,8 @@ static void wsp_find_dependencies(Machine *m, List reads, List writes) {
     const uint32_t *read = m->info->numbers + reads.first, *written = m->info->numbers + writes.first;
     m->mark++;
     m->found_count = 0;
-    for (uint32_t each = 0; each < reads.count; each++) find(m, m->writers[read[each]]);
-    for (uint32_t each = 0; each < writes.count; each++) {
+    for EACH(each, reads.count) find(m, m->writers[read[each]]);
+    for EACH(each, writes.count) {
         find(m, m->writers[written[each]]);
         for (Reader *reader = m->readers[written[each]]; reader != NULL; reader = reader->after) find(m, reader->task);
     }
@@ -371,13 +383,13 @@ static void wsp_find_dependencies(Machine *m, List reads, List writes) {
 static void wsp_map_add(Machine *m, Task *task) {
     const Site *site = task->site;
     const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for (uint32_t each = 0; each < site->reads.count; each++) {
+    for EACH(each, site->reads.count) {
         Reader *reader = &task->readers[each], **list = &m->readers[reads[each]];
         *reader = (Reader){NULL, *list, task, true};
         if (*list != NULL) (*list)->before = reader;
         *list = reader;
     }
-    for (uint32_t each = 0; each < site->writes.count; each++) {
+    for EACH(each, site->writes.count) {
         uint32_t tensor = writes[each];
         for (Reader *reader = m->readers[tensor]; reader != NULL; reader = reader->after) reader->listed = false;
         m->readers[tensor] = NULL;
@@ -389,7 +401,7 @@ static void wsp_map_add(Machine *m, Task *task) {
 static void wsp_map_remove(Machine *m, Task *task) {
     const Site *site = task->site;
     const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for (uint32_t each = 0; each < site->reads.count; each++) {
+    for EACH(each, site->reads.count) {
         Reader *reader = &task->readers[each];
         if (!reader->listed) continue;
         if (reader->before != NULL)
@@ -398,7 +410,7 @@ static void wsp_map_remove(Machine *m, Task *task) {
             m->readers[reads[each]] = reader->after;
         if (reader->after != NULL) reader->after->before = reader->before;
     }
-    for (uint32_t each = 0; each < site->writes.count; each++)
+    for EACH(each, site->writes.count)
         if (m->writers[writes[each]] == task) m->writers[writes[each]] = NULL;
 }
 
@@ -567,34 +579,23 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key);
 static void wsp_signal(Machine *m, Task *task);
 
 static void wsp_add_node(Machine *m, Node **list, void *subject) {
-    Node *node = m->free_nodes;
-    if (node != NULL)
-        m->free_nodes = node->next;
-    else
-        node = wsp_allocate(m, 1, sizeof(Node));
+    Node *node = wsp_take(m, &m->free_nodes, sizeof(Node));
     *node = (Node){*list, subject};
     *list = node;
 }
 
 static void *take_node(Machine *m, Node **list) {
     Node *node = *list;
+    void *subject = node->subject;
     *list = node->next;
-    node->next = m->free_nodes;
-    m->free_nodes = node;
-    return node->subject;
+    wsp_give_back(&m->free_nodes, node);
+    return subject;
 }
 
 static Task *new_task(Machine *m) {
-    Task *task = m->free_tasks;
-    if (task != NULL) {
-        m->free_tasks = task->after;
-    } else {
-        task = wsp_allocate(m, 1, sizeof(Task));
-        task->readers = wsp_allocate(m, m->info->most_reads, sizeof(Reader));
-        task->scalars = wsp_allocate(m, m->info->most_scalars, sizeof(u64));
-    }
-    Reader *readers = task->readers;
-    u64 *scalars = task->scalars;
+    Task *task = wsp_take(m, &m->free_tasks, sizeof(Task));
+    Reader *readers = task->readers ? task->readers : wsp_allocate(m, m->info->most_reads, sizeof(Reader));
+    u64 *scalars = task->scalars ? task->scalars : wsp_allocate(m, m->info->most_scalars, sizeof(u64));
     *task = (Task){.readers = readers, .scalars = scalars, .before = m->last_task, .waiting = {.reason = NOT_WAITING}};
     if (m->last_task != NULL)
         m->last_task->after = task;
@@ -631,7 +632,7 @@ static void assign(Machine *m, uint32_t worker) {
 
 static void take_tokens(Machine *m, Task *task) {
     u64 value;
-    for (uint32_t each = 0; each < task->site->waits.count; each++) {
+    for EACH(each, task->site->waits.count) {
         Channel *c = &m->channels[m->info->numbers[task->site->waits.first + each]];
         int found = wsp_channel_take(m, c, (Party){TASK_PARTY, task->number, task}, &value);
         if (found == CLOSED)
@@ -671,7 +672,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     for (size_t each = 0; each < m->found_count; each++) wsp_add_node(m, &m->found[each]->dependents, task);
     wsp_map_add(m, task);
     p->in_flight++;
-    for (uint32_t each = 0; each < site->signals.count; each++) p->signalling[m->info->numbers[site->signals.first + each]]++;
+    for EACH(each, site->signals.count) p->signalling[m->info->numbers[site->signals.first + each]]++;
     wsp_observe(m, "task", site->kernel, worker->index, site->cycles);
     take_tokens(m, task);
     wsp_one_less(m, task);
@@ -717,10 +718,7 @@ static void free_held(Machine *m, Task *task) {
     } else {
         wsp_free(m, 1, task->site->writes.count, task->site->heap);
     }
-    if (scope != NULL && !scope->open && scope->tasks == 0) {
-        scope->outer = m->free_scopes;
-        m->free_scopes = scope;
-    }
+    if (scope != NULL && !scope->open && scope->tasks == 0) wsp_give_back(&m->free_scopes, scope);
     wsp_freed(m);
 }
 
@@ -742,9 +740,8 @@ static void wsp_complete(Machine *m, Task *task) {
     }
     p->in_flight--;
     free_held(m, task);
-    task->after = m->free_tasks;
-    m->free_tasks = task;
-    for (uint32_t each = 0; each < site->signals.count; each++) {
+    wsp_give_back(&m->free_tasks, task);
+    for EACH(each, site->signals.count) {
         uint32_t channel = m->info->numbers[site->signals.first + each];
         if (--p->signalling[channel] == 0 && p->closed[channel]) wsp_producer_closes(m, &m->channels[channel]);
     }

@@ -193,7 +193,7 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
 /* What a kernel does to its tensors. */
 static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
     List instructions = m->info->kernels[site->kernel].instructions;
-    for (uint32_t each = 0; each < instructions.count; each++)
+    for EACH(each, instructions.count)
         apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
 }
 
@@ -268,7 +268,7 @@ static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
 }
 
 static void evaluate(Machine *m, Process *p, List scalars) {
-    for (uint32_t each = 0; each < scalars.count; each++)
+    for EACH(each, scalars.count)
         p->operands[1 + each] = wsp_value(m, m->info->numbers[scalars.first + each]);
 }
 
@@ -276,7 +276,7 @@ static void evaluate(Machine *m, Process *p, List scalars) {
 static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
     if (!p->pending) {
         wsp_count_step(m);
-        for (uint32_t each = 0; each < site->signals.count; each++)
+        for EACH(each, site->signals.count)
             if (p->closed[m->info->numbers[site->signals.first + each]])
                 wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "a task of %s signals a channel that it has closed",
                          p->info->name);
@@ -333,11 +333,7 @@ static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
 
 static void begin_scope(Machine *m, Process *p) {
     if (p->without_scopes) return;
-    Scope *scope = m->free_scopes;
-    if (scope != NULL)
-        m->free_scopes = scope->outer;
-    else
-        scope = wsp_allocate(m, 1, sizeof(Scope));
+    Scope *scope = wsp_take(m, &m->free_scopes, sizeof(Scope));
     *scope = (Scope){.outer = p->scope, .open = true};
     p->scope = scope;
 }
@@ -352,16 +348,13 @@ static void end_scope(Machine *m, Process *p) {
         wsp_free(m, scope->slots, scope->entries, scope->heap);
         wsp_freed(m);
     }
-    if (scope->tasks == 0) {
-        scope->outer = m->free_scopes;
-        m->free_scopes = scope;
-    }
+    if (scope->tasks == 0) wsp_give_back(&m->free_scopes, scope);
 }
 
 /* The process ends, and closes what it produces. */
 static void end_process(Machine *m, Process *p) {
     List produces = p->info->produces;
-    for (uint32_t each = 0; each < produces.count; each++)
+    for EACH(each, produces.count)
         wsp_close_channel(m, p, m->info->numbers[produces.first + each]);
     p->done = true;
 }

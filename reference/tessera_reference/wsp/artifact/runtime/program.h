@@ -18,6 +18,7 @@
 #include <string.h>
 
 typedef uint64_t u64;
+#define EACH(each, count) (uint32_t each = 0; each < (count); each++) /* for EACH(place, count) ... */
 
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
 

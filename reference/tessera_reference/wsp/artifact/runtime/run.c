@@ -6,7 +6,6 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 /* The state of a run as one line of JSON: the members of schemas/wsp_result.schema.json but the report of a deadlock,
  * which `deadlock.py` makes from `waiting`. */
 
-#define EACH(each, count) (uint32_t each = 0; each < (count); each++)
 #define NUMBER "%" PRIu64
 
 static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
@@ -297,7 +296,7 @@ static int finish(Machine *m) {
         instant(m);
     }
     if (m->first_task != NULL) return DEADLOCK;
-    for (uint32_t each = 0; each < m->info->process_count; each++)
+    for EACH(each, m->info->process_count)
         if (!m->processes[each].done) return DEADLOCK;
     return COMPLETED;
 }
