@@ -58,7 +58,7 @@ def relu(x: Array) -> Array:
         raise UnsupportedDType("relu", x.dtype)
     with np.errstate(all="ignore"):
         zero, carrier = np.zeros((), x.dtype.carrier), x.dtype.carrier
-        return Array(x.dtype, in_blocks(lambda block: np.where(block <= 0, zero, block), x.values, carrier))
+        return Array(x.dtype, in_blocks(lambda block: np.where(block <= 0, zero, block), carrier, x.values))
 
 
 def _accumulated(operation: str, x: Array) -> Values:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .array import BLOCK, Array
+from .array import Array, in_blocks
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
 from .formats import DTYPES, UnsupportedDType
 from .rounding import round_to
@@ -206,16 +205,12 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if not a.dtype.is_narrow:
             return Array(a.dtype, np.asarray(operator(a.values, b.values)))
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        left, right = (x.values.reshape(-1) if a.shape == b.shape else np.broadcast_to(x.values, shape) for x in (a, b))
         inner = np.float64 if a.dtype.name == "bf16" and operator not in (np.add, np.subtract) else np.float32
-        result = np.empty(left.shape, np.float32)
-        rows = max(1, BLOCK // max(1, prod(left.shape[1:])))
-        for start in range(0, len(result), rows):
-            block = slice(start, start + rows)
-            wide = operator(*(x[block].astype(inner, copy=False) for x in (left, right)))
-            result[block] = round_to(wide, a.dtype)
-        return Array(a.dtype, result.reshape(shape))
+
+        def rounded(*operands: Values) -> Values:
+            return round_to(np.asarray(operator(*(x.astype(inner, copy=False) for x in operands))), a.dtype)
+
+        return Array(a.dtype, in_blocks(rounded, np.float32, a.values, b.values))
 
 
 def _integer_quotient(a: Values, b: Values) -> Values:

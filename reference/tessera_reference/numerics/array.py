@@ -51,26 +51,29 @@ def decode(codes: Codes, dtype: DType) -> Values:
     if dtype.kind == "bool":
         return np.asarray(codes != 0)
     if dtype.is_narrow:
-        return in_blocks(lambda block: _decode_narrow(block.astype(np.int32), dtype), codes, np.float32)
+        return in_blocks(lambda block: _decode_narrow(block.astype(np.int32), dtype), np.float32, codes)
     return codes.astype(_NATIVE[dtype.storage_bytes]).view(dtype.carrier)
 
 
 def encode(values: Values, dtype: DType) -> Codes:
     """Return the codes of `values`, each exactly a value of `dtype`, in the same shape."""
     if dtype.is_narrow:
-        return in_blocks(lambda block: _encode(block, dtype), values, code_dtype(dtype))
+        return in_blocks(lambda block: _encode(block, dtype), code_dtype(dtype), values)
     return _encode(values, dtype)
 
 
-def in_blocks(function: Callable[[Values], Values], values: Values, carrier: npt.DTypeLike) -> Values:
-    """Return an elementwise function of `values`, computed in blocks that fit the cache; same shape, in `carrier`."""
-    if values.size <= BLOCK:
-        return function(values)
-    flat = values.reshape(-1)
-    result = np.empty(flat.shape, carrier)
-    for start in range(0, flat.size, BLOCK):
-        result[start : start + BLOCK] = function(flat[start : start + BLOCK])
-    return result.reshape(values.shape)
+def in_blocks(function: Callable[..., Values], carrier: npt.DTypeLike, *operands: Values) -> Values:
+    """Return an elementwise function of operands that broadcast, computed in blocks that fit the cache."""
+    alike = all(x.shape == operands[0].shape for x in operands)
+    shape = operands[0].shape if alike else np.broadcast_shapes(*(x.shape for x in operands))
+    if prod(shape) <= BLOCK:
+        return function(*operands)
+    wide = [x.reshape(-1) if alike else np.broadcast_to(x, shape) for x in operands]
+    result = np.empty(wide[0].shape, carrier)
+    rows = max(1, BLOCK // prod(wide[0].shape[1:]))
+    for start in range(0, len(result), rows):
+        result[start : start + rows] = function(*(x[start : start + rows] for x in wide))
+    return result.reshape(shape)
 
 
 def _encode(values: Values, dtype: DType) -> Codes:

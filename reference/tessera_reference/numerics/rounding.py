@@ -42,7 +42,7 @@ def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Over
         if not dtype.is_narrow:
             return np.asarray(values).astype(dtype.carrier, copy=False)
         beyond = _beyond(dtype, overflow)
-        return in_blocks(lambda block: _narrowed(block, dtype, beyond), values, np.float32)
+        return in_blocks(lambda block: _narrowed(block, dtype, beyond), np.float32, values)
 
 
 def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -66,7 +66,7 @@ def elementary_function(evaluate: Evaluate) -> Unary:
                 result[others] = evaluate(x[others], dtype, overflow).view(np.uint32)
             return result.view(np.float32)
 
-        return in_blocks(looked_up, values, np.float32)
+        return in_blocks(looked_up, np.float32, values)
 
     return function
 
