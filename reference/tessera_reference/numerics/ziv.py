@@ -256,6 +256,11 @@ def mp() -> Any:
     return libmp
 
 
+def by_mpmath(name: str) -> Callable[..., Interval]:
+    """Enclose a function of `mpmath.libmp` of one operand that has no exact cases."""
+    return enclosure(lambda x, precision: getattr(mp(), name)(x, precision, "n"))
+
+
 def rational(number: Any) -> Fraction:
     """Return the exact value of a finite number of `mpmath.libmp`."""
     sign, mantissa, exponent, _ = number

@@ -37,7 +37,7 @@ _TO_WHOLE = 1.5 * 2.0**52
 _LN2, _STEPS_A_RADIAN = nearest(LN2), nearest(256 / PI)
 
 
-def _clip(x: Float64s, limit: float) -> Float64s:
+def clip(x: Float64s, limit: float) -> Float64s:
     """Move numbers beyond the limit to it, where the function rounds as everywhere beyond it; NaN stays."""
     return x if (np.abs(x) <= limit).all() else np.where(x > limit, limit, np.where(x < -limit, -limit, x))
 
@@ -61,13 +61,13 @@ _LIMIT = 105.0
 
 def exp(x: Float64s) -> Float64s:
     """Estimate e to the power of x."""
-    power, _, r = _power(_clip(x, _LIMIT))
+    power, _, r = _power(clip(x, _LIMIT))
     return power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6))))
 
 
 def exp2(x: Float64s) -> Float64s:
     """Estimate 2 to the power of x: the reduced argument is exact but for its factor ln2."""
-    x = _clip(x, 152.0)
+    x = clip(x, 152.0)
     shifted = x * 1024.0 + _TO_WHOLE
     r = (x - (shifted - _TO_WHOLE) * (1 / 1024)) * _LN2
     power = _power_of_two(shifted.view(np.int64))
@@ -76,12 +76,12 @@ def exp2(x: Float64s) -> Float64s:
 
 def expm1(x: Float64s) -> Float64s:
     """Estimate exp(x) - 1; -0 stays."""
-    return np.copysign(_expm1(_clip(x, _LIMIT)), x)
+    return np.copysign(_expm1(clip(x, _LIMIT)), x)
 
 
 def sinh(x: Float64s) -> Float64s:
     """Estimate (M + M / (M + 1)) / 2, M = expm1(|x|)."""
-    m = _expm1(np.abs(_clip(x, _LIMIT)))
+    m = _expm1(np.abs(clip(x, _LIMIT)))
     return np.copysign(0.5 * (m + m / (m + 1.0)), x)
 
 
@@ -93,7 +93,7 @@ def cosh(x: Float64s) -> Float64s:
 
 def tanh(x: Float64s) -> Float64s:
     """Estimate M / (M + 2), M = expm1(2|x|); from 12 on it rounds to 1."""
-    m = _expm1(2.0 * np.abs(_clip(x, 12.0)))
+    m = _expm1(2.0 * np.abs(clip(x, 12.0)))
     return np.copysign(m / (m + 2.0), x)
 
 
@@ -165,7 +165,7 @@ def pow(x: Float64s, y: Float64s) -> Float64s:
     low = first + (second + (tail + (e * ln2_low + take(_inverses()[2], place))))
     high, rest = split(total)
     exponent, exponent_low = fast_two_sum(y * high, y * (rest + low))  # y * high is exact
-    clipped = _clip(exponent, _LIMIT)
+    clipped = clip(exponent, _LIMIT)
     power, _, r = _power(clipped)
     r = r + (exponent_low if clipped is exponent else np.where(clipped == exponent, exponent_low, 0.0))
     near = power + power * (r * (1.0 + r * (1 / 2 + r * (1 / 6))))
@@ -270,7 +270,7 @@ def _circle() -> tuple[float, float, float, Float64s]:
 
 def erf(x: Float64s) -> Float64s:
     """Estimate the error function; from 4 on it rounds to 1; -0 stays."""
-    magnitude = np.abs(_clip(x, 4.0))
+    magnitude = np.abs(clip(x, 4.0))
     shifted = magnitude * 1024.0 + _TO_WHOLE
     c = (shifted - _TO_WHOLE) * (1 / 1024)
     place = np.minimum(shifted.view(np.int64) & 8191, 4096)  # integers

@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import DType
 from ..kernels import take
-from ..rounding import Overflow
 from ..ziv import (
     Approximation,
     Definition,
     Float64s,
     Int64s,
     Pair,
-    Values,
     add_float,
-    correctly_rounded,
+    by_mpmath,
     divide,
     enclosure,
     fast_two_sum,
@@ -37,30 +34,12 @@ from ..ziv import (
     where,
 )
 from . import estimates
-from .tables import BITS, LN2, elementary_function
+from .tables import BITS, LN2, rounded_function
 
 # exp, exp2 and expm1; the hyperbolic functions and pow build on `exp_parts`.
 #
 # Table-driven after Tang (1989, 1992): x = k ln2/64 + r with |r| <= ln2/128, and with j = k mod 64 exp(x) = 2**(k //
 # 64) * 2**(j/64) * exp(r), the middle factor from a table of pairs and expm1(r) by its Taylor series.
-
-
-@elementary_function
-def exp(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return e to the power of `values`: exp(-inf) = +0."""
-    return correctly_rounded(_EXP, dtype, overflow, values)
-
-
-@elementary_function
-def exp2(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return 2 to the power of `values`: exp2(-inf) = +0."""
-    return correctly_rounded(_EXP2, dtype, overflow, values)
-
-
-@elementary_function
-def expm1(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return exp(x) - 1: expm1(-0) = -0, expm1(-inf) = -1."""
-    return correctly_rounded(_EXPM1, dtype, overflow, values)
 
 
 class ExpParts(NamedTuple):
@@ -89,11 +68,6 @@ def exp_parts(x: Float64s, x_low: Float64s | float = 0.0) -> ExpParts:
     r, r_low = two_sum(x - k * step[0], -(k * step[1]))
     r, r_low = fast_two_sum(r, (r_low - k * step[2]) + x_low)
     return _from_reduced(k, r, r_low)
-
-
-def clip(x: Float64s, limit: float) -> Float64s:
-    """Move numbers beyond `limit` to it, where the function is past the range of every type or next to its limit."""
-    return np.where(x > limit, limit, np.where(x < -limit, -limit, x))
 
 
 def scale_below_one(exponent: Int64s) -> Float64s:
@@ -133,19 +107,19 @@ def _reduction() -> tuple[tuple[float, float, float], float, Pair]:
 
 
 def _approximate_exp(x: Float64s) -> Approximation:
-    parts = exp_parts(clip(x, 750.0))
+    parts = exp_parts(estimates.clip(x, 750.0))
     return Approximation(parts.high, parts.low, parts.exponent)
 
 
 def _approximate_exp2(x: Float64s) -> Approximation:
-    x = clip(x, 1100.0)
+    x = estimates.clip(x, 1100.0)
     k = np.rint(64.0 * x)
     parts = _from_reduced(k, *multiply_float(nearest_pair(LN2), x - k * (1 / 64)))
     return Approximation(parts.high, parts.low, parts.exponent)
 
 
 def _approximate_expm1(x: Float64s) -> Approximation:
-    parts = exp_parts(np.where(x < -50.0, -50.0, clip(x, 750.0)))
+    parts = exp_parts(np.where(x < -50.0, -50.0, estimates.clip(x, 750.0)))
     high, low = parts.less_one()
     return Approximation(np.where(x == 0.0, x, high), low, parts.exponent)
 
@@ -164,14 +138,13 @@ def _enclosed_expm1(x: Any, precision: int) -> Any:
     return mp().mpf_sub(mp().mpf_exp(x, precision + lost + 10, "n"), mp().fone, precision, "n")
 
 
-def _enclosed_exp(x: Any, precision: int) -> Any:
-    return mp().mpf_exp(x, precision, "n")
-
-
 # By Hermite and Lindemann, exp and expm1 of a rational number other than 0 are irrational: no exact cases.
-_EXP = Definition(_approximate_exp, 2.0**-72, enclosure(_enclosed_exp), estimates.exp)
+_EXP = Definition(_approximate_exp, 2.0**-72, by_mpmath("mpf_exp"), estimates.exp)
+exp = rounded_function("exp", _EXP, "The exponential function: exp(-inf) = +0.")
 _EXP2 = Definition(_approximate_exp2, 2.0**-72, enclosure(_enclosed_exp2, _exact_exp2), estimates.exp2)
+exp2 = rounded_function("exp2", _EXP2, "2 to the power of x: exp2(-inf) = +0.")
 _EXPM1 = Definition(_approximate_expm1, 2.0**-65, enclosure(_enclosed_expm1), estimates.expm1)
+expm1 = rounded_function("expm1", _EXPM1, "exp(x) - 1: expm1(-0) = -0, expm1(-inf) = -1.")
 
 # sinh, cosh and tanh, from exp(|x|) and expm1(|x|) in pairs.
 #
@@ -179,29 +152,11 @@ _EXPM1 = Definition(_approximate_expm1, 2.0**-65, enclosure(_enclosed_expm1), es
 # M/(E + 1). All sums have terms of one sign, so that nothing is lost near 0.
 
 
-@elementary_function
-def sinh(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the hyperbolic sine: sinh(-0) = -0, sinh(+-inf) = +-inf."""
-    return correctly_rounded(_SINH, dtype, overflow, values)
-
-
-@elementary_function
-def cosh(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the hyperbolic cosine: cosh(+-inf) = +inf."""
-    return correctly_rounded(_COSH, dtype, overflow, values)
-
-
-@elementary_function
-def tanh(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the hyperbolic tangent: tanh(-0) = -0, tanh(+-inf) = +-1."""
-    return correctly_rounded(_TANH, dtype, overflow, values)
-
-
 # Below, E = 2**e * (high + low) and M = 2**e * less_one, so that M/E needs no scaling and 1/E scales by 2**-e.
 
 
 def _approximate_sinh(x: Float64s) -> Approximation:
-    parts = exp_parts(np.abs(clip(x, 750.0)))
+    parts = exp_parts(np.abs(estimates.clip(x, 750.0)))
     less_one = parts.less_one()
     inverse = scale_below_one(-parts.exponent)
     quotient = divide(less_one, (parts.high, parts.low))
@@ -212,7 +167,7 @@ def _approximate_sinh(x: Float64s) -> Approximation:
 
 
 def _approximate_cosh(x: Float64s) -> Approximation:
-    parts = exp_parts(np.abs(clip(x, 750.0)))
+    parts = exp_parts(np.abs(estimates.clip(x, 750.0)))
     inverse = divide((scale_below_one(-2 * parts.exponent), 0.0), (parts.high, parts.low))
     high, low = two_sum(parts.high, inverse[0])
     high, low = fast_two_sum(high, low + (parts.low + inverse[1]))
@@ -220,7 +175,7 @@ def _approximate_cosh(x: Float64s) -> Approximation:
 
 
 def _approximate_tanh(x: Float64s) -> Approximation:
-    parts = exp_parts(2.0 * np.abs(clip(x, 30.0)))
+    parts = exp_parts(2.0 * np.abs(estimates.clip(x, 30.0)))
     plus_one = add_float((parts.high, parts.low), scale_below_one(-parts.exponent))
     high, low = divide(parts.less_one(), plus_one)
     sign = np.copysign(1.0, x)
@@ -228,15 +183,12 @@ def _approximate_tanh(x: Float64s) -> Approximation:
 
 
 # By Hermite and Lindemann, all three of a rational number other than 0 are irrational: no exact cases.
-_SINH = Definition(
-    _approximate_sinh, 2.0**-65, enclosure(lambda x, precision: mp().mpf_sinh(x, precision, "n")), estimates.sinh
-)
-_COSH = Definition(
-    _approximate_cosh, 2.0**-72, enclosure(lambda x, precision: mp().mpf_cosh(x, precision, "n")), estimates.cosh
-)
-_TANH = Definition(
-    _approximate_tanh, 2.0**-65, enclosure(lambda x, precision: mp().mpf_tanh(x, precision, "n")), estimates.tanh
-)
+_SINH = Definition(_approximate_sinh, 2.0**-65, by_mpmath("mpf_sinh"), estimates.sinh)
+sinh = rounded_function("sinh", _SINH, "The hyperbolic sine: sinh(-0) = -0, sinh(+-inf) = +-inf.")
+_COSH = Definition(_approximate_cosh, 2.0**-72, by_mpmath("mpf_cosh"), estimates.cosh)
+cosh = rounded_function("cosh", _COSH, "The hyperbolic cosine: cosh(+-inf) = +inf.")
+_TANH = Definition(_approximate_tanh, 2.0**-65, by_mpmath("mpf_tanh"), estimates.tanh)
+tanh = rounded_function("tanh", _TANH, "The hyperbolic tangent: tanh(-0) = -0, tanh(+-inf) = +-1.")
 
 # erf, by Taylor series around the nearest multiple of 1/128.
 #
@@ -251,16 +203,10 @@ _TERMS = 10
 _TABLE_BITS = 160
 
 
-@elementary_function
-def erf(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the error function: erf(-0) = -0, erf(+-inf) = +-1."""
-    return correctly_rounded(_ERF, dtype, overflow, values)
-
-
 def _approximate_erf(x: Float64s) -> Approximation:
     """Approximate erf(x) within 2**-66, relatively; a tiny x, of which erf is a multiple, is scaled up first."""
     tiny = np.abs(x) < 2.0**-500
-    magnitude = np.abs(clip(np.where(tiny, x * 2.0**400, x), float(_LAST)))
+    magnitude = np.abs(estimates.clip(np.where(tiny, x * 2.0**400, x), float(_LAST)))
     index = np.rint(_STEPS * np.where(np.isnan(magnitude), 0.0, magnitude)).astype(np.int64)
     d = magnitude - index * (1 / _STEPS)
 
@@ -295,9 +241,6 @@ def _series(c: Fraction) -> list[Fraction]:
     return [rational(mp().mpf_erf(point, _TABLE_BITS, "n")), *(each / (n + 1) for n, each in enumerate(g[1:]))]
 
 
-def _enclosed_erf(x: Any, precision: int) -> Any:
-    return mp().mpf_erf(x, precision, "n")
-
-
 # erf(x) at a rational number other than 0 is not proven irrational, but no case is known in which it is a midpoint.
-_ERF = Definition(_approximate_erf, 2.0**-65, enclosure(_enclosed_erf), estimates.erf)
+_ERF = Definition(_approximate_erf, 2.0**-65, by_mpmath("mpf_erf"), estimates.erf)
+erf = rounded_function("erf", _ERF, "The error function: erf(-0) = -0, erf(+-inf) = +-1.")

@@ -21,6 +21,7 @@ from ..ziv import (
     Pair,
     Values,
     add_float,
+    by_mpmath,
     correctly_rounded,
     enclosure,
     fast_two_sum,
@@ -35,31 +36,13 @@ from ..ziv import (
 )
 from . import estimates
 from .exponential import exp_parts
-from .tables import BITS, LN2, check_operand, elementary_function
+from .tables import BITS, LN2, check_operand, rounded_function
 
 # log, log2 and log1p; pow builds on `log_pair`.
 #
 # Table-driven after Tang (1990): x = 2**e * m with m between sqrt(1/2) and sqrt(2), and c a number of 11 bits near
 # 1/m, so that r = m c - 1 is exact in a pair and |r| < 2**-7. Then log(x) = e ln2 - log(c) + log1p(r). For m within
 # 2**-8 of 1 c is 1, and the result keeps its relative accuracy down to the smallest r.
-
-
-@elementary_function
-def log(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the natural logarithm: log(1) = +0, log(+-0) = -inf, of a negative number NaN."""
-    return correctly_rounded(_LOG, dtype, overflow, values)
-
-
-@elementary_function
-def log2(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the logarithm to base 2: log2(1) = +0, log2(+-0) = -inf, of a negative number NaN."""
-    return correctly_rounded(_LOG2, dtype, overflow, values)
-
-
-@elementary_function
-def log1p(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return log(1 + x): log1p(-0) = -0, log1p(-1) = -inf, below -1 NaN."""
-    return correctly_rounded(_LOG1P, dtype, overflow, values)
 
 
 def log_pair(x: Float64s, x_low: Float64s | None = None) -> Pair:
@@ -144,10 +127,6 @@ def _exact_log2(x: float) -> Fraction | None:
     return Fraction(exponent - 1) if fraction == 0.5 else None
 
 
-def _enclosed_log(x: Any, precision: int) -> Any:
-    return mp().mpf_log(x, precision, "n")
-
-
 def _enclosed_log2(x: Any, precision: int) -> Any:
     return mp().mpf_div(mp().mpf_log(x, precision + 10, "n"), mp().mpf_ln2(precision + 10), precision, "n")
 
@@ -157,9 +136,12 @@ def _enclosed_log1p(x: Any, precision: int) -> Any:
 
 
 # By Hermite and Lindemann, log and log1p have no rational value but log(1): no exact cases.
-_LOG = Definition(_approximate_log, 2.0**-72, enclosure(_enclosed_log), estimates.log)
+_LOG = Definition(_approximate_log, 2.0**-72, by_mpmath("mpf_log"), estimates.log)
+log = rounded_function("log", _LOG, "The natural logarithm: log(1) = +0, log(+-0) = -inf, below 0 NaN.")
 _LOG2 = Definition(_approximate_log2, 2.0**-72, enclosure(_enclosed_log2, _exact_log2), estimates.log2)
+log2 = rounded_function("log2", _LOG2, "The logarithm to base 2: log2(1) = +0, log2(+-0) = -inf, below 0 NaN.")
 _LOG1P = Definition(_approximate_log1p, 2.0**-72, enclosure(_enclosed_log1p), estimates.log1p)
+log1p = rounded_function("log1p", _LOG1P, "log(1 + x): log1p(-0) = -0, log1p(-1) = -inf, below -1 NaN.")
 
 # pow(x, y) = exp(y log|x|), in pairs, with the sign and the special cases of IEEE 754-2019, 9.2.1.
 #

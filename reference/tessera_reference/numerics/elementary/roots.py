@@ -14,18 +14,8 @@ import numpy as np
 
 from ..formats import DType
 from ..rounding import Overflow, round_to
-from ..ziv import (
-    Approximation,
-    Definition,
-    Float64s,
-    Values,
-    correctly_rounded,
-    enclosure,
-    fast_two_sum,
-    mp,
-    two_product,
-)
-from .tables import elementary_function
+from ..ziv import Approximation, Definition, Float64s, Values, enclosure, fast_two_sum, mp, two_product
+from .tables import elementary_function, rounded_function
 
 
 @elementary_function
@@ -40,12 +30,6 @@ def reciprocal(values: Values, dtype: DType, overflow: Overflow) -> Values:
     """Return 1/x: reciprocal(+-0) = +-inf, reciprocal(+-inf) = +-0."""
     with np.errstate(all="ignore"):
         return round_to(np.asarray(1 / _wide(values, dtype)), dtype, overflow)
-
-
-@elementary_function
-def rsqrt(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return 1/sqrt(x), rounded once: rsqrt(+-0) = +-inf, rsqrt(+inf) = +0, of a negative number NaN."""
-    return correctly_rounded(_RSQRT, dtype, overflow, values)
 
 
 def _wide(values: Values, dtype: DType) -> Values:
@@ -77,3 +61,4 @@ def _enclosed_rsqrt(x: Any, precision: int) -> Any:
 
 # A rational 1/sqrt(x) = q makes x = 1/q**2 a float only if q is a power of 2, itself a float: no exact midpoints.
 _RSQRT = Definition(_approximate_rsqrt, 2.0**-90, enclosure(_enclosed_rsqrt), _estimate_rsqrt)
+rsqrt = rounded_function("rsqrt", _RSQRT, "1/sqrt(x): rsqrt(+-0) = +-inf, rsqrt(+inf) = +0, below 0 NaN.")

@@ -14,6 +14,7 @@ from ..array import code_dtype, decode, in_blocks
 from ..errors import WrongCarrier
 from ..formats import DType, UnsupportedDType
 from ..rounding import Overflow, require_overflow
+from ..ziv import Definition, correctly_rounded
 
 # Mathematical constants to 300 bits, as rational numbers; approximations take their pieces from these.
 
@@ -69,6 +70,16 @@ def elementary_function(evaluate: Evaluate) -> Unary:
         return in_blocks(looked_up, np.float32, values)
 
     return function
+
+
+def rounded_function(name: str, definition: Definition, meaning: str) -> Unary:
+    """Return the function of one operand with a definition, correctly rounded."""
+
+    def evaluate(values: Values, dtype: DType, overflow: Overflow) -> Values:
+        return correctly_rounded(definition, dtype, overflow, values)
+
+    evaluate.__name__, evaluate.__doc__ = name, meaning
+    return elementary_function(evaluate)
 
 
 def check_operand(operation: str, values: Values, dtype: DType, overflow: Overflow) -> None:

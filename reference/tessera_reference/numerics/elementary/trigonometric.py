@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import DType
 from ..kernels import take
-from ..rounding import Overflow
 from ..ziv import (
     Approximation,
     Definition,
     Float64s,
     Int64s,
     Pair,
-    Values,
-    correctly_rounded,
+    by_mpmath,
     divide,
-    enclosure,
     fast_two_sum,
     mp,
     multiply,
@@ -37,28 +33,10 @@ from ..ziv import (
     where,
 )
 from . import estimates
-from .tables import BITS, PI, elementary_function
+from .tables import BITS, PI, rounded_function
 
 _LIMBS, _LIMB_MASK = 6, np.uint64(0xFFFFFFFF)
 _HALF_LIMB = np.uint64(32)
-
-
-@elementary_function
-def sin(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the sine: sin(-0) = -0, sin(+-inf) = NaN."""
-    return correctly_rounded(_SIN, dtype, overflow, values)
-
-
-@elementary_function
-def cos(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the cosine: cos(+-inf) = NaN."""
-    return correctly_rounded(_COS, dtype, overflow, values)
-
-
-@elementary_function
-def tan(values: Values, dtype: DType, overflow: Overflow) -> Values:
-    """Return the tangent: tan(-0) = -0, tan(+-inf) = NaN."""
-    return correctly_rounded(_TAN, dtype, overflow, values)
 
 
 def _approximate_sin(x: Float64s) -> Approximation:
@@ -175,12 +153,9 @@ def _sines_and_cosines() -> tuple[Pair, Pair]:
 
 
 # By Hermite and Lindemann, sin, cos and tan of a rational number other than 0 are irrational: no exact cases.
-_SIN = Definition(
-    _approximate_sin, 2.0**-68, enclosure(lambda x, precision: mp().mpf_sin(x, precision, "n")), estimates.sin
-)
-_COS = Definition(
-    _approximate_cos, 2.0**-68, enclosure(lambda x, precision: mp().mpf_cos(x, precision, "n")), estimates.cos
-)
-_TAN = Definition(
-    _approximate_tan, 2.0**-67, enclosure(lambda x, precision: mp().mpf_tan(x, precision, "n")), estimates.tan
-)
+_SIN = Definition(_approximate_sin, 2.0**-68, by_mpmath("mpf_sin"), estimates.sin)
+sin = rounded_function("sin", _SIN, "The sine: sin(-0) = -0, sin(+-inf) = NaN.")
+_COS = Definition(_approximate_cos, 2.0**-68, by_mpmath("mpf_cos"), estimates.cos)
+cos = rounded_function("cos", _COS, "The cosine: cos(+-inf) = NaN.")
+_TAN = Definition(_approximate_tan, 2.0**-67, by_mpmath("mpf_tan"), estimates.tan)
+tan = rounded_function("tan", _TAN, "The tangent: tan(-0) = -0, tan(+-inf) = NaN.")
