@@ -27,7 +27,7 @@ LIMITS: dict[str, dict[str, float]] = {
 }
 POSITIVE = {"log", "log2", "log1p", "sqrt", "rsqrt", "pow"}
 PEERS: dict[str, Callable[..., Any]] = {"pow": np.power, "rsqrt": lambda x: 1 / np.sqrt(x)}
-ROUNDS = 5
+ROUNDS = 11
 UNTIL_COMPILED = 8
 """Calls after which a function is compiled: two million elements of fp32, half a million of fp64."""
 
