@@ -367,10 +367,9 @@ def messages(
     root: int = 0,
     per_node: int | None = None,
     chunk: int | None = None,
-    group: Sequence[int] | None = None,
 ) -> list[Sent]:
     """The messages of a group in elements of a buffer of `count`, cut where its chunks end. Raises `Failure`."""
-    return _sent(operation, algorithm(name, ranks, per_node), group or range(ranks), root, count, chunk)
+    return _sent(operation, algorithm(name, ranks, per_node), range(ranks), root, count, chunk)
 
 
 def _sent(

@@ -25,7 +25,6 @@ from ..ir.types import Scalar, Tensor
 from ..language import compile_source
 from ..levels.execution import for_shapes
 from ..mesh.axes import MeshAxes
-from ..mesh.topology import Topology
 from ..numerics.array import Array
 from ..numerics.formats import dtype
 from ..schedule.options import Options
@@ -58,10 +57,8 @@ NOT_EXPRESSED: Mapping[str, bool] = {
 class BridgedRuntime(Runtime):
     """A runtime and the bridge that its calls pass."""
 
-    def __init__(
-        self, endpoint: Endpoint, topology: Topology | None = None, environment: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(topology, environment)
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__()
         self.bridge = Bridge(endpoint)
         self.received: list[bytes] = []
         """The bytes that messages brought for copies to the host."""
