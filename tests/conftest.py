@@ -103,7 +103,7 @@ def drawn(request: pytest.FixtureRequest) -> Callable[[int], int]:
 
 @pytest.fixture(scope="session")
 def every(request: pytest.FixtureRequest) -> Callable[[int], int]:
-    """Of so many things that a test could try it tries one; all with `--whole` or TESSERA_EVERY=1."""
+    """A test tries one of this many things, or all with `--whole` or TESSERA_EVERY=1."""
     whole = request.config.getoption("--whole")
     return lambda usual: 1 if whole else int(os.environ.get("TESSERA_EVERY", usual))
 

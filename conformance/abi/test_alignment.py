@@ -16,7 +16,7 @@ VECTOR = 16
 
 @clause("RT-09-08")
 def test_device_memory_is_aligned_for_vectors(impl, check):
-    """Whatever the sizes allocated before it, memory begins at a multiple of 16 bytes (AMB-RT-103)."""
+    """Memory begins at a multiple of 16 bytes, whatever was allocated before it (AMB-RT-103)."""
     session = opened(impl, check)
     pointers = [session.allocate(count) for count in (1, 3, 17, 2, 64, 100, 5)]
     check.equal([pointer % VECTOR for pointer in pointers], [0] * len(pointers), "the remainders of 16")

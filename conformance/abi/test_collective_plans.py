@@ -120,7 +120,7 @@ def test_a_plan_carries_what_the_program_says(impl, check, attribute, member, va
 @clause("RT-08.1-10")
 @feature("graph-ir-text")
 def test_a_plan_says_who_meets(impl, check):
-    """All axes are the whole mesh; some of several, and groups, are a subgroup, which is no axis (AMB-COLL-85)."""
+    """All axes are the whole mesh; a part of them, or groups, are a subgroup, which is no axis (AMB-COLL-85)."""
     subgroups = ["axes=[dp, tp, pp]", "axes=[dp, pp]", "groups=[[0, 3], [1, 2]]", "axes=[tp]"]
     issues = [("all_reduce", f"{SUM}subgroup=!tessera.shard<{subgroup}>") for subgroup in subgroups]
     found = text_plans(impl, check, *issues, mesh="dp=2 tp=2 pp=2")

@@ -47,7 +47,7 @@ def test_a_kernel_ignores_the_padding_between_whole_numbers(impl, check, byte):
 @clause("RT-10.1-12", "RT-10.1-03")
 @IN_PADDING
 def test_a_kernel_ignores_the_padding_between_fractions(impl, check, byte):
-    """Behind each number of four bytes."""
+    """The four bytes behind each number of four bytes are ignored."""
     session = opened(impl, check)
     x, y = session.upload(bytes(8)), session.upload(bytes(16))
     pad = bytes([byte]) * 4
@@ -130,7 +130,7 @@ def test_a_kernel_stores_any_byte_but_zero_as_true(impl, check, byte):
 @clause("RT-10.1-12", "RT-19.B-11")
 @pytest.mark.parametrize(("kernel", "false", "true"), SCALARS)
 def test_a_kernel_reads_any_byte_but_zero_as_true(impl, check, kernel, false, true):
-    """As a condition, as a choice and as a number; the seven bytes behind it do not count."""
+    """The byte counts as true in a condition, a choice and a number; the seven bytes behind it do not count."""
     session = opened(impl, check)
     handle = session.kernel(kernel, TRUTH)
     for value in BYTES_OF_TRUTH:
@@ -142,7 +142,7 @@ def test_a_kernel_reads_any_byte_but_zero_as_true(impl, check, kernel, false, tr
 @feature("tensor-ops")
 @clause("RT-10.1-12", "RT-19.B-11")
 def test_true_is_equal_to_true(impl, check):
-    """Whichever bytes say so; two arguments of one byte lie side by side."""
+    """Any nonzero bytes are equal as truth values; two arguments of one byte lie side by side."""
     session = opened(impl, check)
     kernel = session.kernel("same", TRUTH)
     for values in ((1, 2), (0x80, 1), (0, 0xFF), (0, 0), (4, 0)):

@@ -104,7 +104,7 @@ def test_an_image_has_one_metadata_section(impl, check, source):
 
 @clause("RT-08.1-01")
 def test_metadata_depends_on_the_image_alone(impl, check):
-    """What it says does not depend on what was compiled or inspected since."""
+    """The metadata do not depend on other programs that were compiled or inspected since."""
     images = [compiled(impl, check, source) for source in (ONE, THREE)]
     first = [inspected(impl, check, image) for image in images]
     check.true(first[0]["kernels"] != first[1]["kernels"], "two programs have two kernel tables")
@@ -169,7 +169,7 @@ def test_an_image_carries_its_targets(impl, check):
     ],
 )
 def test_an_image_carries_the_targets_it_is_made_for(impl, check, targets):
-    """As many as were asked for, whatever devices the machine has (AMB-RT-106)."""
+    """The image has all targets that were asked for, whatever devices the machine has (AMB-RT-106)."""
     check.equal(sorted(said(impl, check, targets=targets)["targets"]), targets, "the targets")
 
 
@@ -355,7 +355,7 @@ def test_an_image_of_ir_alone_has_metadata_too(impl, check):
 
 @clause("RT-08.1-03")
 def test_the_machine_has_devices(impl, check):
-    """What the cases of targets rest on: at least one device, whose target the compiler knows."""
+    """The machine has at least one device, whose target the compiler knows; the cases of targets rely on it."""
     first = devices(impl, check, 1)[0]
     machine = {device["id"]: device["target"] for device in check.returns(impl.runtime.tessxDevices())["devices"]}
     found = said(impl, check, targets=[machine[first]])["targets"]

@@ -65,7 +65,7 @@ def test_the_arguments_of_the_sample_have_the_types_of_the_specification(impl, c
 @clause("RT-10.1-05")
 @pytest.mark.parametrize("declaration", ["x*", "float* x", "int64* x", "bf16* x"])
 def test_a_pointer_has_eight_bytes(impl, check, declaration):
-    """Whatever it points to; the name may stand before the star or behind it."""
+    """A pointer to any type has eight bytes; its name may stand before the star or behind it."""
     check.equal(places(impl, check, f"k({declaration})"), (Place("x", "ptr", 0, 8),), "the argument")
 
 
@@ -126,7 +126,7 @@ def test_padding_before_an_argument_is_the_least(impl, check, first, second):
 @clause("RT-10.1-04")
 @pytest.mark.parametrize("count", range(1, 18))
 def test_the_size_is_rounded_up_to_eight(impl, check, count):
-    """Of 1 to 17 bytes: 8, 16 or 24, where C would leave a structure of bytes as it is (AMB-RT-54)."""
+    """Arguments of 1 to 17 bytes take 8, 16 or 24, where C would leave a structure of bytes as it is (AMB-RT-54)."""
     layout = layout_of(impl, check, signature(*((f"a{i}", "int8") for i in range(count))))
     wanted = (count, (count + 7) // 8 * 8)
     check.equal((layout.end_of_last_argument, layout.size), wanted, "where the arguments end, and the buffer")

@@ -98,7 +98,7 @@ def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, ch
 @pytest.mark.parametrize("at", ["deterministic", pytest.param("strict", marks=level("strict"))])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_chunks_change_no_bit(impl, check, algorithm, at):
-    """Whatever they are cut at: inside a share, across shares, or not at all (AMB-COLL-04, AMB-COLL-29)."""
+    """The chunks end inside a share, across shares, or there are none (AMB-COLL-04, AMB-COLL-29)."""
     for ranks in (3, 5, 8):
         inputs = brought("fp32", ranks, 23, seed=900 + ranks)
         given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm, "level": at}
@@ -115,7 +115,7 @@ def test_chunks_change_no_bit(impl, check, algorithm, at):
 @clause("COLL-02.3-01")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_no_message_crosses_the_end_of_a_chunk(impl, check, algorithm):
-    """And the pieces of all chunks are what is sent without them: no element is lost at a tail, none goes twice."""
+    """The pieces of all chunks are exactly the elements sent without chunks."""
     inputs = brought("fp32", 5, 23, seed=911)
     given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm, "messages": True}
     whole = pieces(check.returns(impl.collectives.run(**given))["messages"])

@@ -26,7 +26,7 @@ def test_golden(impl, check, vector):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("dtype", [BF16, "fp32"])
 def test_every_rank_gets_the_same_bits(impl, check, ranks, dtype):
-    """Whatever the order, it is one order: ranks do not differ (AMB-LANG-109)."""
+    """All ranks use one order, whichever it is (AMB-LANG-109)."""
     inputs = [counted(dtype, (40,), seed=331 + rank, exponents=(-6, 6)) for rank in range(ranks)]
     outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum"))["outputs"]
     check.equal(len(outputs), ranks, "the number of results")

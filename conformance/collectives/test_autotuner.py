@@ -115,14 +115,14 @@ def test_chunks_grow_with_bandwidth(impl, check):
 
 @clause("COLL-05.3-02", "COLL-08-18")
 def test_more_is_in_flight_with_more_latency(impl, check):
-    """Of chunks of one size."""
+    """The chunks have one size; the latency differs."""
     few, many = (settled(check, impl, LATENCY * number, **ONE_CHUNK)[1] for number in (1, 64))
     check.true(few < many, "a latency 64 times as long puts more in flight", (few, many))
 
 
 @clause("COLL-05.3-02")
 def test_more_is_in_flight_with_more_bandwidth(impl, check):
-    """Of chunks of one size, at a latency of ten microseconds."""
+    """The chunks have one size, and the latency is ten microseconds; the bandwidth differs."""
     few, many = (settled(check, impl, 10 * LATENCY, BANDWIDTH // number, **ONE_CHUNK)[1] for number in (64, 1))
     check.true(few < many, "a bandwidth 64 times as large puts more in flight", (few, many))
 
@@ -170,7 +170,7 @@ def test_old_measurements_are_forgotten(impl, check, limits):
 @pytest.mark.parametrize("jitter", [0, 100], ids=["equal", "within a hundredth"])
 @pytest.mark.parametrize("latency", [0, LATENCY, 30 * LATENCY])
 def test_knobs_are_pinned_once_measurements_are_stable(impl, check, jitter, latency):
-    """Not at first; and from then on they stay."""
+    """The first steps pin nothing; pinned knobs stay pinned."""
     spread = [0, 3, -5, 8, -9, 10, -2, 6, -10, 1]
     every = [latency + latency * spread[index % 10] // (10 * jitter or 10**30) for index in range(96)]
     steps = tuned(check, impl, [measured(each) for each in every])

@@ -74,7 +74,7 @@ def test_each_link_has_as_many_chunks_in_flight_as_it_has_credits(impl, check, c
 @clause("COLL-04.2-04")
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_another_ready_chunk_is_issued_where_credits_are_short(impl, check, place):
-    """Wherever it stands among those that wait for the link without a credit."""
+    """A ready chunk is issued from any place in the queue of those that wait for the link."""
     limiter = Limiter(impl, check, {"a": 1, "b": 1, "c": 1})
     check.equal(limiter.acquire(["a"]), ("a",), "the link of the first chunk")
     waiting = [["a"], ["a", "b"], ["c", "a"], ["a"]]
@@ -100,7 +100,7 @@ def test_a_chunk_takes_a_credit_of_every_link_on_its_way_or_none(impl, check):
 @feature("credit-limiter")
 @clause("COLL-04.2-03")
 def test_a_chunk_returns_its_credits_once(impl, check):
-    """Whatever is answered to a second release, or to that of a chunk never issued, it adds no credit."""
+    """A second release, or that of a chunk never issued, adds no credit, whatever its answer."""
     limiter = Limiter(impl, check, {"a": 2})
     check.equal(limiter.acquire(["a"]), ("a",), "the link of the first chunk")
     (first,) = limiter.in_flight

@@ -27,7 +27,7 @@ def cancelling(ranks: int, count: int, seed: int) -> list[Tensor]:
 @pytest.mark.parametrize("chunk", [None, 5], ids=["whole", "chunks"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_under_deterministic_every_order_of_delivery_gives_the_declared_bits(impl, check, algorithm, chunk):
-    """Those of the declared tree, replayed, on every rank, whichever message arrives first."""
+    """Every rank has the bits of the declared tree, whichever message arrives first."""
     for ranks in RANKS:
         inputs = cancelling(ranks, 2 * ranks + 3, seed=1400 + 10 * ranks)
         given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "level": "deterministic"}
@@ -72,7 +72,7 @@ def test_a_thousand_orders_of_delivery_give_one_set_of_bits(impl, check, algorit
 @clause("RT-06-03", "LANG-09-06")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_under_strict_every_order_of_delivery_gives_the_canonical_bits(impl, check, algorithm):
-    """Those of the canonical tree, replayed, on every rank."""
+    """Every rank has the bits of the canonical tree, whichever message arrives first."""
     for ranks in RANKS:
         inputs = cancelling(ranks, 2 * ranks + 3, seed=1480 + 10 * ranks)
         wanted = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical("fp32"))

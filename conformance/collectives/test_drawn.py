@@ -41,7 +41,7 @@ def test_a_sum_of_long_drawn_tensors_keeps_its_order(impl, check):
 @clause("RT-13-01", "LANG-09-06")
 @pytest.mark.parametrize("algorithm", ["ring", "tree"])
 def test_an_algorithm_reduces_drawn_numbers_as_the_oracle_does(impl, check, algorithm):
-    """Whatever way the data travel."""
+    """Every algorithm gives the oracle's result for numbers drawn as the case runs."""
     choose = chooser_of(impl, f"collectives/{algorithm}")
     for _ in range(DRAWS):
         judge_question(impl, check, collective("all_reduce", algorithm, operands(choose), op="sum"))

@@ -117,7 +117,7 @@ def test_each_step_sends_what_compression_restores(impl, check, wire, block):
 @pytest.mark.parametrize("block", [4, 100])
 @pytest.mark.parametrize("wire", collectives.WIRES)
 def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
-    """What is sent of a gradient and a residual, and what that leaves; the step that follows takes what was left."""
+    """A step sends a part of a gradient and a residual and leaves the rest; the next step takes the rest."""
     gradient, residual = counted("fp32", SHAPE, seed=471, exponents=(-12, 6)), counted("fp32", SHAPE, seed=472)
     for _ in range(2):
         expected = collectives.error_feedback(gradient, residual, wire=wire, block=block)

@@ -56,7 +56,7 @@ def test_a_collective_yields_a_future_of_what_each_rank_will_have(impl, check, c
 @clause("COLL-02.1-05")
 @pytest.mark.parametrize("type_text", [T, "fp32", "tensor<?x3xbf16>", "tensor<4x2xfp32; layout=col_major>"])
 def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
-    """Of a tensor in any layout, or of a scalar; the types may be left out or stated."""
+    """The value is a tensor in any layout, or a scalar; the types may be left out or stated."""
     for signature in ("", f" : (!tessera.future<{type_text}>) -> {type_text}", f" : {type_text}"):
         lines = [issue("%f", "%x", SUM, type_=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
         answer = told(impl, check, program(*lines, takes=f"%x: {type_text}", gives=type_text))
@@ -78,7 +78,7 @@ def test_only_a_future_is_awaited(impl, check):
 @clause("COLL-02.1-01", "COLL-08-15")
 @pytest.mark.parametrize("use", ['"tessera.graph.exp"', '"tessera.graph.relu"', "tessera.collective.broadcast"])
 def test_a_future_is_no_tensor(impl, check, use):
-    """What uses the value has to await it first; the twin does."""
+    """An operation that uses the value of a future without awaiting it is refused; the twin awaits it."""
     future = "!tessera.future<tensor<8xfp32>>"
     last = awaits("%y", "%g") if "collective" in use else '%y = "tessera.graph.exp"(%g)'
     good = program(issue("%f", "%x", SUM), awaits("%v", "%f"), f"%g = {use}(%v)", last, returns("%y"))
@@ -159,7 +159,7 @@ def test_an_axis_is_required_unless_one_alone_has_several_ranks(impl, check, mes
 
 @clause("COLL-02.1-04")
 def test_an_axis_is_one_of_the_mesh(impl, check):
-    """Its twin names one that there is."""
+    """A collective over an axis that the mesh lacks is refused; its twin names one that the mesh has."""
     check.accepts(impl.language.verify_ir(text=awaited(SUM + ', axis="dp"')))
     text = awaited(SUM + ', axis="pd"')
     check.rejects(impl.language.verify_ir(text=text), category="distributed", at_line=FIRST_LINE)
@@ -265,7 +265,7 @@ HINTS |= {"dtype": ('"bf16"', "bf16"), "priority": ("3", 3), "overlap": ("true",
     ("collective", "own", "gives"), [each.values for each in COLLECTIVES.values()], ids=list(COLLECTIVES)
 )
 def test_every_collective_takes_the_attributes_of_the_list(impl, check, collective, own, gives):
-    """All of them together, beside the attributes of its own (AMB-COLL-19)."""
+    """Each takes all of them together, beside the attributes of its own (AMB-COLL-19)."""
     hints = [f"{name}={text}" for name, (text, _) in HINTS.items() if f"{name}=" not in own]
     answer = told(impl, check, awaited(", ".join(filter(None, [own, *hints])), collective, gives))
     (issued,) = operations(answer, f"tessera.collective.{collective}")

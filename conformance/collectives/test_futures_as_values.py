@@ -58,7 +58,7 @@ def handed_on(way, held):
 @pytest.mark.parametrize("held", [T, OPEN], ids=["known", "open"])
 @pytest.mark.parametrize("way", ["out-of-a-branch", "out-of-a-call", "into-a-call"])
 def test_a_future_is_handed_on_as_any_value(impl, check, way, held):
-    """What awaits it at the end has the sum, which every rank brought its part to on the way it took."""
+    """The await at the end yields the sum of what every rank contributed, whichever way the future took."""
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
     ranks = given(rows, c=[True, True, False, False] if way != "out-of-a-branch" else [True] * 4)
     for rank, (found,) in enumerate(on_ranks(impl, check, handed_on(way, held), ranks)):
@@ -75,7 +75,7 @@ PARTS = {
 @clause("COLL-02.1-01", "COLL-02.1-05")
 @pytest.mark.parametrize("collective", PARTS)
 def test_a_future_has_an_extent_that_is_not_known(impl, check, collective):
-    """What each rank will have is as open as what it brings; the types are stated."""
+    """The extents of each rank's result are as unknown as those of its operand; the types are stated."""
     attributes, expected = PARTS[collective]
     waits = f"{awaits('%y', '%f')} : (!tessera.future<{OPEN}>) -> {OPEN}"
     text = program(

@@ -99,7 +99,7 @@ def test_what_was_lost_is_still_waited_for(impl, check, algorithm):
 
 @clause("COLL-04.3-01")
 def test_a_link_that_fails_after_the_last_message_changes_nothing(impl, check):
-    """What arrives as the link fails has arrived; and so where no message takes the link."""
+    """A message that arrives as the link fails has arrived, and a link that no message takes changes nothing."""
     topology = with_credits(2, nodes=1, each=3)
     without = asked(impl, check, topology=topology)
     last = max(each["end"] for each in without["transfers"] if "nv11" in each["links"])
@@ -138,7 +138,7 @@ FALLBACKS = [
 @clause("COLL-01-06", "COLL-03.2-01", "COLL-03.2-02", "COLL-03.2-03")
 @pytest.mark.parametrize(("made", "name", "ends", "links"), FALLBACKS)
 def test_messages_go_by_the_next_transport(impl, check, made, name, ends, links):
-    """What is sent again, and all that leaves later, as where the link had been down from the start (AMB-COLL-43)."""
+    """Messages sent again or later travel as if the link had been down from the start (AMB-COLL-43)."""
     given = {"topology": with_credits(2, **made), "count": 8000, "chunk": 500}
     at = asked(impl, check, **given)["duration"] // 3
     found = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]

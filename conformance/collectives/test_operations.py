@@ -44,7 +44,7 @@ def test_golden(impl, check, vector):
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter"])
 def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, operation, op, algorithm):
-    """Of numbers whose results are exact, in every dtype; shares need not be of one size (AMB-COLL-31, AMB-RT-04)."""
+    """The numbers have exact results, in every dtype; shares need not be of one size (AMB-COLL-31, AMB-RT-04)."""
     for ranks in (1, 2, 4, 8) if op == "mean" else RANKS:
         dtypes = [each for each in SIGNED if "int" not in each] if op == "mean" else SIGNED
         first, second = dtypes[ranks % len(dtypes)], dtypes[(ranks * 5 + 2) % len(dtypes)]
@@ -219,7 +219,7 @@ def test_arguments_that_do_not_fit_are_refused(impl, check, mistake):
 )
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "broadcast", "all_to_all"])
 def test_ranks_that_bring_other_buffers_are_refused(impl, check, operation, other):
-    """Wherever they stand; TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
+    """A different buffer on any rank is TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
     inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(4)]
     given = {"op": "sum"} if operation in ("all_reduce", "reduce_scatter") else {}
     given |= {"root": 1} if operation == "broadcast" else {}

@@ -92,7 +92,7 @@ def test_four_to_eight_chunks_of_gradients_are_in_flight(impl, check, size):
 @clause("COLL-07.1-04")
 @pytest.mark.parametrize("size", [MIB, 2 * MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB + 4, 5 * MIB + 20])
 def test_chunks_of_gradients_have_512_kib_to_2_mib(impl, check, size):
-    """As asked for, and as issued: so many chunks as the bytes make."""
+    """The chunks are issued at the size that was asked for, as many as the bytes make."""
     found, units = pipeline(impl, check, "data_parallel", bytes=size, layers=1)
     chunk = units["scatter0"]["collective"]["chunk_bytes"]
     check.true(512 * KIB <= chunk <= 2048 * KIB, "512 KiB to 2 MiB", chunk)

@@ -128,7 +128,7 @@ def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collec
 @feature("mesh-execution")
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64", "int32"])
 def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
-    """Of data whose sum depends on the order of the ranks, as the program that runs whole has (AMB-COLL-04)."""
+    """The sum depends on the order of the ranks, and has the bits of the whole program (AMB-COLL-04)."""
     held = f"tensor<101x{dtype}>"
     text = program(
         issue("%f", "%x", f"{SUM}, chunk=64", type_=held),
@@ -202,7 +202,7 @@ def test_no_more_chunks_are_in_flight_than_allowed(impl, check, most):
 @clause("COLL-08-10", "COLL-02.1-02", "COLL-01-02")
 @pytest.mark.parametrize("early", [True, False], ids=["awaited-at-once", "awaited-late"])
 def test_a_value_is_whole_where_it_is_used(impl, check, early):
-    """Wherever the program awaits it; a future that nobody awaits is of no consequence (AMB-COLL-03, AMB-COLL-58)."""
+    """The program may await it anywhere; a future never awaited has no effect (AMB-COLL-03, AMB-COLL-58)."""
     held = vector(50)
     wait = [awaits("%s", "%f")]
     lines = [issue("%f", "%x", f"{SUM}, chunk=36", type_=held), *(wait if early else [])]

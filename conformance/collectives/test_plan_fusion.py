@@ -97,7 +97,7 @@ def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_a
 @clause("COLL-02.4-02", "COLL-02.4-04")
 @pytest.mark.parametrize(("before", "after"), [fold[:2] for fold in FOLDS.values()], ids=FOLDS)
 def test_folding_changes_no_bit(impl, check, before, after):
-    """Of data that round at every step; 0.3 is no fp32 (AMB-COLL-57)."""
+    """The data round at every step; 0.3 is not a number of fp32 (AMB-COLL-57)."""
     text, _ = folding(before, after)
     scale = counted("fp32", (1,), seed=77)
     inputs = [

@@ -93,7 +93,7 @@ def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check)
 @clause("COLL-02.4-01")
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all"])
 def test_collectives_of_parts_are_not_joined(impl, check, collective):
-    """What each rank is given of two tensors is no stretch of what it is given of both."""
+    """A rank's part of two tensors is not a contiguous part of its share of both."""
     reduces = collective == "reduce_scatter"
     gives = {"reduce_scatter": "tensor<2xfp32>", "all_gather": "tensor<32xfp32>"}.get(collective, T)
     attributes = f"{SUM}, chunk=1KiB" if reduces else "chunk=1KiB"

@@ -77,7 +77,7 @@ def test_every_collective_is_sliced(impl, check, collective):
 
 @clause("COLL-08-09")
 def test_without_a_chunk_a_collective_is_one(impl, check):
-    """Of all elements; of none, too, since the ranks meet all the same."""
+    """One chunk has all elements; a tensor of no elements has one chunk too, since its ranks still communicate."""
     for extent in (1000, 0):
         held = f"tensor<{extent}xfp32>"
         lines = [issue("%f", "%x", SUM, type_=held), awaits("%y", "%f"), returns("%y", held)]
@@ -213,7 +213,7 @@ def test_only_what_uses_a_value_waits_for_its_chunks(impl, check):
 )
 @clause("COLL-02.3-04")
 def test_a_buffer_is_used_again_when_its_chunk_has_ended(impl, check, depth):
-    """And no later: as many chunks are under way as there are buffers (AMB-COLL-58)."""
+    """At most as many chunks are under way as there are buffers (AMB-COLL-58)."""
     units = planned(impl, check, sliced("1800", "fp32", "1KiB"), tile=64, depth=depth)
     own = chunks(units, "%f")
     check.equal(len(own), 8, "the number of chunks")

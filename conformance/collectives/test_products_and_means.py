@@ -92,7 +92,7 @@ def test_under_strict_they_have_the_bits_of_the_canonical_tree(impl, check, op, 
 @clause("LANG-09-05", "RT-06-04")
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op in DTYPES for dtype in ("fp32", "bf16", "fp64")])
 def test_under_deterministic_they_have_the_order_of_their_algorithm(impl, check, op, dtype):
-    """That which is declared for a sum by it, element by element; the same bits on every rank and run."""
+    """A product or mean has the order declared for a sum by its algorithm; every rank and run has the same bits."""
     for ranks in (3, 5, 7):
         count = ranks + 2
         inputs = rows(dtype, ranks, count)
@@ -217,7 +217,7 @@ def test_in_programs_they_have_the_same_bits(impl, check, op, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("op", DTYPES)
 def test_special_values_in_programs(impl, check, op, dtype):
-    """As in `collectives.run`."""
+    """Special values give the results that they give in `collectives.run`."""
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
     held = f"tensor<{inputs[0].size}x{dtype}>"
     lines = [issue("%f", "%x", f'op="{op}"', type_=held), awaits("%y", "%f"), returns("%y", held)]

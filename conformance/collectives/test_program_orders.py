@@ -71,7 +71,7 @@ def test_under_strict_a_program_has_the_canonical_order_by_every_algorithm(impl,
 @clause("LANG-09-05", "COLL-02.1-04")
 @pytest.mark.parametrize("op", ["prod", "mean"])
 def test_products_and_means_of_programs_have_the_order_of_their_algorithm(impl, check, op):
-    """That of a sum by it."""
+    """They have the order that a sum by the same algorithm has."""
     for ranks in (3, 5, 7):
         rows = spread(ranks, count=ranks + 2, seed=2450 + 10 * ranks)
         for algorithm in ALGORITHMS:
@@ -98,7 +98,7 @@ def parts_of(matrix, ranks, dim):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim, algorithm):
-    """That of an all-reduce of the parts one after another, whole and in chunks."""
+    """The order is that of an all-reduce of the parts one after another, whole and in chunks."""
     for ranks in (2, 3, 5):
         shape = [3, 3]
         shape[dim] = 2 * ranks
@@ -206,7 +206,7 @@ def test_auto_has_the_order_of_the_algorithm_that_is_selected(impl, check, attri
 @clause("LANG-09-05")
 @level("strict", "deterministic")
 def test_a_collective_that_can_name_no_algorithm_has_the_order_that_is_declared_without_one(impl, check):
-    """That of Graph IR, which `dist.all_reduce` is: one order, whichever algorithm carries it."""
+    """The order is that of `dist.all_reduce` of Graph IR, whichever algorithm carries it."""
     for ranks in RANKS:
         count = 2 * ranks + 3
         rows, held = spread(ranks, count=count, seed=2950 + ranks), vector(count)

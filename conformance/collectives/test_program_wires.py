@@ -78,7 +78,7 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
 @clause("COLL-02.5-01")
 @pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "complex64"])
 def test_a_wire_is_for_floats(impl, check, dtype):
-    """What is no float travels as it is (AMB-COLL-53)."""
+    """Data that are not floats travel unchanged (AMB-COLL-53)."""
     for wire, legal in (("", True), (', dtype="bf16"', False)):
         op = 'op="max"' if dtype == "bool" else SUM
         judge_text(impl, check, op + wire, dtype, legal)

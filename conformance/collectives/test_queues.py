@@ -59,7 +59,7 @@ def test_a_compute_queue_runs_one_unit_at_a_time(impl, check):
 @clause("COLL-04.1-02")
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "direct"])
 def test_a_collective_is_in_the_comm_queue_of_each_of_its_devices_chunk_by_chunk(impl, check, algorithm):
-    """As many chunks as its bytes make, the last one short, on the devices of its ranks and on no other."""
+    """Its bytes make the number of chunks, the last one short, on the devices of its ranks and no others."""
     units = [comm("r", 10 * MIB + 5, MIB, algorithm=algorithm, ranks=[2, 0])]
     found = simulated(impl, check, units, topology=topology(each=3))
     ids = devices_of(1, 3)
@@ -91,7 +91,7 @@ def test_as_many_chunks_as_allowed_are_in_flight_while_there_is_work(impl, check
 @feature("two-queue")
 @clause("COLL-04.1-03")
 def test_chunks_of_several_collectives_are_in_flight_together(impl, check):
-    """What remains of the next collective fills the queue."""
+    """Chunks of the next collective fill the rest of the queue."""
     units = [comm(name, 3 * MIB, MIB) for name in "abc"]
     slots = of(simulated(impl, check, units, max_inflight=5)["timeline"], device=devices_of(1, 2)[0])
     for time in sorted({slot["end"] for slot in slots})[:-1]:
@@ -200,7 +200,7 @@ def test_a_collective_without_credits_lets_another_go(impl, check):
 @feature("two-queue")
 @clause("COLL-08-06")
 def test_chunks_of_higher_priority_go_first(impl, check):
-    """Of collectives that are ready together; one that becomes ready later goes before what has not been issued."""
+    """Of collectives ready together the higher priority goes first; one ready later passes chunks not yet issued."""
     units = [
         comm("low", 8 * MIB, MIB, priority=-1),
         comm("high", 4 * MIB, MIB, priority=3),

@@ -146,7 +146,7 @@ def test_auto_is_no_hint(impl, check, size):
     [("rings", "ring"), ("Tree", "tree"), ("halving-doubling", "halving_doubling"), ("dirct", "direct")],
 )
 def test_an_unknown_algorithm_is_refused_with_the_nearest_one(impl, check, given, near):
-    """As a hint and as the autotuner's result; so is an unknown collective."""
+    """An unknown algorithm is refused as a hint and as the autotuner's result; so is an unknown collective."""
     usual = {"collective": "all_reduce", "bytes": 8, "ranks": 2}
     refused(check, impl.collectives.select(**usual, algorithm=given), INVALID, given, near)
     refused(check, impl.collectives.select(**usual, tuned=given), INVALID, given, near)
@@ -167,7 +167,7 @@ def test_a_hint_that_the_ranks_cannot_follow_is_unsupported(impl, check):
 @clause("COLL-03.2-04", "COLL-03.2-06")
 @pytest.mark.parametrize("name", ["tree", "halving_doubling", "hierarchical"])
 def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, check, name):
-    """As a hint it is refused; from the environment, a table or the autotuner it is passed over (AMB-COLL-34)."""
+    """A hint is refused; the environment, a table or the autotuner is passed over (AMB-COLL-34)."""
     answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, topology=text(), algorithm=name)
     refused(check, answer, "TESS_ERR_UNSUPPORTED", name, "ring", "direct")
     for given in ({"environment": {ALGO: name}}, {"environment": {TABLE: f":{name}"}}, {"tuned": name}):
@@ -198,7 +198,7 @@ def test_the_autotuner_goes_before_the_table(impl, check, name):
 @feature("topology")
 @clause("COLL-01-03")
 def test_a_tuned_algorithm_that_the_ranks_cannot_follow_is_passed_over(impl, check):
-    """It was found for other ranks."""
+    """The autotuner measured it for other ranks."""
     found = chosen(check, impl, LARGE, ranks=3, topology=text(), tuned="hierarchical")
     check.equal((found["algorithm"], found["source"]), ("ring", "default"), "the choice")
 
@@ -231,7 +231,7 @@ def test_a_hint_wins_over_the_environment(impl, check, hint):
 @feature("auto-algorithm")
 @pytest.mark.parametrize("environment", [{ALGO: "auto"}, {ALGO: ""}, {"COLL_ALGO": "tree"}, {}], ids=str)
 def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environment):
-    """Neither table nor autotuner."""
+    """Neither the table nor the autotuner is overridden."""
     for given in ({}, {"tuned": "tree"}):
         for size in (0, LARGE):
             usual = chosen(check, impl, size, **given)
@@ -266,7 +266,7 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
     [("TESSERA_COLL_ALG", ALGO), ("TESSERA_COLL_ALGOS", ALGO), ("TESSERA_COLL_TABEL", TABLE)],
 )
 def test_a_misspelled_variable_is_refused(impl, check, variable, near):
-    """What begins with TESSERA_COLL_ and is none of the three, whatever its value; the nearest one is told."""
+    """A variable that begins with TESSERA_COLL_ and is none of the three is refused, naming the nearest one."""
     for value in ("tree", ":ring", ""):
         answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={variable: value})
         refused(check, answer, INVALID, variable, near)

@@ -29,7 +29,7 @@ def brought(dtype: str, count: int = 7) -> list[Tensor]:
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp8_e5m2", "int64", "bool"])
 @pytest.mark.parametrize("pairs", PAIRS.values(), ids=PAIRS)
 def test_a_rank_receives_what_another_brought(impl, check, pairs, dtype):
-    """What a rank sends is what it brought, also where it receives; ranks outside of all pairs wait for nothing."""
+    """A rank sends its own operand, also where it receives; ranks outside of all pairs wait for nothing."""
     inputs = brought(dtype)
     for chunk in (None, 1, 3, 100):
         given = {} if chunk is None else {"chunk": chunk}
@@ -74,7 +74,7 @@ def test_pairs_that_cannot_meet_are_refused(impl, check, pairs):
     "other", [counted("fp32", (8,), seed=1), counted("fp32", (7, 1), seed=1), counted("bf16", (7,), seed=1)]
 )
 def test_a_receiver_with_another_buffer_is_a_mismatch(impl, check, other):
-    """Of another count, shape or dtype; a rank outside of all pairs may have what it likes."""
+    """A buffer of another count, shape or dtype is a mismatch; a rank outside of all pairs may have any buffer."""
     inputs = [*brought("fp32")[:4], other]
     check.returns(impl.collectives.send_recv(inputs=inputs, pairs=[[0, 1], [1, 2]]))
     for pair in ([0, 4], [4, 0]):

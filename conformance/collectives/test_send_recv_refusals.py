@@ -67,7 +67,7 @@ def test_a_group_of_one_rank_has_no_other_end(impl, check):
 @clause("COLL-02.1-01")
 @pytest.mark.parametrize("collective", ["send", "recv"])
 def test_a_rank_that_is_its_own_peer_is_refused_when_it_runs(impl, check, collective):
-    """Which rank that is shows only then."""
+    """The rank is known only when the program runs."""
     text = program(issue("%f", "%x", "peer=1", collective), awaits("%y", "%f"), returns("%y"), mesh="dp=3")
     check.accepts(impl.language.verify_ir(text=text))
     check.rejects(run(impl, text, given(rows_of(3))), category="distributed", at_line=FIRST_LINE)
@@ -76,7 +76,7 @@ def test_a_rank_that_is_its_own_peer_is_refused_when_it_runs(impl, check, collec
 @clause("COLL-02.1-05", "COLL-02.1-01")
 @pytest.mark.parametrize("collective", ["send", "recv"])
 def test_a_message_yields_a_future_of_the_operands_type(impl, check, collective):
-    """Which is awaited before it is used; peer, shift and tag are kept by the text that is printed."""
+    """The future is awaited before it is used; the printed text keeps peer, shift and tag."""
     bad = program(issue("%f", "%x", "shift=1", collective), binary("%y", "add", "%f", "%x"), returns("%y"))
     check.rejects(impl.language.verify_ir(text=bad), category="types", at_line=FIRST_LINE + 1)
     for attributes in ({"peer": 2, "tag": 9}, {"shift": -2, "priority": 3}):

@@ -150,7 +150,7 @@ SMALL = {
 @pytest.mark.parametrize("op", SMALL)
 @clause("COLL-04.4-01")
 def test_every_operator_combines_the_partial_values_of_all_devices(impl, check, op):
-    """Of small numbers, whose results are exact; a mean divides by all of them; shapes are kept."""
+    """The numbers are small, so results are exact; a mean divides by the number of values; shapes are kept."""
     combine, dtypes = SMALL[op]
     for ranks, per_node, partials in ((4, 2, (2, 4)), (2, 2, (1, 8)), (2, 1, (4, 2))):
         total = ranks * prod(partials)
@@ -183,7 +183,7 @@ MISTAKES = {
 @clause("COLL-04.4-01")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_partial_values_that_do_not_fit_are_refused(impl, check, mistake):
-    """Other numbers of blocks or warps, an operation that combines nothing, an algorithm without stages."""
+    """Other numbers of blocks or warps, an operation without a combiner and an unknown algorithm are refused."""
     legal = call([tensor_of("fp32", [[[1] * 4] * 3] * 2)] * 2, (2, 3), 2)
     check.returns(impl.collectives.run(**legal))
     changes, status = MISTAKES[mistake]

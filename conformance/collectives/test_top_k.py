@@ -45,7 +45,7 @@ def test_of_equal_magnitudes_the_lower_index_is_kept(impl, check, dtype, element
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("shape", [(37,), (3, 4, 5), (1,), (2, 0)])
 def test_the_largest_elements_are_sent(impl, check, dtype, shape):
-    """Of a tensor of any shape, any number of them: none, some, all."""
+    """A tensor of any shape sends none, some or all of its elements."""
     x = counted(dtype, shape, seed=481)
     count = prod(shape)
     for k in sorted({0, min(1, count), count // 3, max(count - 1, 0), count}):

@@ -33,7 +33,7 @@ def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
 @clause("COLL-03.3-01", "COLL-03.3-03", "COLL-03.3-06")
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_every_edge_has_its_ends_bandwidth_latency_kind_and_credits(impl, check, nodes):
-    """All as the descriptor has them: bytes a second and picoseconds."""
+    """Each edge has the values of the descriptor, in bytes a second and picoseconds."""
     edges = check.returns(impl.collectives.topology(topology=text(nodes=nodes)))["edges"]
     found = {each["name"]: each for each in edges}
     links = machine(nodes=nodes)["links"]
@@ -113,7 +113,7 @@ def test_a_topology_that_makes_no_sense_is_refused(impl, check, change, words):
 @clause("COLL-03.3-01")
 @pytest.mark.parametrize("given", ["", "{", "no-such-machine", '{"format": 1}'])
 def test_a_text_that_is_no_topology_is_refused(impl, check, given):
-    """Neither a name nor a descriptor."""
+    """A text that is neither a name nor a descriptor is refused."""
     check.status(impl.collectives.topology(topology=given), INVALID)
 
 

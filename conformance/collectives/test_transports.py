@@ -102,7 +102,7 @@ def test_a_nic_behind_the_host_is_no_gpudirect(impl, check):
 @clause("COLL-03.2-01", "COLL-03.2-02", "COLL-01-06")
 @pytest.mark.parametrize("cut", ["nv10", "nv11"])
 def test_a_cut_nvlink_falls_back_to_pcie(impl, check, cut):
-    """And other pairs keep theirs."""
+    """Pairs without a cut keep their transport."""
     is_path(check, taken(check, impl, INSIDE, down=[cut]), INSIDE, "pcie", True)
     check.equal(taken(check, impl, (20, 21), down=[cut])["path"], "nvlink", "the path on the other node")
 
@@ -110,7 +110,7 @@ def test_a_cut_nvlink_falls_back_to_pcie(impl, check, cut):
 @clause("COLL-03.2-03", "COLL-01-06")
 @pytest.mark.parametrize("cut", ["bus11", "rdma11", "rdma20", "bus20"])
 def test_a_cut_rdma_falls_back_to_the_network(impl, check, cut):
-    """Wherever on the way it is cut."""
+    """Any link of the way may be cut."""
     is_path(check, taken(check, impl, BETWEEN, down=[cut]), BETWEEN, "network", True)
 
 
@@ -143,7 +143,7 @@ def test_where_every_way_is_cut_the_launch_fails(impl, check):
 @clause("COLL-03.2-05")
 @pytest.mark.parametrize(("ends", "path"), [(ends, path) for ends, ways in WAYS.items() for path in ways])
 def test_a_path_that_is_asked_for_is_taken(impl, check, ends, path):
-    """Whatever auto would take; it is no fallback."""
+    """The requested path is taken, whatever auto would choose; it is no fallback."""
     is_path(check, taken(check, impl, ends, path=path), ends, path, False)
 
 
@@ -214,7 +214,7 @@ def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
 @feature("auto-transport")
 @pytest.mark.parametrize("value", ["auto", ""])
 def test_auto_and_nothing_override_nothing(impl, check, value):
-    """Nor does a variable of another name."""
+    """A variable of another name overrides nothing either."""
     is_path(check, taken(check, impl, INSIDE, environment={VARIABLE: value}), INSIDE, "nvlink", False)
     is_path(check, taken(check, impl, INSIDE, environment={"COLL_PATH": "pcie"}), INSIDE, "nvlink", False)
 
@@ -237,6 +237,6 @@ def test_an_unknown_override_is_refused_by_its_variable(impl, check):
 @clause("COLL-03.2-07")
 @feature("auto-transport")
 def test_a_misspelled_variable_is_refused(impl, check):
-    """What begins with TESSERA_COLL_ and is none of the three (AMB-COLL-45); the nearest one is told."""
+    """A variable that begins with TESSERA_COLL_ and is none of the three is refused (AMB-COLL-45)."""
     answer = impl.collectives.route(topology=text(), source=10, target=11, environment={"TESSERA_COLL_PATHS": "pcie"})
     refused(check, answer, INVALID, "TESSERA_COLL_PATHS", VARIABLE)

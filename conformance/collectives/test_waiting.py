@@ -72,7 +72,7 @@ def wanted(collective, rows):
     ],
 )
 def test_an_awaited_future_has_the_bits_of_its_collective(impl, check, collective, dtype, ranks):
-    """As the collectives of Graph IR give them: canonical tree, parts in the order of ranks (AMB-RT-04)."""
+    """The bits are those of the collectives of Graph IR: canonical tree, parts in the order of ranks (AMB-RT-04)."""
     count = ranks * 3
     rows = spread(ranks, dtype, count)
     expected = wanted(collective, rows)
@@ -245,7 +245,7 @@ def test_issuing_does_not_wait(impl, check):
 @clause("COLL-02.1-02")
 @pytest.mark.parametrize("orders", [(1, 0), (0, 1), (1, 1)], ids=["crossed", "crossed-back", "both-late-first"])
 def test_ranks_may_await_in_different_orders(impl, check, orders):
-    """What is issued in one order is awaited in any."""
+    """Collectives issued in one order may be awaited in any other."""
     then = [issue("%f", "%x", SUM), issue("%g", "%x", 'op="max"')]
     otherwise = [issue("%h", "%x", SUM), issue("%i", "%x", 'op="max"')]
     waits = [[awaits("%a", "%f"), awaits("%b", "%g")], [awaits("%d", "%h"), awaits("%e", "%i")]]
@@ -261,7 +261,7 @@ def test_ranks_may_await_in_different_orders(impl, check, orders):
 
 @clause("COLL-02.1-02")
 def test_an_await_waits_for_its_own_future_alone(impl, check):
-    """What a rank has issued before may still be waiting for a rank that waits for what this one issues later."""
+    """An earlier collective may still wait for a rank that waits for a later one of this rank."""
     tp, dp, all_ = f'{SUM}, axis="tp"', f'{SUM}, axis="dp"', f"{SUM}, subgroup=!tessera.shard<axes=[dp, tp]>"
     then = [
         issue("%f", "%x", dp),
@@ -359,7 +359,7 @@ def test_each_group_meets_for_itself(impl, check, shard, groups, collective):
 @feature("subgroups")
 @clause("COLL-02.2-03")
 def test_a_rank_of_no_group_issues_nothing(impl, check):
-    """It is refused where it does; where it goes another way, the groups meet without it."""
+    """A rank of no group that issues the collective is refused; if it does not, the groups complete without it."""
     shard = f"{SUM}, subgroup=!tessera.shard<groups=[[0, 2]]>"
     then = [issue("%f", "%x", shard), awaits("%y", "%f")]
     text = program(branch(then, [binary("%z", "subtract", "%x", "%x")]), returns("%r"), takes=BRANCHED, mesh="dp=3")

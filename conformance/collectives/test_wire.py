@@ -82,7 +82,7 @@ def contributions(data: str, wire: str, ranks: int) -> list[Tensor]:
 
 @golden("collectives/wires")
 def test_golden(impl, check, vector):
-    """What travels of casts and top-k messages: the frozen bits, confirmed by exact rational arithmetic."""
+    """Casts and top-k messages have the frozen bits, which exact rational arithmetic confirms."""
     judge(impl, check, vector)
 
 
@@ -132,7 +132,7 @@ def test_other_operators_combine_what_was_sent(impl, check, wire, op):
 @clause("COLL-02.4-05", "COLL-02.5-03")
 @pytest.mark.parametrize("wire", list(WIRES))
 def test_fp64_data_are_added_in_fp64(impl, check, wire):
-    """And rounded to the wire from there, never by way of fp32 (AMB-COLL-06), where they would be lost or be ties."""
+    """Sums are rounded from fp64 to the wire at once (AMB-COLL-06); by way of fp32 they would be lost or be ties."""
     target, little = float_format(WIRES[wire]), Fraction(1, 1 << 16)
     rows = [
         [1 + target.epsilon / 2 + Fraction(1, 1 << 40), Fraction(1 << 13), Fraction(1 << 12)],
@@ -158,7 +158,7 @@ def test_fp64_data_are_added_in_fp64(impl, check, wire):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("wire", ["bf16", "fp16"])
 def test_inexact_sums_lie_as_near_as_fp32_brings_them(impl, check, wire, algorithm):
-    """Of many binades, in any order: half a step of the wire beside the error of fp32; the same bits on every rank."""
+    """Data of many binades, in any order, err by half a step of the wire and the error of fp32; all ranks agree."""
     target = float_format(WIRES[wire])
     inputs = [counted("fp32", (64,), seed=1240 + rank, exponents=(-14, 8)) for rank in range(16)]
     exact, bounds = [], []
@@ -213,7 +213,7 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
 @pytest.mark.parametrize("level", ["strict", "deterministic"])
 @pytest.mark.parametrize(("wire", "data"), LOSSY)
 def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
-    """Whether its dtype is narrower or as wide, and whatever the values are; by every operation (AMB-COLL-05, -62)."""
+    """Every operation refuses it, for a narrower dtype or one as wide, and for any values (AMB-COLL-05, -62)."""
     operations = ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"})
     for last, given in product((FINEST[data], Fraction(4)), operations):
         call = {"inputs": [of_values(data, [Fraction(1), Fraction(2), Fraction(0), last])] * 2, **given}
@@ -274,7 +274,7 @@ def test_data_without_a_wire_are_unsupported(impl, check, dtype, level):
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather"])
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
 def test_blockwise_collectives_lose_half_a_step_of_each_block(impl, check, wire, operation):
-    """Of what a rank brings and, where it is combined, of what it gets; neighbouring blocks differ by binades.
+    """The bound holds for a rank's operand and for each combined result; neighbouring blocks differ by binades.
 
     The roundings of fp32 in sums of three add no more than four of its units of what is added.
     """

@@ -57,7 +57,7 @@ def test_a_schedule_annotation_changes_metadata_and_no_value(impl, check, place,
 @feature("annotations")
 @places
 def test_schedule_annotations_are_kept_distinct(impl, check, place):
-    """Another name or another value of a setting leaves another IR."""
+    """Annotations that differ in a name or a value give different IR."""
     texts = ["m=2", "m=4", "n=2", "m=2, n=2", "m=2, n=4"]
     found = [lowered(impl, check, module(place.format(f"@schedule({text})", VECTOR))) for text in texts]
     for number, one in enumerate(found):
@@ -233,7 +233,7 @@ LIES = {
 )
 @spellings
 def test_a_shape_or_dtype_that_is_not_that_of_the_result_is_refused(impl, check, attribute, true, untrue, form):
-    """What an operation states of its result is true of it (AMB-LANG-182)."""
+    """The stated shape and dtype have to be those of the result (AMB-LANG-182)."""
     check.accepts(impl.language.verify(source=stating("op.softmax(A{0}){1}", form, attribute.format(true))))
     source = stating("op.softmax(A{0}){1}", form, attribute.format(untrue))
     check.rejects(impl.language.verify(source=source), category=("shapes", "types", "layouts"))

@@ -121,7 +121,7 @@ def test_a_dist_statement_communicates_nothing(impl, check):
     ids=["sum", "max"],
 )
 def test_a_dist_statement_changes_the_ir(impl, check, statement):
-    """What it says about distribution is in the lowered program, which differs from one with an empty line instead."""
+    """The lowered program states the distribution, and differs from one with an empty line instead."""
     stated, plain = (graph_of(impl, check, meshed(line, "return X;")) for line in (statement, ""))
     check.true(stated.operations != plain.operations, "the IR with the statement differs from the IR without")
 
@@ -268,7 +268,7 @@ def test_an_extent_that_the_ranks_do_not_divide_is_refused(impl, check, call):
 
 @clause("LANG-04-05", "LANG-15-13")
 def test_a_collective_says_that_it_communicates(impl, check):
-    """Where operations state their effects, an all-reduce has one and a softmax has none."""
+    """If operations state their effects, an all-reduce has one and a softmax has none."""
     source = meshed('return op.softmax(dist.all_reduce(X) @{axis=dp, op="sum"});')
     graph = graph_of(impl, check, source)
     for name, pure in ((ALL_REDUCE, False), ("tessera.graph.softmax", True)):
@@ -280,7 +280,7 @@ def test_a_collective_says_that_it_communicates(impl, check):
 
 @clause("LANG-04-05", "LANG-15-13")
 def test_a_collective_whose_result_is_not_used_remains(impl, check):
-    """Other ranks wait for it."""
+    """Other ranks wait for the collective."""
     body = [f'let Y: {VECTOR} = dist.all_reduce(X) @{{axis=dp, op="sum"}};', "return X;"]
     check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 1, "the number of all-reduces")
 

@@ -217,7 +217,7 @@ def test_a_tensor_expression_is_an_operand_like_any_other(impl, check, expressio
 
 @clause("LANG-02.3-35")
 def test_each_tensor_expression_is_a_value_of_its_own(impl, check):
-    """What is assigned to one is not seen in another of the same spelling, nor in the next turn of a loop.
+    """An assignment to one changes no other of the same spelling, nor that of the next iteration of a loop.
 
     The end of a range does not count (AMB-LANG-29), and a tensor expression is zeros (AMB-LANG-53).
     """
@@ -252,7 +252,7 @@ CONTENTS = {
 @pytest.mark.parametrize(("attributes", "dtype", "value"), CONTENTS.values(), ids=CONTENTS)
 @pytest.mark.parametrize("form", ["op.const_tensor({})", "op.const_tensor() @{{{}}}"], ids=["keywords", "block"])
 def test_const_tensor_yields_a_tensor(impl, check, form, attributes, dtype, value):
-    """Of the shape and dtype that its attributes say, filled with one number or with a list (AMB-LANG-53)."""
+    """The tensor has the stated shape and dtype, filled with one number or with a list (AMB-LANG-53)."""
     check.bits(value_of(impl, check, program(f"return {form.format(attributes)};")), tensor_of(dtype, value))
 
 

@@ -94,7 +94,7 @@ def test_only_the_branch_that_is_taken_is_executed(impl, check, divisor):
 @clause("LANG-02-08")
 @pytest.mark.parametrize(("value", "expected"), [(-5, 5), (0, 100), (7, 7)], ids=["negative", "zero", "positive"])
 def test_a_branch_may_return(impl, check, value, expected):
-    """What follows an if whose branch returned is not executed; the other branch goes on to it."""
+    """Statements behind an if whose branch returned are not executed; the other branch goes on to them."""
     body = [
         "if (a < 0) { return -a; }",
         "if (a == 0) { return 100 / (a + 1); } else { let d: int32 = a; return 100 / a - 100 / d + a; }",

@@ -73,7 +73,7 @@ def test_a_module_declares_funcs_kernels_types_constants_and_meshes(impl, check,
     ],
 )
 def test_a_statement_is_no_declaration(impl, check, illegal):
-    """What stands in a module is one of the five; a statement belongs into a block."""
+    """A module holds the five kinds of declarations; a statement belongs into a block."""
     check.equal(kinds_of(impl, check, module(*DECLARATIONS.values()))[0], ("func", "a"), "the first declaration")
     check.rejects(impl.language.parse(source=module(*DECLARATIONS.values(), f"  {illegal}")), **SYNTAX)
 
@@ -92,7 +92,7 @@ def test_calls_do_not_care_about_the_order_of_declarations(impl, check):
 @clause("LANG-02.3-03")
 @pytest.mark.parametrize("length", [1, 2, 3], ids=["itself", "each-other", "three"])
 def test_a_recursive_func_neither_crashes_nor_hangs(impl, check, length):
-    """Whatever is said of it is an answer (AMB-LANG-97); without the last call the program is legal."""
+    """Any answer will do (AMB-LANG-97); without the last call the program is legal."""
 
     def ring(last):
         following = [f"f{number + 1}" for number in range(length - 1)] + [last]
@@ -134,7 +134,7 @@ VALUES = {
 @clause("LANG-02.3-04")
 @pytest.mark.parametrize(("type_", "value"), VALUES.values(), ids=VALUES)
 def test_an_alias_stands_for_its_type(impl, check, type_, value):
-    """As type of a parameter and a variable, in a func and a kernel, and mixed with the type itself (AMB-LANG-50)."""
+    """It is the type of a parameter and a variable, in a func and a kernel, mixed with the type (AMB-LANG-50)."""
     source = module(
         f"  type t = {type_};",
         func("let b: t = a;", f"let c: {type_} = b;", "b = c;", "return b;", parameters="a: t"),
@@ -200,7 +200,7 @@ FORMS = {
     "type_", [pytest.param(text, id=name, marks=clause(tag)) for name, (text, tag) in FORMS.items()]
 )
 def test_a_type_of_each_form_is_accepted(impl, check, type_):
-    """As type of a parameter of a func and of a kernel, behind an alias, and in a fn type (AMB-RT-52)."""
+    """Each form is the type of a parameter of a func and a kernel, behind an alias, and in a fn type (AMB-RT-52)."""
     source = module(
         f"  type t = {type_};",
         func(parameters=f"a: {type_}, b: t, c: fn({type_}) -> t"),

@@ -102,7 +102,7 @@ def test_a_strict_function_keeps_its_approximations_in_any_run(impl, check, vect
 @level("strict", "deterministic")
 @pytest.mark.parametrize("vector", vectors(ORDERED, ("fp32", "bf16")))
 def test_a_deterministic_function_keeps_its_order_in_any_run(impl, check, vector):
-    """Its reductions have the same bits in a fast run and in others: one order, its own."""
+    """Its reductions have the same bits in a fast run as in others."""
     returns_the_same(impl, check, vector)
 
 
@@ -110,7 +110,7 @@ def test_a_deterministic_function_keeps_its_order_in_any_run(impl, check, vector
 @level("strict", "deterministic")
 @pytest.mark.parametrize("vector", vectors(APPROXIMATED, ("fp32", "bf16")))
 def test_a_deterministic_function_keeps_its_approximations_in_any_run(impl, check, vector):
-    """Its functions have the same bits in a fast run and in others: one set of approximations."""
+    """Its approximations have the same bits in a fast run as in others."""
     returns_the_same(impl, check, vector)
 
 
@@ -141,7 +141,7 @@ def call_of(vector):
 @pytest.mark.parametrize("vector", CALLED)
 @pytest.mark.parametrize("run", ["fast", "deterministic"])
 def test_a_function_that_declares_nothing_runs_under_its_callers_profile(impl, check, vector, run):
-    """What a strict function calls is strict too, through two calls, where the run asks for less (AMB-LANG-128)."""
+    """A function that a strict one calls is strict, through two calls, in a run that asks for less (AMB-LANG-128)."""
     parameters, arguments, result, call = call_of(vector)
     source = module(
         func(

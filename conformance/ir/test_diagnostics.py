@@ -77,7 +77,7 @@ def test_a_diagnostic_names_the_operand_shapes(impl, check, expression, shapes):
     ],
 )
 def test_a_diagnostic_suggests_a_remedy(impl, check, legal, illegal):
-    """Where a near spelling or a transposition would make the program legal, the diagnostic says what to do."""
+    """The diagnostic suggests a near spelling or a transposition that would make the program legal."""
     check.accepts(verified(impl, legal))
     rejected = check.rejects(verified(impl, illegal), category=("shapes", "types"))
     remedies = [entry.remedy for entry in rejected.diagnostics if entry.remedy]

@@ -111,7 +111,7 @@ def test_a_directive_that_says_too_little_is_accepted_or_refused(impl, check, di
     "call", ["schedule.tile(C) @{m=2, n=2}", "schedule.pipeline(C) @{depth=2}", "schedule.fuse(C, D)"]
 )
 def test_a_schedule_call_is_no_value(impl, check, form, call):
-    """Where a tensor is wanted it is a types error (AMB-LANG-110); as a statement it is legal."""
+    """As a value it is a types error (AMB-LANG-110); as a statement it is legal."""
     products = [f"let C: {MATRIX} = A @ A;", f"let D: {MATRIX} = C @ A;"]
     check.accepts(impl.language.verify(source=program(*products, f"{call};", parameters=f"A: {MATRIX}")))
     source = program(*products, form.format(MATRIX, call), parameters=f"A: {MATRIX}")
@@ -170,7 +170,7 @@ RIGHT = [[2, 0, 3, -2], [1, 0.125, 5, 2], [2, -2, 0.5, 0.375], [1, 9, 7, 1]]
 @directives
 @pytest.mark.parametrize("declare", [func, kernel], ids=["func", "kernel"])
 def test_a_schedule_statement_changes_no_bit(impl, check, directive, declare):
-    """Of products whose bits depend on the order of their sums (AMB-LANG-110)."""
+    """The bits of the products depend on the order of their sums (AMB-LANG-110)."""
     inputs = {"A": tensor_of("fp32", LEFT), "B": tensor_of("fp32", RIGHT)}
     plain, scheduled = (evaluate(impl, check, products(text, declare), **inputs) for text in ("", directive))
     check.equal(len(scheduled), 2, "the number of outputs")

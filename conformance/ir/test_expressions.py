@@ -313,7 +313,7 @@ def test_a_name_by_itself_is_an_expression(impl, check):
     ids=["sum-first", "right-difference", "nested", "negated", "redundant"],
 )
 def test_parentheses_group(impl, check, expression, value):
-    """What stands in parentheses is evaluated as one operand."""
+    """An expression in parentheses is evaluated as one operand."""
     check.bits(value_of(impl, check, returning(expression, SCALARS), a=NINE, b=FOUR), tensor_of("int32", value))
 
 

@@ -44,7 +44,7 @@ def test_the_gradient_of_what_does_not_depend_on_an_operand_is_zeros(impl, check
 
 @clause("LANG-05.2-06", "LANG-05.5-01")
 def test_a_constant_has_no_gradient(impl, check):
-    """Of a constant with respect to an operand zeros, of an operand times a constant the constant."""
+    """A constant has a gradient of zeros; an operand times a constant has the constant."""
     before = ["let C: tensor<2xfp32> = op.const_tensor() @{shape=[2], dtype=fp32, value=[3.0, -5.0]};"]
     judge_gradients(impl, check, "C", {"A": [1, 2]}, {"A": [0, 0]}, before=before)
     judge_gradients(impl, check, "C * A", {"A": [1, 2]}, {"A": [3, -5]}, before=before)

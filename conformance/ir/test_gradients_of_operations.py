@@ -223,7 +223,7 @@ REDUCED = {
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 @pytest.mark.parametrize(("expression", "operands", "expected"), REDUCED.values(), ids=REDUCED)
 def test_reductions(impl, check, expression, operands, expected, dtype):
-    """What each element contributes to the result of its line."""
+    """The gradient of an element is its contribution to the result of its line."""
     judge_gradients(impl, check, expression, operands, expected, dtype)
 
 

@@ -34,7 +34,7 @@ PARTS = {
 @clause("LANG-05.5-01", "LANG-02.3-31")
 @pytest.mark.parametrize(("expression", "expected"), PARTS.values(), ids=PARTS)
 def test_indices_and_slices(impl, check, expression, expected):
-    """What was taken gets its gradient in its place; what was not gets zero."""
+    """The elements taken get their gradient in their place; the others get zero."""
     operands = {"A": [1, 2, 3, 4], "B": [5, 7], "i": tensor_of("int32", 2)}
     judge_gradients(impl, check, expression, operands, {"A": expected})
 
@@ -102,7 +102,7 @@ def test_a_condition_on_the_operand(impl, check, value, slope):
 @clause("LANG-05.5-01", "LANG-02-08")
 @EITHER
 def test_a_branch_without_else_leaves_the_value_its_gradient(impl, check, holds):
-    """What was computed before the if counts where the branch did not replace it."""
+    """A value computed before the if has a gradient where the branch did not replace it."""
     before = ["let y: fp32 = a * 4.0;", "if (c) { y = y * a; }"]
     operands = {"a": 3, "c": tensor_of("bool", holds)}
     judge_gradients(impl, check, "y", operands, {"a": 24 if holds else 4}, before=before)
@@ -182,7 +182,7 @@ def test_calls_of_functions(impl, check):
 @clause("LANG-05.5-01", "LANG-02-08")
 @EITHER
 def test_an_early_return_of_a_function(impl, check, holds):
-    """What was returned is what counts."""
+    """The gradient is that of the value returned."""
     helpers = [
         func("if (c) { return p * 5.0; }", "return p * p;", parameters="p: fp32, c: bool", result="fp32", name="either")
     ]
@@ -242,7 +242,7 @@ def test_differentiating_changes_nothing(impl, check):
 
 @clause("LANG-05.5-01")
 def test_a_name_that_was_assigned_again_is_another_value(impl, check):
-    """What was computed from the old value does not depend on the new one; the new one has gradients of its own."""
+    """A value computed from the old one does not depend on the new one, which has its own gradients."""
     statements = [
         "let x: fp32 = a * 2.0;",
         "let y: fp32 = x * x;",

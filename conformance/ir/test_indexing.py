@@ -280,7 +280,7 @@ def test_an_assignment_to_a_slice_of_a_matrix_changes_these_elements(impl, check
     ],
 )
 def test_an_assignment_to_a_slice_of_three_axes_leaves_other_names_alone(impl, check, places, changed):
-    """Of a tensor that was computed and has two names, one changes (AMB-LANG-95)."""
+    """A computed tensor has two names; the assignment changes one of them (AMB-LANG-95)."""
     body = ["let Y: tensor<2x3x4xint32> = X + X;", "let Z: tensor<2x3x4xint32> = Y;", f"Z[{places}] = 0;"]
     source = program(*body, "return Y * 1000 + Z;", parameters="X: tensor<2x3x4xint32>")
     x = [[[1 + 12 * i + 4 * j + k for k in range(4)] for j in range(3)] for i in range(2)]

@@ -51,7 +51,7 @@ def test_a_module_has_one_region_of_definitions(impl, check, written, broken):
 @clause("LANG-05-03")
 @pytest.mark.parametrize("around", ["{}{}", '"builtin.module"() ({{\n{}{}}}) : () -> ()\n'], ids=["beside", "inside"])
 def test_two_modules_of_a_text_have_two_names(impl, check, around):
-    """As in a program, also where a tool has put a module around the two (AMB-LANG-86)."""
+    """Their names differ as in a program, also where a tool has put a module around both (AMB-LANG-86)."""
     first = module(func(softmax("%a", "%p"), returns("%p")))
     second = first.replace('sym_name = "m"', 'sym_name = "n"')
     check.true(second != first, "the second name")

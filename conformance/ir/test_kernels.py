@@ -97,7 +97,7 @@ def test_a_kernel_hands_back_what_it_leaves_in_its_parameters(impl, check, body,
     ids=["at-once", "half-way", "at-the-end"],
 )
 def test_a_kernel_may_return_early(impl, check, n, a, b):
-    """What was written before the return is delivered, what would have come after it is not."""
+    """Writes before the return are delivered; writes behind it are not."""
     body = ["if (n == 0) { return; }", "A[0] = 0;", "if (n == 1) { return; } else { B[0] = 0; }"]
     source = module(kernel(*body, parameters=f"n: int32, A: {VECTOR}, B: {VECTOR}"))
     returns(impl, check, source, [a, b], "k", **integers(n=n, A=[1, 2, 3, 4], B=[5, 6, 7, 8]))

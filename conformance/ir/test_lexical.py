@@ -217,7 +217,7 @@ def test_another_escape_is_refused(impl, check, letter):
     ],
 )
 def test_a_line_comment_runs_to_the_end_of_its_line(impl, check, comment):
-    """What follows two slashes is skipped to the end of the line and no further."""
+    """The text from two slashes to the end of the line is skipped, and no more."""
     source = program(f"let a: int32 = 1; {comment}", comment, "return a;", result="int32")
     check.bits(value_of(impl, check, source), tensor_of("int32", 1))
 
@@ -248,7 +248,7 @@ def test_code_after_two_slashes_is_not_read(impl, check):
     ],
 )
 def test_a_block_comment_stands_between_any_two_tokens(impl, check, comment):
-    """What stands between slash-star and star-slash separates tokens and means nothing, over lines too."""
+    """The text between slash-star and star-slash separates tokens and has no meaning, over lines too."""
     source = program(f"let{comment}a:{comment}int32 = 1{comment};", f"{comment}return{comment}a;", result="int32")
     check.bits(value_of(impl, check, source), tensor_of("int32", 1))
 

@@ -19,7 +19,7 @@ def test_an_integer_literal_takes_the_type_its_place_asks_for(impl, check, dtype
 
 @clause("LANG-02.3-42")
 def test_an_integer_literal_without_a_type_of_its_own_is_int32(impl, check):
-    """Where nothing asks for a type an integer literal is an int32 (AMB-LANG-54)."""
+    """An integer literal in a place without a type is an int32 (AMB-LANG-54)."""
     check.bits(value_of(impl, check, returning("3")), tensor_of("int32", 3))
 
 
@@ -52,7 +52,7 @@ def test_a_float_literal_takes_the_type_its_place_asks_for(impl, check, dtype, b
 
 @clause("LANG-02.3-72")
 def test_a_float_literal_without_a_type_of_its_own_is_fp32(impl, check):
-    """Where nothing asks for a type a float literal is an fp32 (AMB-LANG-54)."""
+    """A float literal in a place without a type is an fp32 (AMB-LANG-54)."""
     check.bits(value_of(impl, check, returning("1.5")), tensor_of("fp32", 1.5))
 
 

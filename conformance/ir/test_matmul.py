@@ -24,7 +24,7 @@ def test_golden(impl, check, vector):
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("expression", ["op.matmul(A, B)", "A @ B"], ids=["matmul", "at-sign"])
 def test_a_product_of_complex_numbers(impl, check, dtype, expression):
-    """Of small whole numbers, which every order adds exactly; an implementation may have no complex dtypes."""
+    """The small whole numbers add exactly in every order; an implementation may have no complex dtypes."""
     a = [[1 + 2j, 3 - 1j, -2 + 1j], [2 - 3j, -1 - 1j, 4 + 2j]]
     b = [[1 - 1j, 2 + 3j], [-2 + 2j, 1 + 1j], [3 + 1j, -1 - 2j]]
     product = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in zip(*b, strict=True)] for row in a]

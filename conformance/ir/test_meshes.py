@@ -133,7 +133,7 @@ def test_a_mesh_type_has_axes_and_a_shape_in_graph_ir(impl, check, axes, shape):
     ids=["extent-missing", "axis-missing", "two-of-three"],
 )
 def test_a_mesh_without_one_extent_for_each_axis_is_refused(impl, check, axes, shape):
-    """As many extents as axes (AMB-LANG-82)."""
+    """A mesh has one extent for each of its axes (AMB-LANG-82)."""
     check.accepts(impl.language.verify(source=module("  mesh g = mesh<axes=[dp, tp], shape=[4, 2]>;")))
     source = module(f"  mesh g = mesh<axes=[{axes}], shape=[{shape}]>;")
     check.rejects(impl.language.verify(source=source), category=MESH_RULES)
@@ -173,7 +173,7 @@ def test_an_axis_may_have_any_name(impl, check, axes):
     ids=lambda text: text.replace('"', "'"),
 )
 def test_an_axis_that_the_mesh_lacks_is_refused(impl, check, legal, axis):
-    """As a word or as a string, the axis is one of the mesh in force (AMB-LANG-60, AMB-LANG-108)."""
+    """A word or a string names an axis of the mesh in force (AMB-LANG-60, AMB-LANG-108)."""
     verified_twins(impl, check, reducing(legal), reducing(axis), WRONG_AXIS)
 
 
@@ -245,7 +245,7 @@ def test_a_mesh_outside_a_module_is_refused(impl, check):
 
 @clause("LANG-13.2-03", "LANG-09-03")
 def test_the_all_reduce_of_the_example_is_a_value_once_it_says_what_it_computes(impl, check):
-    """As printed it has an axis and no op (AMB-LANG-57); with op it is bound to a name and returned."""
+    """The printed example has an axis and no op (AMB-LANG-57); with op it is bound to a name and returned."""
     check.rejects(impl.language.verify(source=module(example("axis=dp"))), category=WRONG_AXIS)
     graph = graph_of(impl, check, module(example('axis=dp, op="sum"')), "step")
     found = graph.named("tessera.graph.all_reduce")

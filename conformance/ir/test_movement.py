@@ -175,7 +175,7 @@ def test_an_extent_that_is_known_late_is_compared_late(impl, check, expression, 
     ids=["pad", "concat", "gather", "select", "clamp", "scatter_add"],
 )
 def test_unknown_dimensions_are_moved_like_any_other(impl, check, expression, expected):
-    """What an operation makes of a dimension follows when its size is known."""
+    """The dimensions of the result follow when the sizes of the operand are known."""
     source = returning(expression, "X: tensor<?xint32>, I: tensor<?xint32>")
     given = {"X": tensor_of("int32", [1, 2]), "I": tensor_of("int32", [1, 1, 0])}
     check.bits(value_of(impl, check, source, **given), tensor_of("int32", expected))

@@ -152,7 +152,7 @@ def test_names_that_are_used_again_are_told_apart(impl, check, at):
 @feature("graph-ir-text")
 @pytest.mark.parametrize("shape", ["?x2", "2x?", "Nx2", "?x?"])
 def test_open_extents_in_branches_and_loops_are_the_same_in_the_text(impl, check, shape):
-    """What a branch yields and a loop carries has extents that are not known, and is added to itself (AMB-LANG-122).
+    """The result of a branch and the value of a loop have unknown extents, and are added to themselves (AMB-LANG-122).
 
     The end of a range does not count (AMB-LANG-29, AMB-LANG-94).
     """

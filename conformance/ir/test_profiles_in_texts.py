@@ -79,7 +79,7 @@ def test_a_callee_is_as_strict_as_its_caller(impl, check, legal, illegal):
 
 @clause("LANG-11-16")
 def test_a_call_with_a_profile_of_its_own_counts(impl, check):
-    """What a block declares stands at its operations in IR, and wins over the function's (AMB-LANG-69)."""
+    """The operations of a block have its profile in IR, which takes precedence over the function's (AMB-LANG-69)."""
     for own, legal in (("fast", True), ("deterministic", False)):
         call = f'%r = "tessera.graph.call"(%a) {{callee = "g", numerics_profile = "{own}"}} : ({T}) -> {T}'
         caller = func(call, returns("%r"), takes=f"%a: {T}", profile="strict" if legal else "fast")

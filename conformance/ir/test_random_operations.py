@@ -43,7 +43,7 @@ def with_stream(draw, stream):
 @clause("LANG-04-06")
 @each_draw
 def test_a_random_operation_says_that_it_has_an_effect(impl, check, draw):
-    """Where operations state their effects, a draw has one and a softmax has none."""
+    """If operations state their effects, a draw has one and a softmax has none."""
     graph = graph_of(impl, check, returning(f"op.softmax({draw})", PARAMETERS, VECTOR))
     for name, pure in ((NAMES[draw], False), ("tessera.graph.softmax", True)):
         found = graph.named(name)
@@ -56,7 +56,7 @@ def test_a_random_operation_says_that_it_has_an_effect(impl, check, draw):
 @clause("LANG-04-06")
 @each_draw
 def test_a_draw_that_is_not_used_remains(impl, check, draw):
-    """As a value that nobody takes and as a statement: others behind it depend on its having been made."""
+    """A draw as an unused value or as a statement remains, since later draws depend on its stream."""
     for unused in (f"let Y: {VECTOR} = {draw};", f"{draw};"):
         graph = graph_of(impl, check, program(unused, "return X;", parameters=PARAMETERS, result=VECTOR))
         check.equal(len(graph.named(NAMES[draw])), 1, f"the number of {NAMES[draw]}")
@@ -133,7 +133,7 @@ def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
 @level("strict", "deterministic")
 @each_draw
 def test_only_the_branch_that_is_taken_draws(impl, check, draw):
-    """What is not executed takes no stream."""
+    """A branch that is not executed takes no stream."""
     source = program(
         f"let A: {VECTOR} = X;",
         f"if (n > 0) {{ A = {draw}; }} else {{ {draw}; A = {draw}; }}",
@@ -152,7 +152,7 @@ def test_only_the_branch_that_is_taken_draws(impl, check, draw):
 @each_draw
 @pytest.mark.parametrize("setting", ["seed", "stream"])
 def test_another_seed_or_stream_gives_other_numbers(impl, check, draw, setting):
-    """Of 64 draws at most a few are equal by chance, of masks about half."""
+    """At most a few of 64 draws are equal by chance, and about half of the elements of masks."""
     settings = [{"stream": "stream=1", setting: f"{setting}={n}"} for n in (3, 4)]
     calls = [f"{draw[:-1]}, {', '.join(each.values())}}}" for each in settings]
     first, second = results(impl, check, f"return {calls[0]}, {calls[1]};")

@@ -173,7 +173,7 @@ def test_the_dimension_of_a_collective_is_chosen(impl, check, call, expected):
 @pytest.mark.parametrize(("split", "concat"), [(0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("ranks", [3, 5, 8])
 def test_an_all_to_all_puts_parts_together_in_order_of_the_axis(impl, check, ranks, split, concat):
-    """Of more than two ranks, along the dimension by which they are split and along the other (AMB-LANG-141)."""
+    """More than two ranks exchange parts, along the dimension by which they are split and the other (AMB-LANG-141)."""
     extents = (ranks, 2 * ranks)
     type_ = f"tensor<{extents[0]}x{extents[1]}xint32>"
     source = meshed(line(ranks), f"return dist.all_to_all(X) @{{axis=dp, split={split}, concat={concat}}};",
@@ -199,7 +199,7 @@ def test_an_all_to_all_puts_parts_together_in_order_of_the_axis(impl, check, ran
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather"])
 def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check, collective, dim):
-    """Of three axes: twice what ranks have together, or four times what each has (AMB-LANG-143, AMB-LANG-58)."""
+    """Three axes: twice what ranks have together, or four times what each has (AMB-LANG-143, AMB-LANG-58)."""
     attributes = f"axis=dp, dim={dim}" + (', op="sum"' if collective == "reduce_scatter" else "")
     extents = [2, 2, 2]
     extents[dim] = 1 if collective == "reduce_scatter" else 4
@@ -278,7 +278,7 @@ def test_a_gradient_comes_back_from_every_rank(impl, check):
     ids=["broadcast", "gather", "all-to-all", "scatter"],
 )
 def test_a_gradient_goes_back_the_way_of_the_collective(impl, check, call, rows, expected):
-    """Of the squares of what a rank is given: on each of three ranks, or on the one that has it (AMB-LANG-143)."""
+    """The squares of a rank's result are differentiated: on each of three ranks, or on the owner (AMB-LANG-143)."""
     type_ = "tensor<?xfp64>" if isinstance(rows[0], list) else "fp64"
     body = [f"let S: {type_} = dist.{call};", "return op.grad(S * S, X);"]
     expect(impl, check, meshed(line(3), *body, parameters=f"X: {type_}"), rows, expected, "fp64")

@@ -219,7 +219,7 @@ def test_shapes_are_followed_through_a_program(impl, check):
     ],
 )
 def test_an_elementwise_operator_may_broadcast(impl, check, shape, values, total):
-    """Where broadcasting is claimed, missing dimensions and ones are stretched, on either side (AMB-LANG-55)."""
+    """Missing dimensions and ones are stretched, on either side, if broadcasting is claimed (AMB-LANG-55)."""
     left, right = tensor_of("int32", [[1, 2, 3], [4, 5, 6]]), tensor_of("int32", values)
     for expression in ("A + B", "B + A"):
         source = returning(expression, matrices("2x3", shape, "int32"), "tensor<2x3xint32>")

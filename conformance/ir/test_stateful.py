@@ -40,7 +40,7 @@ def test_golden(impl, check, vector):
 @feature("stateful-ops")
 @each_call
 def test_an_operation_with_state_says_that_it_has_an_effect(impl, check, call):
-    """Where operations state their effects, it has one and the softmax that it reads has none."""
+    """If operations state their effects, it has one and the softmax that it reads has none."""
     reading = call.replace("(X", "(S", 1)
     graph = graph_of(
         impl, check, program("let S: tensor<4x3xfp32> = op.softmax(X);", f"return {reading};", parameters=PARAMETERS)

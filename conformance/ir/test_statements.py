@@ -238,7 +238,7 @@ def test_an_assertion_that_does_not_hold_ends_execution(impl, check, statement):
     ids=["words", "quotes", "backslash", "letters"],
 )
 def test_the_error_of_an_assertion_carries_its_string(impl, check, literal, message):
-    """As written, its escapes resolved (AMB-LANG-05, AMB-LANG-56)."""
+    """The error has the string with its escapes resolved (AMB-LANG-05, AMB-LANG-56)."""
     source = program(f"assert(a > 0, {literal});", "return a;", parameters="a: int32")
     returns(impl, check, source, [1], **integers(a=1))
     fails(impl, check, source, message, **integers(a=0))
@@ -323,7 +323,7 @@ def test_a_barrier_changes_no_value(impl, check, barrier, body):
     ids=["two", "two-exchanged", "division", "branch", "loop", "two-barriers", "in-a-loop"],
 )
 def test_work_before_a_barrier_comes_first(impl, check, body, first):
-    """Of two errors on its two sides the one before it is met, with everything else equal (AMB-LANG-84).
+    """The first error is the one before the barrier, with everything else equal (AMB-LANG-84).
 
     The end of a range does not count (AMB-LANG-29), and an assertion is checked when the program runs (AMB-LANG-56).
     """

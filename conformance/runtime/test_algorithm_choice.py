@@ -32,7 +32,7 @@ SIZES = (8, 40, 4096, 8192, 40_000, 262_144, 262_152, 1 << 30)
 @clause("RT-13-08", "COLL-08-12", "COLL-01-03")
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_default_is_the_row_of_the_table(impl, check, collective):
-    """That of collectives.select at every size; over several nodes hierarchical may stand in the last row.
+    """The default is that of collectives.select at every size; several nodes may have hierarchical in the last row.
 
     As AMB-RT-04 has it.
     """

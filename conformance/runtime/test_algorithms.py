@@ -183,7 +183,7 @@ def test_the_plan_of_a_module_changes_no_bits(impl, check, algorithm):
 @feature("graph-ir-text")
 @clause("RT-08.1-11")
 def test_a_plan_that_no_program_chose_is_no_hint(impl, check):
-    """What the compiler chose by size leaves the choice to this machine: its autotuner counts more (AMB-COLL-85)."""
+    """A choice of the compiler by size is no hint: the autotuner of this machine takes precedence (AMB-COLL-85)."""
     session = opened(impl, check, 8, tp=1, dp=8)
     session.load(module_text(("all_reduce", 'op="sum", axis="dp"')), at="graph")
     check.equal(planned(session)[1], "default", "who decides")

@@ -90,7 +90,7 @@ def test_a_pointer_that_is_null_is_refused(impl, check, function, name):
 @clause("RT-19.A-01", "RT-07-03")
 @pytest.mark.parametrize(("function", "name"), pairs(dict(OUTPUTS)))
 def test_an_out_parameter_that_is_null_is_refused(impl, check, function, name):
-    """What a function gives has to go somewhere (AMB-RT-38, AMB-RT-39)."""
+    """A function needs a place for each of its outputs (AMB-RT-38, AMB-RT-39)."""
     refuse(opened(impl, check), function, {"null": [name]}, INVALID)
 
 
@@ -127,7 +127,7 @@ NUMBERS = {
     ],
 )
 def test_a_value_out_of_range_is_refused(impl, check, function, name, value):
-    """Beside each range, far from it, and at the ends of the type."""
+    """The values lie next to each range, far from it, and at the ends of the type."""
     refuse(opened(impl, check), function, {name: value}, INVALID)
 
 
@@ -265,7 +265,7 @@ def test_a_path_that_cannot_be_written_is_refused(impl, check, path, tmp_path):
 
 @clause("RT-19.A-01", "RT-07-03")
 def test_a_profiler_that_is_null_is_refused(impl, check, tmp_path):
-    """And no file is written."""
+    """The call is refused and writes no file."""
     session = opened(impl, check)
     path = tmp_path / "trace.json"
     refused(check, session.attempt("tessProfilerStop", profiler=0, outJsonPath=str(path)), INVALID)

@@ -63,7 +63,7 @@ def test_a_handle_of_another_kind_is_refused(impl, check, function, name):
 @clause("RT-19.A-01", "RT-19.A-03", "RT-07-03")
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
 def test_a_handle_that_was_never_given_out_is_refused(impl, check, function, name):
-    """Whatever number it is."""
+    """Any number that is not a handle is refused."""
     session = opened(impl, check)
     for handle in NEVER_GIVEN:
         refuse(session, function, name, handle)

@@ -168,7 +168,7 @@ def test_a_change_of_identity_invalidates_binaries(impl, check, tmp_path, identi
 @feature("env-vars")
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_a_change_of_identity_concerns_loaded_modules_too(impl, check, tmp_path, identity):
-    """What a kernel was compiled to is not used by its launches after the change (AMB-RT-163)."""
+    """Launches after the change do not use the code compiled before it (AMB-RT-163)."""
     session = caching(impl, check, tmp_path)
     pointer = session.allocate(256)
     module = session.ask("tessModuleLoad", context=session.context, image=image_of(impl, check))["module"]

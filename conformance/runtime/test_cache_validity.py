@@ -37,7 +37,7 @@ def governed(session, policy):
 @pytest.mark.parametrize("kept_under", [LOOSE, FAST], ids=["loose", "fast"])
 @pytest.mark.parametrize("by_flag", [False, True], ids=["policy", "flag"])
 def test_a_deterministic_launch_ignores_entries_of_another_policy(impl, check, tmp_path, kept_under, by_flag):
-    """What was compiled under a policy without determinism is not used, whether policy or flag demands it."""
+    """Code compiled without determinism is not used where the policy or the flag demands determinism."""
     image = image_of(impl, check)
     session = governed(caching(impl, check, tmp_path), kept_under)
     check.equal(filled(session, image), 7, "the first result")

@@ -204,7 +204,7 @@ def test_a_root_is_the_rank_and_not_the_id_of_a_device(impl, check):
 @clause("RT-04.6-13", "RT-04.6-15")
 @pytest.mark.parametrize("dtype", DTYPE_IDS)
 def test_broadcast_of_every_dtype(impl, check, dtype):
-    """As many bytes as the dtype takes, and no more (AMB-RT-56)."""
+    """Exactly the bytes of the elements are written (AMB-RT-56)."""
     session = gathered(impl, check, dp=2)
     inputs = contributions(dtype, 5, 2, seed=880)
     pointer = filled(session, inputs)

@@ -63,7 +63,7 @@ def deterministic(session: MeshSession) -> MeshSession:
 @pytest.mark.parametrize("dtype", ["fp32", "fp64", "bf16"])
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 def test_sums_have_the_same_bits_on_every_run(impl, check, ranks, dtype):
-    """And on every rank: those of the order that the level of the run asks for."""
+    """Every run and rank has the bits of the order that the numerics level asks for."""
     session = deterministic(gathered(impl, check, dp=ranks))
     inputs = spread(ranks, 16, 500, dtype)
     first = summed(session, inputs)
@@ -114,7 +114,7 @@ def test_sums_have_the_same_bits_under_seeded_schedules(impl, check, block, unti
 @pytest.mark.parametrize("source", ["hint", "autotuner"])
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
 def test_no_algorithm_changes_the_bits(impl, check, algorithm, source):
-    """Whichever ran, the sum is the one of the declared order (AMB-RT-26)."""
+    """Every algorithm gives the sum of the declared order (AMB-RT-26)."""
     session = deterministic(gathered(impl, check, dp=8))
     inputs = spread(8, 24, 540)
     plain = summed(session, inputs)
@@ -251,7 +251,7 @@ def test_nothing_is_lost_on_the_wire(impl, check, collective, policy):
 @clause("RT-13-09")
 @pytest.mark.parametrize("count", [1, 4096])
 def test_nothing_is_lost_on_the_wire_of_large_buffers(impl, check, count):
-    """What pays for a large buffer is no reason: every element arrives whole."""
+    """Every element of a large buffer arrives whole, though compression would save time."""
     session = deterministic(gathered(impl, check, dp=2))
     row = counted("fp32", (count,), seed=620)
     pointer = filled(session, [row, Tensor("fp32", (count,), bytes(4 * count))])

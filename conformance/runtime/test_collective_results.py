@@ -76,7 +76,7 @@ def test_all_reduce_runs_along_its_axis(impl, check, sizes, axis, op):
 @pytest.mark.parametrize("op", REDUCED)
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 1000])
 def test_all_reduce_of_any_count(impl, check, count, op):
-    """Of nothing it changes nothing (AMB-RT-40); the elements behind the count are not touched."""
+    """A count of zero changes nothing (AMB-RT-40); elements behind the count are not touched."""
     session = gathered(impl, check, dp=4)
     inputs = contributions("fp32", max(count, 1) + 3, 4, seed=740)
     pointer = filled(session, inputs)

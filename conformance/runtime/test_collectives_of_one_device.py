@@ -53,7 +53,7 @@ def kept(session: MeshSession, collective: str, begun: Tensor, **others: object)
 @clause("RT-04.6-15")
 @pytest.mark.parametrize(("dtype", "op"), OF_EVERY_DTYPE)
 def test_an_all_reduce_of_one_is_what_it_brings(impl, check, dtype, op):
-    """Of every dtype, with every operator that it has."""
+    """The result equals the operand, in every dtype, with every operator of it."""
     kept(opened(impl, check), "all_reduce", brought(dtype), op=op, axis="dp")
 
 
@@ -88,7 +88,7 @@ def test_a_collective_of_one_keeps_its_place_in_its_stream(impl, check, collecti
 
 @pytest.mark.parametrize("collective", EVERY)
 def test_a_collective_of_nothing_changes_nothing(impl, check, collective):
-    """It succeeds (AMB-RT-40)."""
+    """A collective of zero elements succeeds and changes nothing (AMB-RT-40)."""
     session = opened(impl, check)
     pointer = session.upload(GUARD)
     answer = asking(session, collective, pointer, 0, "int32", **parts_of(collective))

@@ -53,7 +53,7 @@ def test_contexts_are_independent(impl, check):
 @clause("RT-04.1-20")
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_live_context_can_be_shut_down(impl, check, times):
-    """Also again and again, with nothing made in it."""
+    """A context in which nothing was made can be shut down, again and again."""
     for _ in range(times):
         context = check.returns(impl.runtime.tessInit())["context"]
         check.equal(
@@ -77,7 +77,7 @@ def test_shutting_down_ends_what_belongs_to_the_context(impl, check, function):
 
 @clause("RT-04.1-20")
 def test_a_context_can_be_shut_down_when_all_in_it_is_destroyed(impl, check):
-    """As the sample of section 18 does it: stream, memory, mesh, then the context; and then there can be a new one."""
+    """Stream, memory, mesh and context go in the order of the sample of section 18; then there can be a new context."""
     for _ in range(2):
         session = opened(impl, check)
         pointer = session.upload(elements("int32", *range(COUNT)))

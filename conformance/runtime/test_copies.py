@@ -48,7 +48,7 @@ def surrounded(data: bytes, offset: int) -> str:
 @clause("RT-04.4-18")
 @pytest.mark.parametrize(("offset", "size"), PARTS)
 def test_a_copy_to_the_device_moves_the_given_bytes(impl, check, offset, size):
-    """All of them and no others, from any place to any place (AMB-RT-53)."""
+    """A host-to-device copy writes exactly the requested bytes, from any place to any place (AMB-RT-53)."""
     session = opened(impl, check)
     target, source = session.upload(bytes([BEHIND]) * ROOM), session.host(numbered(ROOM + 5))
     session.copy(target + offset, source + 5, size, H2D)
@@ -59,7 +59,7 @@ def test_a_copy_to_the_device_moves_the_given_bytes(impl, check, offset, size):
 @clause("RT-04.4-19")
 @pytest.mark.parametrize(("offset", "size"), PARTS)
 def test_a_copy_to_the_host_moves_the_given_bytes(impl, check, offset, size):
-    """All of them and no others, into memory of any kind of the host (AMB-RT-53)."""
+    """A device-to-host copy writes exactly the requested bytes, into any kind of host memory (AMB-RT-53)."""
     session = opened(impl, check)
     source, target = session.upload(numbered(ROOM + 5)), session.host(bytes([BEHIND]) * ROOM)
     session.copy(target + offset, source + 5, size, D2H)
@@ -71,7 +71,7 @@ def test_a_copy_to_the_host_moves_the_given_bytes(impl, check, offset, size):
 @clause("RT-04.4-20")
 @pytest.mark.parametrize(("offset", "size"), PARTS)
 def test_a_copy_on_the_device_moves_the_given_bytes(impl, check, offset, size):
-    """All of them and no others, and the source is as it was."""
+    """A device-to-device copy writes exactly the requested bytes and leaves its source alone."""
     session = opened(impl, check)
     source, target = session.upload(numbered(ROOM + 5)), session.upload(bytes([BEHIND]) * ROOM)
     session.copy(target + offset, source + 5, size, D2D)
@@ -94,7 +94,7 @@ def test_a_copy_within_one_allocation_moves_the_given_bytes(impl, check):
 @clause("RT-04.4-20")
 @pytest.mark.parametrize("shift", [0, 1, 16, -1, -16])
 def test_a_copy_onto_itself_leaves_the_rest_alone(impl, check, shift):
-    """Where source and target overlap, any status and any bytes will do, but only in the target (AMB-RT-124)."""
+    """Any status and any bytes are accepted where source and target overlap, but only there (AMB-RT-124)."""
     session = opened(impl, check)
     pointer = session.upload(numbered(ROOM))
     copied = {"dst": pointer + 1000 + shift, "src": pointer + 1000, "bytes": 500, "kind": D2D}
@@ -108,7 +108,7 @@ def test_a_copy_onto_itself_leaves_the_rest_alone(impl, check, shift):
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
 @pytest.mark.parametrize("kind", [H2D, D2H, D2D], ids=["H2D", "D2H", "D2D"])
 def test_a_copy_of_nothing_changes_nothing(impl, check, kind):
-    """It succeeds (AMB-RT-40)."""
+    """A copy of zero bytes succeeds and changes nothing (AMB-RT-40)."""
     session = opened(impl, check)
     device, other = session.upload(numbered(64)), session.upload(numbered(64)[::-1])
     host = session.host(bytes([BEHIND]) * 64)

@@ -51,7 +51,7 @@ def settings(session):
 
 @pytest.mark.parametrize(("variable", "setting", "value", "expected"), VALUES)
 def test_a_context_finds_the_value_of_a_variable(impl, check, variable, setting, value, expected):
-    """And the other variables unset."""
+    """The context has the value, and finds the other variables unset."""
     found = settings(under(impl, check, **{variable: value}))
     nothing = dict.fromkeys(("numerics", "deterministic", "cache_dir", "autotune", "log_level"))
     check.equal(found, nothing | {setting: expected}, "what the context found")
@@ -127,7 +127,7 @@ def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, det
 @pytest.mark.parametrize("value", NUMERICS)
 @pytest.mark.parametrize("module", [None, LOOSE, STRICT], ids=["plain", "loose-module", "strict-module"])
 def test_launches_are_under_the_policy_of_the_environment_unless_their_module_has_one(impl, check, value, module):
-    """What a launch carries is the policy that governs it (AMB-RT-46)."""
+    """A launch carries the policy that governs it (AMB-RT-46)."""
     session = under(impl, check, TESS_NUMERICS=value)
     options = {} if module is None else {"policy": module}
     session.launch(session.kernel("nothing", SOURCE, **options))

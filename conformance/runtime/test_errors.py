@@ -149,7 +149,7 @@ def test_a_launch_that_fails_leaves_other_streams_alone(impl, check):
 
 @clause("RT-07-07")
 def test_a_launch_that_fails_leaves_other_meshes_alone(impl, check):
-    """Also a mesh over the same device."""
+    """Another mesh over the same device is left alone, too."""
     session = opened(impl, check)
     other = meshed(impl, check, session.context, devices_of(impl, check, 1))
     failing_launch(session, session.kernel("divide"), session.allocate(BYTES))

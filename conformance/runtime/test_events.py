@@ -274,7 +274,7 @@ def test_an_event_orders_launches_of_two_streams(impl, check, program, wanted):
 @seeded
 @clause("RT-02-06", "RT-12-03")
 def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, untimed):
-    """All programs of the case above, in turn."""
+    """The programs of the case above run under seeded schedules."""
     runner = by_launches(impl, check)
     programs = list(ORDERING.values())
     for program, wanted in (programs[0], programs[1], programs[2 + block % (len(programs) - 2)]):

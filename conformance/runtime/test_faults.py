@@ -63,7 +63,7 @@ def test_a_kernel_that_traps_is_a_failed_launch(impl, check, nth):
 @clause("RT-19.A-04", "RT-07-07")
 @pytest.mark.parametrize(("ranks", "rank"), [(1, 0), (4, 0), (4, 1), (4, 3)])
 def test_a_kernel_that_traps_on_one_rank_is_a_failed_launch(impl, check, ranks, rank):
-    """Whichever rank it is."""
+    """The launch fails if any one of its ranks traps."""
     session = opened(impl, check, ranks)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     plan(session, {"kind": "kernel_trap", "kernel": "fill", "nth": 1, "rank": rank})
@@ -102,7 +102,7 @@ def test_a_fault_affects_its_context_only(impl, check):
 @feature("fault-injection")
 @clause("RT-07-07")
 def test_a_slow_kernel_is_no_failure(impl, check):
-    """It does what it does otherwise, and the work behind it waits."""
+    """The kernel has its usual results, and the work behind it waits."""
     session = opened(impl, check)
     module, pointer = session.load(), session.allocate(BYTES)
     plan(session, {"kind": "kernel_slow", "kernel": "fill", "nth": 1, "nanoseconds": 5_000_000})

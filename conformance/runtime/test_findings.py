@@ -176,7 +176,7 @@ FREED: dict[str, Mistake] = {
 @clause("RT-04.4-14", "RT-04.4-18", "RT-04.4-19", "RT-19.A-01")
 @pytest.mark.parametrize("mistake", FREED.values(), ids=FREED)
 def test_a_use_of_released_memory_is_found(impl, check, mistake):
-    """Also where other memory was allocated since."""
+    """The use is found also if other memory was allocated since."""
     session = opened(impl, check)
     refused(check, mistake(session), INVALID)
     session.synchronize()
@@ -187,7 +187,7 @@ def test_a_use_of_released_memory_is_found(impl, check, mistake):
 @clause("RT-04.4-14")
 @pytest.mark.parametrize("side", ["device", "host"])
 def test_releasing_twice_is_found(impl, check, side):
-    """Whatever status the second release has (AMB-RT-38)."""
+    """A second release is found, whatever its status (AMB-RT-38)."""
     session = opened(impl, check)
     if side == "device":
         answer = session.attempt("tessFree", mesh=session.mesh, devPtr=freed(session))

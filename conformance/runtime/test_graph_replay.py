@@ -81,7 +81,7 @@ def test_a_replay_has_its_place_in_its_stream(impl, check):
 
 @clause("RT-12-08")
 def test_what_fails_in_a_replay_is_reported_by_the_next_synchronize(impl, check):
-    """Not by the capture, nor by instantiation; a replay that fails can be followed by one that does not.
+    """Capture and instantiation report nothing; a replay that fails can be followed by one that succeeds.
 
     As AMB-RT-64 has it.
     """

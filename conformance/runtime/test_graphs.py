@@ -24,7 +24,7 @@ from tessera_conformance.marks import clause
 @clause("RT-06-11")
 @pytest.mark.parametrize("flags", [CAPTURE, CAPTURE | DETERMINISTIC, CAPTURE | LOW_LATENCY])
 def test_a_captured_launch_does_not_run_until_it_is_replayed(impl, check, flags):
-    """Neither when its stream is synchronized nor when the graph is instantiated; then it runs once (AMB-RT-64)."""
+    """Synchronizing its stream or instantiating the graph does not run it; a replay runs it once (AMB-RT-64)."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     pointer = session.zeros()

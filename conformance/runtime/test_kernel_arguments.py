@@ -30,7 +30,7 @@ def many(count: int) -> str:
 @clause("RT-10.1-01", "RT-10.1-13")
 @pytest.mark.parametrize("count", [1, 2, 5, 24])
 def test_one_buffer_carries_every_argument(impl, check, count):
-    """As many as the kernel has, each at its place, the pointer behind them at the next multiple of eight."""
+    """Every argument of the kernel is at its place, the pointer behind them at the next multiple of eight."""
     session = opened(impl, check)
     values = [place * 1001 - 7 for place in range(count)]
     pointer = session.upload(bytes(4 * count))

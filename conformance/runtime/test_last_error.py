@@ -46,7 +46,7 @@ def test_the_text_names_the_function(impl, check, function, change):
 @feature("last-error")
 @clause("RT-07-03")
 def test_the_text_is_that_of_the_last_failure(impl, check):
-    """Of two failures the second counts, and a call that succeeds does not change the text."""
+    """The text is that of the second of two failures; a call that succeeds does not change it."""
     session = opened(impl, check)
     module = session.load()
     refused(check, session.attempt("tessStreamSynchronize", stream=0), INVALID)
@@ -63,7 +63,7 @@ def test_the_text_is_that_of_the_last_failure(impl, check):
 @feature("last-error")
 @clause("RT-07-03")
 def test_an_allocation_without_memory_has_a_text(impl, check):
-    """As every failure has."""
+    """A failed allocation has a text, as every failure has."""
     session = opened(impl, check)
     check.status(session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
     text = last_error(session)

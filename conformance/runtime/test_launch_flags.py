@@ -75,7 +75,7 @@ def test_an_accepted_launch_has_its_result(impl, check, flag):
 
 @clause("RT-06-16", "RT-06-19")
 def test_a_captured_launch_does_not_capture_other_streams(impl, check):
-    """Whether it is accepted or refused, another stream of the mesh works on (AMB-RT-11, AMB-RT-86)."""
+    """Another stream of the mesh works on, if the launch is accepted or refused (AMB-RT-11, AMB-RT-86)."""
     session = opened(impl, check)
     is_known(check, flagged(session, session.upload(bytes(BYTES)), CAPTURE), CAPTURE)
     other = session.another_stream()
@@ -127,7 +127,7 @@ def test_an_undefined_bit_is_refused(impl, check, bit, others):
 @clause("RT-06-19", "RT-06-09")
 @pytest.mark.parametrize("flags", [flags for flags in range(16) if not flags & (CAPTURE | PERSISTENT)])
 def test_each_flag_of_a_combination_counts(impl, check, flags):
-    """Whatever else is asked for, the launch is deterministic where that bit is set."""
+    """A launch with that bit is deterministic, whatever other bits are set."""
     session = opened(impl, check)
     session.set_policy(FAST)
     if is_known(check, flagged(session, session.upload(bytes(BYTES)), flags), flags):
@@ -217,7 +217,7 @@ def test_a_launched_product_has_the_declared_order(impl, check):
 @clause("RT-06-09")
 @pytest.mark.parametrize("policy", [FAST, STRICT, FAST | {"deterministic": 1}], ids=["fast", "strict", "deterministic"])
 def test_the_flag_counts_for_one_launch(impl, check, policy):
-    """That launch is deterministic whatever the policy; those before and after it are as the policy has them."""
+    """That launch is deterministic under any policy; those before and after it follow the policy."""
     session = opened(impl, check)
     session.set_policy(policy)
     for flags in (0, DETERMINISTIC, 0, DETERMINISTIC, DETERMINISTIC, 0):

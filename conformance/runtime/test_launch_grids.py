@@ -67,7 +67,7 @@ def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
 @clause("RT-04.5-17")
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: "x".join(map(str, block)))
 def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
-    """As many as the launch says, whatever the kernel was written with (AMB-RT-84)."""
+    """The number of threads is that of the launch, whatever the kernel was written with (AMB-RT-84)."""
     session = opened(impl, check)
     kernel = session.kernel("count", counting(), at="tile")
     wanted = [number + 1 for number in range(3) for _ in range(prod(block))]
@@ -121,7 +121,7 @@ def dimensions(session: MeshSession, declared: tuple[int, int, int], given: tupl
 @clause("RT-04.5-18")
 @pytest.mark.parametrize("hint", [0, 64, 4096])
 def test_a_kernel_with_shared_memory_takes_no_hint(impl, check, hint):
-    """What it declares is there beside any hint (AMB-RT-09): threads hand numbers to others through 128 bytes."""
+    """The kernel has its declared bytes beside any hint (AMB-RT-09): threads exchange numbers in 128 bytes."""
     kernel = KernelText({"y": buffer("int32", 32)}, name="tss_kernel_turn", target=None, smem_bytes=128)
     tile, thread = kernel.allocate("int32", 32), kernel.index("thread_id")
     kernel.store(thread, tile, thread)

@@ -217,7 +217,7 @@ LAUNCHES = 600
 
 @clause("RT-04.5-17", "RT-04.4-14")
 def test_launches_leave_nothing_behind(impl, check):
-    """When six hundred are done, two fifths of the device are to be had, and a handle of each kind (AMB-RT-126)."""
+    """After six hundred launches two fifths of the device, and a handle of each kind, are available (AMB-RT-126)."""
     session = opened(impl, check)
     module, pointer = session.load(), session.upload(bytes(BYTES))
     kernel, arguments = session.kernel_of(module, "fill"), packed(("int32", 3), ("ptr", pointer))
@@ -280,7 +280,7 @@ def test_a_synchronization_waits_for_a_slow_kernel(impl, check, last):
 @clause("RT-04.3-10")
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
 def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
-    """When it returns, the host has all copies, and another stream may use what the launches left."""
+    """When it returns, the host has all copies, and another stream may use the results of the launches."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("digit"), session.upload(bytes(BYTES))
     targets = [session.host(bytes(BYTES)) for _ in range(count)]

@@ -60,7 +60,7 @@ def test_tessinit(impl, check):
 
 @clause("RT-04.1-20")
 def test_tessshutdown(impl, check):
-    """Of a context in which nothing was made."""
+    """A context in which nothing was made is shut down."""
     context = initialized(impl, check)
     check.equal(check.returns(impl.runtime.tessShutdown(context=context), "tessShutdown succeeds"), {}, "no outputs")
 
@@ -78,14 +78,14 @@ def test_tessgetversion(impl, check):
 
 @clause("RT-04.2-04")
 def test_tessmeshcreate(impl, check):
-    """Of one device, every axis of one rank."""
+    """A mesh of one device has one rank on every axis."""
     _, mesh = on_one_device(impl, check)
     check.true(mesh != 0, "the mesh is not NULL", mesh)
 
 
 @clause("RT-04.2-05")
 def test_tessmeshdestroy(impl, check):
-    """Of a mesh on which nothing was made."""
+    """A mesh on which nothing was made is destroyed."""
     _, mesh = on_one_device(impl, check)
     check.equal(check.returns(impl.runtime.tessMeshDestroy(mesh=mesh), "tessMeshDestroy succeeds"), {}, "no outputs")
 
@@ -95,14 +95,14 @@ def test_tessmeshdestroy(impl, check):
 
 @clause("RT-04.3-11")
 def test_tessstreamcreate(impl, check):
-    """Of priority 0."""
+    """A stream of priority 0 is created."""
     session = opened(impl, check)
     check.true(session.stream != 0, "the stream is not NULL", session.stream)
 
 
 @clause("RT-04.3-10")
 def test_tessstreamsynchronize(impl, check):
-    """Of a stream without work."""
+    """A stream without work is synchronized."""
     session = opened(impl, check)
     answer = session.attempt("tessStreamSynchronize", stream=session.stream)
     check.equal(check.returns(answer, "tessStreamSynchronize succeeds"), {}, "no outputs")
@@ -110,7 +110,7 @@ def test_tessstreamsynchronize(impl, check):
 
 @clause("RT-04.3-12")
 def test_tessstreamdestroy(impl, check):
-    """Of a stream without work."""
+    """A stream without work is destroyed."""
     session = opened(impl, check)
     answer = session.attempt("tessStreamDestroy", stream=session.stream)
     check.equal(check.returns(answer, "tessStreamDestroy succeeds"), {}, "no outputs")
@@ -126,7 +126,7 @@ def test_tesseventcreate(impl, check):
 
 @clause("RT-04.3-14")
 def test_tesseventdestroy(impl, check):
-    """Of an event that was not recorded."""
+    """An event that was not recorded is destroyed."""
     initialized(impl, check)
     event = check.returns(impl.runtime.tessEventCreate(), "tessEventCreate succeeds")["event"]
     answer = impl.runtime.tessEventDestroy(event=event)
@@ -165,7 +165,7 @@ def test_tessmalloc(impl, check):
 
 @clause("RT-04.4-15")
 def test_tessfree(impl, check):
-    """Of what tessMalloc gave."""
+    """Memory from tessMalloc is released."""
     _, mesh = on_one_device(impl, check)
     pointer = check.returns(impl.runtime.tessMalloc(mesh=mesh, bytes=BYTES), "tessMalloc succeeds")["devPtr"]
     answer = impl.runtime.tessFree(mesh=mesh, devPtr=pointer)
@@ -183,7 +183,7 @@ def test_tesshostalloc(impl, check):
 
 @clause("RT-04.4-17")
 def test_tesshostfree(impl, check):
-    """Of what tessHostAlloc gave."""
+    """Memory from tessHostAlloc is released."""
     initialized(impl, check)
     given = impl.runtime.tessHostAlloc(bytes=BYTES, kind=PINNED_HOST)
     pointer = check.returns(given, "tessHostAlloc succeeds")["hostPtr"]
@@ -209,14 +209,14 @@ def test_tessmemcpyasync(impl, check):
 
 @clause("RT-04.5-04")
 def test_tessmoduleload(impl, check):
-    """Of a program of one kernel."""
+    """A program of one kernel is loaded."""
     module = opened(impl, check).load(FILL)
     check.true(module != 0, "the module is not NULL", module)
 
 
 @clause("RT-04.5-15")
 def test_tessmoduleunload(impl, check):
-    """Of a module that was not used."""
+    """A module that was not used is unloaded."""
     session = opened(impl, check)
     answer = session.attempt("tessModuleUnload", module=session.load(FILL))
     check.equal(check.returns(answer, "tessModuleUnload succeeds"), {}, "no outputs")
@@ -264,7 +264,7 @@ def test_tessreducescatter(impl, check):
 
 @clause("RT-04.6-12")
 def test_tessallgather(impl, check):
-    """Of one rank."""
+    """One rank gathers from itself."""
     kept(opened(impl, check), "tessAllGather", "inout", axis="dp")
 
 
@@ -287,7 +287,7 @@ def test_tesssetnumericspolicy(impl, check):
 
 @clause("RT-04.7-10")
 def test_tessgetnumericspolicy(impl, check):
-    """Of a context whose policy was set."""
+    """The policy of the context was set before."""
     context = initialized(impl, check)
     check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=STRICT), "tessSetNumericsPolicy succeeds")
     found = check.returns(impl.runtime.tessGetNumericsPolicy(context=context), "tessGetNumericsPolicy succeeds")

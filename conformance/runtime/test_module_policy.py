@@ -74,7 +74,7 @@ def seven(session, module):
 @clause("RT-15-05")
 @pytest.mark.parametrize("key", [None, *KEYS])
 def test_a_module_may_be_signed(impl, check, key):
-    """Where no keys are asked for, a module loads and runs, signed or not."""
+    """A module loads and runs, signed or not, where no keys are asked for."""
     session = opened(impl, check)
     module = check.returns(loading(session, signed(impl, check, key)), "the module is loaded")["module"]
     seven(session, module)
@@ -122,7 +122,7 @@ def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
 @feature("cache-probe", "env-vars", "runtime-policy")
 @clause("RT-15-01")
 def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_path):
-    """Of two programs with the same kernel, one is signed by a stranger: the other's entry is used and stays."""
+    """Two programs have the same kernel, one signed by a stranger: the other's cache entry is used and stays."""
     source = "module m {{ kernel fill(N: int32, v: int32, x: tensor<Nxint32>) {{ x[0:N] = v + {}; }} }}"
     good = image_of(impl, check, source.format(0), signing_key=KEYS["first"][0])
     bad = image_of(impl, check, source.format(1), signing_key=KEYS["second"][0])

@@ -109,7 +109,7 @@ def test_a_module_without_a_target_for_the_device_is_refused(impl, check, choose
 @clause("RT-19.A-05", "RT-07-06")
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
 def test_no_program_loads_for_another_architecture(impl, check, source):
-    """Whatever its kernels do (AMB-RT-60)."""
+    """Any program for another architecture is refused (AMB-RT-60)."""
     session = opened(impl, check)
     check.status(loading(session, compiled(impl, check, source, targets=foreign_targets(session)[:1])), ARCH_MISMATCH)
 

@@ -93,7 +93,7 @@ def test_an_ir_pack_loads(impl, check, source):
 @feature("ir-pack")
 @clause("RT-04.5-14")
 def test_the_kernels_of_an_ir_pack_run(impl, check):
-    """As those of an image with binaries."""
+    """The kernels compute what those of an image with binaries compute."""
     session = opened(impl, check)
     module = session.load(ir_pack=True)
     check.equal(filled(session, session.kernel_of(module, "fill"), 5), [5] * COUNT, "what its kernel writes")
@@ -144,7 +144,7 @@ def test_unloading_lets_queued_work_finish(impl, check):
 @clause("RT-04.5-16")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_is_found_under_its_name(impl, check, name):
-    """Whatever its place in the module, and again when it is asked for again."""
+    """A kernel is found at any place in the module, and again by a second request."""
     session = opened(impl, check)
     module = session.load()
     for _ in range(2):

@@ -194,7 +194,7 @@ def test_an_order_written_as_text_is_the_one_that_is_taken_and_told(impl, check,
 @clause("RT-11-02")
 @pytest.mark.parametrize("tree", ["fold", "pairwise", "ring(0)", "ring(5)"])
 def test_an_order_that_has_a_name_is_told_by_one_that_is_it(impl, check, tree):
-    """What is told of it gives the bits of that order again."""
+    """The reported name of an order gives the bits of that order again."""
     judge_told(impl, check, counted("fp32", (4, 7), seed=838, exponents=SPREAD), tree)
 
 
@@ -207,7 +207,7 @@ def test_an_order_that_has_a_name_is_told_by_one_that_is_it(impl, check, tree):
 @pytest.mark.parametrize("operation", ["sum", "mean"])
 @pytest.mark.parametrize("dtype", ["bf16", "fp32", "fp64"])
 def test_a_compensated_sum_is_the_one_of_kahan(impl, check, dtype, operation):
-    """Where it is selected: each lost part is taken off the next term, and an infinite sum loses none (AMB-RT-24)."""
+    """Each lost part is subtracted from the next term, and an infinite sum loses none (AMB-RT-24)."""
     exact = reductions.sum_ if operation == "sum" else reductions.mean
     for x, axis in ((rows(dtype), 1), (counted(dtype, (33, 3), seed=838, exponents=SPREAD), 0)):
         found = check.returns(evaluate(impl, operation, [x], {"axis": axis, "order": "kahan"}))["outputs"][0]
@@ -291,7 +291,7 @@ def test_what_an_operation_cannot_take_is_refused(impl, check, operation, inputs
 @clause("RT-19.A-01")
 @pytest.mark.parametrize(("operation", "inputs", "attributes"), UNTAKEN.values(), ids=UNTAKEN)
 def test_dtypes_that_an_operation_does_not_take_are_refused(impl, check, operation, inputs, attributes):
-    """As invalid, or as what is not supported; nothing is converted unasked."""
+    """The dtype is refused as invalid or as not supported; nothing is converted silently."""
     answer = evaluate(impl, operation, inputs, attributes)
     code = answer.code if isinstance(answer, Rejected) else check.returns(answer)
     check.true(code in ("TESS_ERR_INVALID_VALUE", "TESS_ERR_UNSUPPORTED"), "the dtypes are refused", code)

@@ -78,7 +78,7 @@ def test_a_copy_that_is_longer_than_its_source_is_refused(impl, check, kind, len
 @clause("RT-19.A-01", "RT-07-02", "RT-04.4-18")
 @pytest.mark.parametrize("place", [1, SIZE - 1])
 def test_a_copy_that_begins_within_memory_and_ends_behind_it_is_refused(impl, check, place):
-    """As long as the memory, but from a later byte on."""
+    """The copy has the length of the memory, but begins at a later byte."""
     session = opened(impl, check)
     target, source = filled(session, FILL[:SIZE]), session.host(DATA)
     whole = {"dst": target + place, "src": source, "bytes": SIZE, "kind": H2D, "stream": session.stream}

@@ -70,7 +70,7 @@ def test_a_persistent_kernel_is_resident_while_other_work_proceeds(impl, check, 
 
 @clause("RT-06-13")
 def test_synchronizing_its_stream_ends_a_persistent_kernel(impl, check):
-    """And what it wrote is there; the next launch of the stream is an ordinary one."""
+    """The results of the kernel are complete; the next launch of the stream is an ordinary one."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     held, beside = session.zeros(), session.zeros()
@@ -168,7 +168,7 @@ def test_a_kernel_without_the_flag_is_not_resident_while_it_runs(impl, check):
 @clause("RT-15-04")
 @pytest.mark.parametrize("flags", [0, DETERMINISTIC, LOW_LATENCY])
 def test_a_kernel_without_the_flag_is_never_resident(impl, check, flags):
-    """Neither before its stream is synchronized nor while other work proceeds."""
+    """It is not resident before its stream is synchronized, nor while other work proceeds."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     held, beside = session.zeros(), session.zeros()

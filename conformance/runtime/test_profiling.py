@@ -55,7 +55,7 @@ def _is_json(data: bytes) -> bool:
 @clause("RT-04.8-04")
 @pytest.mark.parametrize("name", ["trace.json", "no suffix", "a name with spaces.json", "spur-\u00e4\u03bb.json"])
 def test_the_file_has_the_name_that_is_given(impl, check, name, tmp_path):
-    """And no other file is left beside it."""
+    """The profiler leaves no other file beside it."""
     session = opened(impl, check)
     session.ask("tessProfilerStop", profiler=started(session), outJsonPath=str(tmp_path / name))
     names = [file.decode("utf-8", "replace") for file in os.listdir(os.fsencode(tmp_path))]

@@ -94,7 +94,7 @@ def drawn(session, module, name):
 @pytest.mark.parametrize("field", ["seed", "stream"])
 @pytest.mark.parametrize("operation", ["uniform", "normal"])
 def test_another_seed_or_stream_gives_other_numbers(impl, check, operation, field):
-    """Of 64 numbers in 2**24 values, at most a few coincide by chance; none where seeds differ is the rule."""
+    """At most a few of 64 numbers of 2**24 values coincide by chance, and none need coincide where seeds differ."""
     first, second = (numbers(impl, check, operation, **{field: value}) for value in (3, 4))
     same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
     check.true(same <= 4, f"numbers of two values of {field} differ", f"{same} of 64 are equal")
@@ -131,7 +131,7 @@ def test_dropout_zeroes_about_its_rate_and_scales_the_rest(impl, check, rate):
 @clause("RT-04.7-04")
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
 def test_normal_numbers_are_spread_as_the_distribution_is(impl, check, dtype):
-    """Of 4,096: mean and variance within five of their standard deviations, and about a third beyond 1."""
+    """Mean and variance of 4,096 numbers lie within five standard deviations, and about a third lies beyond 1."""
     found = values_of(numbers(impl, check, "normal", shape=[4096], dtype=dtype))
     check.true(None not in found, "every number is finite")
     values = [float(value) for value in found]

@@ -108,7 +108,7 @@ def test_a_launch_is_stable_wherever_the_toggle_is_on(impl, check, formulation, 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp64"])
 def test_a_launch_is_stable_in_every_dtype(impl, check, formulation, dtype):
-    """Whose exponentials overflow at other arguments."""
+    """The naive exponentials overflow at these arguments."""
     session = opened(impl, check)
     x = rows(dtype)
     data = launched(session, formulation.source(dtype), [x], formulation.size(x), {"policy": STRICT})

@@ -115,7 +115,7 @@ def test_a_kernel_that_fails_is_reported_by_the_synchronization(impl, check, nam
 @pytest.mark.parametrize(("name", "wrong"), FAILING.values(), ids=FAILING)
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_a_kernel_that_fails_on_every_rank_is_reported_once(impl, check, ranks, name, wrong):
-    """Of several ranks, all of which fail, the error is one."""
+    """Every rank fails, and one error is reported."""
     session = opened(impl, check, ranks)
     session.launch(session.kernel(name), packed(("int32", wrong), ("ptr", session.allocate(BYTES))))
     session.reports(LAUNCH_FAILED)

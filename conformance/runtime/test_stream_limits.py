@@ -78,7 +78,7 @@ def test_memory_of_finished_work_does_not_count(impl, check):
 @clause("RT-15-03")
 @pytest.mark.parametrize("kind", ["launch", "collective"])
 def test_launches_and_collectives_count_too(impl, check, kind):
-    """Whatever refers to device memory."""
+    """All work that refers to device memory counts."""
     session = opened(impl, check)
     kernel = session.kernel("fill")
     pointer = tensors(session, 1)[0]

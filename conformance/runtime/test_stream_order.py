@@ -127,7 +127,7 @@ def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, un
 @clause("RT-06-01", "RT-02-05", "RT-12-01")
 @pytest.mark.parametrize("digits", [(1, 2), (2, 1)], ids=["12", "21"])
 def test_two_launches_keep_their_order_under_every_schedule(impl, check, digits):
-    """Beside a launch of another stream: every order that there is, one after the other."""
+    """Beside a launch of another stream, every possible order is tried in turn."""
     under_every_schedule(by_launches(impl, check), steps(*digits, beside=1), number_of(digits))
 
 
@@ -223,7 +223,7 @@ def test_two_operations_keep_their_order(impl, check, first, second):
 @feature("schedule-control")
 @clause("RT-06-02")
 def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
-    """Of two launches on two streams each comes first under some schedule: what the cases of order rely on."""
+    """Each of two launches on two streams comes first under some schedule; the cases of order rely on it."""
 
     def racing(stream: StreamFixture) -> int:
         pointer, other = stream.zeros(), stream.another_stream()

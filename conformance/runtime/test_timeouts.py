@@ -79,7 +79,7 @@ def test_a_slow_kernel_within_its_timeout_succeeds(impl, check, allowed):
 @clause("RT-19.A-09")
 @feature("fault-injection")
 def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
-    """What is late on one stream leaves another, and another context has no timeout."""
+    """A timeout on one stream leaves the other streams alone, and another context has no timeout."""
     session, second = allowing(opened(impl, check), ENOUGH), opened(impl, check)
     other = session.another_stream()
     nothing = session.kernel("nothing")

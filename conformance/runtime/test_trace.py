@@ -63,14 +63,14 @@ def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks)
 @clause("RT-17-02")
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_slices_of_one_track_do_not_overlap(impl, check, tmp_path, ranks):
-    """Where two slices of a process and thread share time, one lies within the other: viewers cannot draw others."""
+    """One of two slices of a thread that share time lies within the other: viewers cannot draw others."""
     events = traced_work(impl, check, tmp_path / "trace.json", ranks)
     check.equal(overlapping(check, events), [], "the slices that overlap")
 
 
 @clause("RT-17-02")
 def test_flows_have_both_ends(impl, check, tmp_path):
-    """Where a trace ties events to waits, each end has a beginning with its id, which is not later, and a slice."""
+    """Each end of a flow has a beginning with its id, not later than the end, and a slice."""
     events = traced_work(impl, check, tmp_path / "trace.json")
     begun = {event.get("id"): event for event in events if event.get("ph") == "s"}
     ended = [event for event in events if event.get("ph") == "f"]
@@ -133,7 +133,7 @@ def test_the_times_of_a_stream_keep_its_order(impl, check, tmp_path, time):
 
 @clause("RT-17-01", "RT-17-04", "RT-17-05")
 def test_a_profile_holds_what_was_done_meanwhile(impl, check, tmp_path):
-    """Neither launches before tessProfilerStart nor those of another context."""
+    """It has no launches before tessProfilerStart and none of another context."""
     session, other = opened(impl, check), opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     arguments = packed(("int32", 1), ("ptr", pointer))
@@ -150,7 +150,7 @@ def test_a_profile_holds_what_was_done_meanwhile(impl, check, tmp_path):
 
 @clause("RT-17-04", "RT-04.8-05")
 def test_a_later_profiler_of_a_context_profiles_too(impl, check, tmp_path):
-    """What is done between its start and its stop, and nothing of what the first one saw."""
+    """It records the work between its start and its stop, and nothing of the first profile."""
     session = opened(impl, check)
     for name in ("nothing", "fill"):
         arguments = packed(("int32", 1), ("ptr", session.allocate(BYTES))) if name == "fill" else b""

@@ -121,7 +121,7 @@ def module() -> Fatbin:
 
 @pytest.fixture(scope="session")
 def small_module() -> Fatbin:
-    """As little as can be, for tests that read many images."""
+    """The smallest image, for tests that read many."""
     kernel = KernelEntry("f", "m", (KernelParameter("x", "ptr", "fp32", (4,), True),), None, (32, 1, 1))
     return Fatbin((1, 0), bytes(32), ("sm_90",), (Section("ptx", "sm_90", b"ptx"),), Metadata((kernel,)))
 

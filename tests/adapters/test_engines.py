@@ -84,7 +84,7 @@ def test_every_summary_is_of_a_known_implementation() -> None:
 # Tools of others read what the levels print, and refuse each forgery of it.
 
 EVERY = 295
-"""Of so many programs of the corpus one is read, at each level, for each target and with each forgery."""
+"""One of this many programs of the corpus is read, at each level, for each target and with each forgery."""
 KNOWN = {("mlir_opt", "target"): "a registered dialect has other attributes: reports/implementations/mlir_opt.md"}
 
 

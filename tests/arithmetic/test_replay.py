@@ -75,7 +75,7 @@ def test_a_fused_node_rounds_once() -> None:
 
 @pytest.mark.parametrize(("bits", "result"), [(24, Fraction(1, 2**24)), (23, ZERO)])
 def test_an_aligned_node_drops_what_lies_below_the_largest_term(bits: int, result: Fraction) -> None:
-    """As the matrix units of accelerators do: 1 - 1 + 2^-24 needs 24 bits below the leading one."""
+    """Matrix units of accelerators align so: 1 - 1 + 2^-24 needs 24 bits below the leading one."""
     model = FP32.but(alignment_bits=bits)
     assert replay.reduce([ONE, -ONE, HALF_STEP], Tree.from_text("(0 1 2)"), model) == result
     assert replay.reduce([ONE, -ONE], Tree.from_text("(0 1)"), model) == 0

@@ -196,7 +196,7 @@ def test_dlpack_and_the_array_interface_are_views() -> None:
 
 
 class OldDLPack(DLPack):
-    """As the first version of DLPack, which cannot say that memory may be written."""
+    """The first version of DLPack cannot say that memory may be written."""
 
     def __dlpack__(self, **options: Any) -> Any:
         locked = self.values.view()

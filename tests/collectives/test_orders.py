@@ -80,7 +80,7 @@ def test_which_dtypes_are_added_by_numpy() -> None:
 @settings(max_examples=40)
 @given(st.integers(0, 40), st.integers(0, 99))
 def test_bits_are_those_of_the_tree(tree: str, kind: str, count: int, seed: int) -> None:
-    """Of 13 rows; the rows stay as they were."""
+    """A tree adds 13 rows and leaves them unchanged."""
     rows = stacked(kind, 13, count, seed)
     before, total = rows.to_bits(), np.empty(count, rows.values.dtype)
     add_over(TREES[tree], list(rows.values), total)
@@ -160,7 +160,7 @@ def test_times_are_those_of_the_engine(machine: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ALGORITHM_NAMES)
 def test_whole_buffers_of_even_shares_on_a_switch_are_regular(name: str) -> None:
-    """Of ranks that are no power of two, some come later in a tree or an exchange of halves, and others overtake."""
+    """If the ranks are no power of two, some join a tree or an exchange of halves later, and others overtake them."""
     for ranks in POWERS if name in ("tree", "halving_doubling") else range(1, 18):
         assert regular(MACHINES[f"a switch of {ranks}"], "all_reduce", name, ranks * 100, None)
 

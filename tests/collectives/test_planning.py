@@ -69,7 +69,7 @@ def test_what_has_no_plan_is_named(body: str, takes: str, gives: str, message: s
 
 
 def test_a_thousand_layers_are_planned_in_two_seconds() -> None:
-    """Of a product, a scaling, a cast and two collectives each; CPU time."""
+    """Each layer has a product, a scaling, a cast and two collectives; the limit is of CPU time."""
     body = []
     for layer in range(1000):
         last = f"%y{layer - 1}" if layer else "%x"

@@ -53,7 +53,7 @@ def test_the_recurrence_tells_what_it_does_not_know(case: str) -> None:
 def test_durations_of_many_devices_are_those_of_the_engine(
     name: str, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 19, as if 18 were few: the recurrence first, then the engine alone."""
+    """The limit is 18 of 19 devices: the recurrence runs first, then the engine alone."""
     topology, devices = uniform(1, 19), tuple(range(19))
     monkeypatch.setattr(durations, "FEW", 18)
     one = durations.collective_duration(topology, devices, "all_reduce", count, name)

@@ -21,7 +21,7 @@ NUMPY_VERSIONS = ("1.26.4" if sys.version_info < (3, 13) else "2.1.0", "2.2.6", 
 LEVELS = ("no wide registers", "baseline")
 WIDE_REGISTERS = ("AVX512", "X86_V4", "SVE")
 EVERY_VECTOR = 13
-"""Of so many vectors one is computed again under another numpy."""
+"""One of this many vectors is computed again under another numpy."""
 pytestmark = pytest.mark.slow
 
 

@@ -31,7 +31,7 @@ def numbers(shape: tuple[int, ...], low: float, high: float, seed: int) -> np.nd
 
 
 def gradients(body: str, operands: dict[str, np.ndarray[Any, Any]], helpers: str = "") -> list[np.ndarray[Any, Any]]:
-    """Of Y, which `body` computes from A, B and C, with respect to each of them; I holds indices."""
+    """The gradients of Y, which `body` computes from A, B and C, by each of them; I holds indices."""
     form = {"i": "int32", "f": "fp64"}
     types = {
         name: f"tensor<{'x'.join([*map(str, x.shape), form[x.dtype.kind]])}>" if x.shape else form[x.dtype.kind]
@@ -203,7 +203,7 @@ def test_a_gradient_of_a_gradient() -> None:
 
 Values = Any
 WITHIN = 1e-13
-"""Of the largest number of a result: 450 units of fp64's roundoff."""
+"""The tolerance, relative to the largest number of a result: 450 units of fp64's roundoff."""
 
 
 def type_of(value: Values) -> str:

@@ -181,7 +181,7 @@ def test_all_values_are_judged_and_the_same_again() -> None:
 
 
 def test_the_smallest_failure_is_what_the_case_reports() -> None:
-    """Of lists with a number of at least 100 the smallest is [100]; its checks are kept, beside earlier passes."""
+    """The smallest list with a number of at least 100 is [100]; its checks are kept, beside earlier passes."""
     check = Check()
 
     def judge_values(values: list[int]) -> None:

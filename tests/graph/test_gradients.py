@@ -25,7 +25,7 @@ def evaluate(signature: str, body: str, **inputs: Array) -> list[Array]:
 
 
 def gradient(expression: str, name: str, *values: float) -> list[float]:
-    """Of an expression in the tensor X with respect to it."""
+    """The gradient of an expression in the tensor X with respect to X."""
     x = array(name, values)
     (found,) = evaluate(f"X: tensor<{len(values)}x{name}>", f"op.grad({expression}, X)", X=x)
     assert (found.dtype, found.shape) == (x.dtype, x.shape)

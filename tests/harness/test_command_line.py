@@ -449,7 +449,7 @@ def test_without_the_extra_the_remedy_is_said(
 
 
 class Reporter:
-    """As much of pytest's as is replaced."""
+    """The part of pytest's interface that is replaced."""
 
     def __init__(self) -> None:
         self._screen_width, self._show_progress_info = 80, "progress"
@@ -564,7 +564,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_smoke_says_what_the_harness_sees(
     fake_command: Callable[[str], str], capsys: pytest.CaptureFixture[str], fake: str, code: int, words: str
 ):
-    """Of the faults, each of which is waited for, two questions show that the next one is asked all the same."""
+    """Two questions show that the next one is asked after a fault; each fault takes its time limit."""
     documents = " host_io wsp" if fake in ("hangs", "sends_text") else ""
     assert main(["smoke", f"rpc:{fake_command(fake)}{documents}", "--deadline=1"]) == code
     printed = capsys.readouterr().out

@@ -93,7 +93,7 @@ class CompletedRun:
 
     @property
     def digest(self) -> str:
-        """Of all in the report that is the same in two runs of the same behaviour."""
+        """Return the parts of a report that are equal in two runs of the same behaviour."""
         assert self.report.footer is not None
         return str(self.report.footer["sha256"])
 

@@ -62,7 +62,7 @@ INDEX = {
     ONE: IndexedCase("ir/test_sums.py::test_small[one]", ("LANG-02-01",), (), ()),
     TWO: IndexedCase("ir/test_sums.py::test_small[two]", ("LANG-02-01",), (), ()),
 }
-"""Of that suite."""
+"""The cases of that suite."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def test_without_a_choice_the_whole_suite_runs(run: Run, via: str) -> None:
 
 
 def test_a_place_is_known_from_anywhere(run: Run, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has the wheel has no checkout to name files in."""
+    """A user of the wheel has no checkout to name files in."""
     (checkout / "elsewhere").mkdir(exist_ok=True)
     assert run("run", "ir/test_sums.py", directory="elsewhere").cases == [CAST, RANDOM, ONE, TWO]
     monkeypatch.setattr(places_of_suite, "suite_directory", lambda: checkout / "conformance")

@@ -37,7 +37,7 @@ PASSED = {
     "collectives": ["collectives/all-reduce/golden/fp32/sum/ranks-", 7],
     "runtime": ["runtime/contexts/the-version-has-three-numbers", 1],
 }
-"""Of each kind, the cases that its methods answer, and how many there are at least."""
+"""The cases that the methods of each kind answer, and their least number."""
 FILES = [
     "ir/test_grammar.py",
     "ir/test_keywords.py",

@@ -201,7 +201,7 @@ def test_a_variant_that_cannot_be_run_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of two files of the suite alone, which are soon collected."""
+    """Two files of the suite, which are collected quickly."""
     monkeypatch.setattr(commands, "suite_of", lambda texts: suite_of(["runtime/streams/", "ir/keywords/"]))
     (tmp_path / f"{tmp_path.name}.py").write_text(text)  # no module that is imported already
     assert main(["strength", f"--variants={tmp_path}", *options]) == 2

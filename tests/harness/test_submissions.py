@@ -41,7 +41,7 @@ FAKES = ROOT / "tests" / "harness" / "fakes"
 WRONG = "py:vendors:CarelessProducts"
 FILES = ["ir/test_matmul.py", "ir/test_precedence.py", "collectives/test_rooflines.py"]
 CASES = "k-13 or unary or rates"
-"""Of these files: products of every type, effects, and figures that are judged by none."""
+"""These files have products of every type, effects, and figures that no case judges."""
 GOLDEN = "ir/matmul/golden/fp32/k-13"
 
 Lines = list[dict[str, Any]]
@@ -55,7 +55,7 @@ def suite() -> Suite:
 
 @pytest.fixture(scope="module")
 def submission(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an implementation whose products are wrong, with deviations for some of them."""
+    """The report of an implementation whose products are wrong, with deviations for some of them."""
     folder = tmp_path_factory.mktemp("bundle")
     known = folder / "known.toml"
     pattern = "ir/precedence/unary-minus-of-a-matrix-in-a-matrix-product/*"
@@ -368,7 +368,7 @@ def drop(lines: Lines, plan: bool = False) -> None:
 
 
 def drop_all_failures(lines: Lines) -> None:
-    """As one who hopes for PARTIAL."""
+    """Drop the failures, to claim PARTIAL."""
     failed = {line["case"] for line in lines if line.get("verdict") == "fail"}
     lines[:] = [line for line in lines if line.get("case") not in failed]
     lines[1]["cases"] = [case for case in lines[1]["cases"] if case not in failed]
@@ -380,7 +380,7 @@ def drop_all_failures_by_a_report(lines: Lines) -> None:
 
 
 def excused_by(lines: Lines, place: str, value: str, reason: str) -> None:
-    """As if a case had not run for what the header says."""
+    """State that a case did not run for a reason given in the header."""
     setting(place, value)(lines[0])
     without_evidence("question", f"an image by {reason}")(line_of(lines, GOLDEN))
 

@@ -37,7 +37,7 @@ FAKES = Path(__file__).parent / "fakes"
 PUBLISHED = ROOT / "reports" / "kill-matrix.json"
 
 EVERY_FILE, EVERY_VIOLATION = 24, 48
-"""Of so many files of a chapter, and of so many violators and variants, one is tried."""
+"""One of this many files of a chapter, and of this many violators and variants, is tried."""
 
 CHAPTERS = [ROOT / "conformance" / name for name in ("abi", "collectives", "ir", "runtime")]
 
@@ -176,7 +176,7 @@ def effects() -> dict[str, Collection[str]]:
 
 
 def few_of_each_clause(most: int, claimed: Collection[str], documents: Collection[str] = DOCUMENTS) -> set[str]:
-    """Of the cases of each core MUST clause `most` that run with these claims, and one for each reason not to.
+    """Return at most `most` cases of each core MUST clause that run with these claims, and one per reason not to run.
 
     What a case does that runs does not depend on what else is claimed, and the run of the whole suite against the
     reference shows that all pass; so the fate of a clause is that of a few of its cases. Those that carried it in the
@@ -261,7 +261,7 @@ def test_named_profiles_are_enough_for_success(judge: Judge, drawn: Callable[[in
 
 @pytest.mark.slow
 def test_the_numbers_of_testable_clauses_are_the_same_in_every_run(judge: Judge) -> None:
-    """Of a part of the suite, and of one that claims less: those of the registry."""
+    """A run of a part of the suite, or with fewer claims, has the numbers of the registry."""
     musts = [
         clause
         for clause in load_registry(clauses_directory()).clauses.values()
@@ -282,7 +282,7 @@ REGISTRY = load_registry(clauses_directory())
 ENOUGH = 100
 """Cases that a product has at least: fewer prove little."""
 EVERY = 72
-"""Of so many cases of a product one is asked."""
+"""One of this many cases of a product is run."""
 
 
 def cases_of(product: Product, parts: int) -> list[str]:

@@ -116,7 +116,7 @@ PASSED_OVER = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", 
 """Folders into which pytest does not look, `norecursedirs`."""
 
 DEFINITION = re.compile(r"^\s*(?:async\s+)?def\s+test_", re.MULTILINE)
-"""Of a test; in a text within a module too, as no file of another name may have one."""
+"""The definition of a test, also in a text within a module; no file of another name may have one."""
 
 
 def test_every_test_file_is_collected(root: Path) -> None:

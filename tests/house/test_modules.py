@@ -181,8 +181,8 @@ EXACT = frozenset(
     """.split()
 )
 INEXACT_METHODS = frozenset("sum mean dot prod cumsum cumprod std var trace round matmul reduce accumulate".split())
-"""Of numpy's arrays. A module that neither imports numpy nor takes the `values` of ours holds none; there
-`x.sum(axis=0)` builds an operation of Graph IR."""
+"""Inexact methods of numpy's arrays. A module that neither imports numpy nor takes the `values` of ours holds none;
+there `x.sum(axis=0)` builds an operation of Graph IR."""
 
 OUR_MODULES = frozenset({"reductions"})
 """Functions of these bear the names of methods of arrays."""

@@ -39,7 +39,7 @@ class WrongProduct(KernelLibrary):
 
 
 class FewKernels(KernelLibrary):
-    """Of all operations it has the sum alone."""
+    """An implementation that has the sum and no other operation."""
 
     def numerics_evaluate(self, *, operation: str, **asked: Any) -> dict[str, Any]:
         """A sum."""

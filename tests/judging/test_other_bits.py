@@ -40,7 +40,7 @@ OF_ITS_OWN = {
 """Vectors for which each has other bits than the reference arithmetic."""
 
 PARTS = 64
-"""Of the suite, by the digests of case ids, each run has one, or four with `--whole`: whole runs would take minutes."""
+"""The parts of the suite, by digests of case ids; each run takes one, or four with `--whole`, to save minutes."""
 
 OTHERS = ("ir/rejections", "ir/fuzz", "ir/schedule", "ir/tile", "ir/target", "abi/")
 """True if something is refused does not depend on the level of numerics, nor what the text of a kernel does."""
@@ -157,7 +157,7 @@ def part(number: int, of: int) -> list[Vector]:
 def test_a_vector_has_the_same_verdict_by_operations(
     libraries: ModuleType, drawn: Callable[[int], int], parts: int
 ) -> None:
-    """Of the first of so many parts a quarter, or all with `--whole`."""
+    """A quarter of the first part runs, or all of it with `--whole`."""
     vectors = part(1, parts)[:: 4 // drawn(4)]
     by_operations = verdicts_of(libraries.KernelLibrary, "operations", vectors)
     assert by_operations == verdicts_of(ReferenceAdapter, "programs", vectors)

@@ -77,7 +77,7 @@ SIXTEEN_BITS = (pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", 
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2", *SIXTEEN_BITS])
 def test_every_input(type_name, name, oracle, mpfr, drawn):
-    """Of sixteen bits every fourth, or every one with `--whole`."""
+    """Every fourth number of sixteen bits is tried, or every one with `--whole`."""
     values = every_value(type_name)[:: 1 if type_name.startswith("fp8") else 4 // drawn(4)]
     found = FUNCTIONS[name](values, dtype(type_name))
     oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))

@@ -81,7 +81,7 @@ KNOWN_ANSWERS = [
         (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
     ),
 ]
-"""Of Random123's distribution, philox4x32-10."""
+"""Answers of philox4x32-10 from the distribution of Random123."""
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)

@@ -211,7 +211,7 @@ def test_a_subclass_reaches_what_is_loaded_late() -> None:
 
 
 def test_loading_does_not_undo_a_substitute() -> None:
-    """Of a method whose area is loaded while the substitute stands, and after it."""
+    """The area is loaded while the substitute stands, and the method is called after it."""
     with mock.patch.object(ReferenceAdapter, "abi_dtype_ids", return_value="of the substitute"):
         load_areas("abi")
         assert make().abi_dtype_ids() == "of the substitute"

@@ -639,7 +639,7 @@ def test_a_pass_without_its_evidence_says_what_there_is_of_it(visit, build, obse
 
 
 def test_a_run_of_sixteen_thousand_cases_opens_and_filters_within_a_second(visit, build, observation):
-    """As large as the suite: the page is under 5 MB, shown in under a second, and so is a case of the last block."""
+    """A page of the suite's size is under 5 MB, and it and a case of its last block are shown within a second."""
     kept = [
         {"checks": {"equal": 3}, "exchanges": 4, "digest": hashlib.md5(str(number).encode()).hexdigest()}
         for number in range(16_000)

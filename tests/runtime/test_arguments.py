@@ -134,7 +134,7 @@ GOOD: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "tessxSettings": lambda at: [at.context],
 }
 SAID_OF = {"tessxIssue": ("tessxIssue", "tessAllGather"), "tessxHostMemory": ("tessxHostMemory", "tessHostAlloc")}
-"""Of whom the text of a failure may speak; else of the function that was called."""
+"""Functions that the text of a failure may name beside the function that was called."""
 
 
 @pytest.mark.parametrize("function", GOOD)

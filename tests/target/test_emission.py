@@ -70,7 +70,7 @@ def test_every_scalar_operation_is_accepted(kernels: Any, tools: Any, target: st
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_calls_of_the_library_stay_calls(kernels: Any, tools: Any, target: str, tmp_path: Path) -> None:
-    """Of every function, of floats of all sizes; the library is linked later."""
+    """Every function is emitted for floats of all sizes; the library is linked later."""
 
     def body(build: Any, x: Any) -> None:
         lane = build.thread()

@@ -257,7 +257,7 @@ def test_a_launch_without_arguments_is_accepted(impl, check):
 
 @pytest.mark.parametrize("policy", listed({"fail_fast": "HIO-D7-43", "collect_all": "HIO-D7-44"}))
 def test_a_launch_with_each_failure_policy_is_accepted(impl, check, policy):
-    """Of one tensor, and with a scalar (AMB-HIO-11)."""
+    """A launch of one tensor is accepted under each policy, and so is one with a scalar (AMB-HIO-11)."""
     host = connected(impl, check)
     kernel = host.deploy()
     lists = [host.arguments(["tensor"]), host.arguments(["tensor", "i32"])]

@@ -208,7 +208,7 @@ def test_a_deployed_kernel_has_a_byte_at_least(impl, check):
     ],
 )
 def test_the_deployment_of_a_builtin_keeps_its_bounds(impl, check, name):
-    """It is not looked at, but is what it would be for a binary (AMB-HIO-07, AMB-HIO-40)."""
+    """Its bounds are those of a binary, though a built-in kernel does not use it (AMB-HIO-07, AMB-HIO-40)."""
     host = connected(impl, check)
     message = host.builtin_launch()
     most = END - 1 if name == "nbytes_code" else 2**31 - 1
@@ -255,7 +255,7 @@ def test_a_boolean_goes_with_bool_and_with_nothing_else(impl, check):
 
 @clause("HIO-D7-46")
 def test_a_scalar_by_reference_is_refused(impl, check):
-    """Where a value lies, or what it is called, is no value."""
+    """A scalar by reference names an address or an object; neither is a value."""
     host = connected(impl, check)
     kernel, pa = host.deploy(), host.machine.memories[0].base
     place = host.machine.places[0]

@@ -56,7 +56,7 @@ def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
 @feature("fault-injection", "endpoint-control")
 @pytest.mark.parametrize("policy", ["fail_fast", "collect_all"])
 def test_a_failure_has_the_same_code_each_time(impl, check, policy):
-    """Whichever PEs fail, in whichever order shards are listed, now and on another endpoint (AMB-HIO-52)."""
+    """The code does not depend on which PEs fail, the order of the shards, or the endpoint (AMB-HIO-52)."""
     codes = []
     for order in ORDERS.values():
         host = six_pes(impl, check)
@@ -139,7 +139,7 @@ def test_requests_beyond_the_depth_of_the_queue_are_refused_at_once(impl, check,
 @clause("HIO-D3-12", "HIO-D4-07")
 @feature("delivery-order", "endpoint-control")
 def test_a_queue_takes_as_many_requests_as_it_tells(impl, check):
-    """As many reads and writes at once as the depth, among them some that fail: each is answered."""
+    """The queue takes as many reads and writes as its depth at once, and answers each, also those that fail."""
     host = opened_host(impl, check, 1, 1, 2, queue_depth=12)
     place = host.machine.places[0]
     requests = [host.fill(place, host.base, 8) for _ in range(5)] + [

@@ -29,7 +29,7 @@ def answered(host, kind):
 @clause("HIO-D5-26")
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_path_leads_from_the_host_and_back_without_gaps(impl, check, kind):
-    """It begins at 0, each hop begins where the one before ended, and the first component is the last one too."""
+    """The path starts at time 0; each hop starts where the last one ended, and the path ends where it began."""
     host = host_of(impl, check)
     known = components(host)
     for what, _, trace in answered(host, kind):
@@ -57,7 +57,7 @@ def test_a_request_visits_the_components_in_their_order(impl, check, kind):
 
 @clause("HIO-D5-26", "HIO-Verification-06")
 def test_every_routed_request_takes_time(impl, check):
-    """Its latency is when its last hop ended, the sum of the hops of its path, and above zero."""
+    """The latency is above zero, and is the end of the last hop and the sum of the hops of the path."""
     host = host_of(impl, check)
     for kind in ("write", "read", "launch"):
         for what, _, trace in answered(host, kind):
@@ -69,7 +69,7 @@ def test_every_routed_request_takes_time(impl, check):
 @clause("HIO-Verification-03", "HIO-Verification-04", "HIO-Context-06")
 @feature("hop-trace")
 def test_hops_tell_the_pe_for_which_they_go_on(impl, check):
-    """Those of a write or a read name its PE and no other, whatever its address, to the last component and back."""
+    """The hops of a write or read name its PE and no other, on the way there and back."""
     host = host_of(impl, check)
     for place in host.spread(5):
         for message in (host.fill(place, host.base, 16), host.read_back(place, host.base, 16)):

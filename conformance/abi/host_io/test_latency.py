@@ -78,7 +78,7 @@ def test_the_bytes_of_a_binary_take_time(impl, check):
 
 @clause("HIO-D7-45", "HIO-D7-37")
 def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
-    """Whatever its size is said to be, and wherever it is said to lie, the hops are the same (AMB-HIO-40)."""
+    """The hops are the same for any stated size and place of the binary (AMB-HIO-40)."""
     host = host_of(impl, check)
     place = of_one_sip(host, 1)[0]
     for name, parameters in sorted(host.machine.builtins.items()):

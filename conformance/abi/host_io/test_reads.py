@@ -21,7 +21,7 @@ KINDS = [
 @feature("device-memory-probe")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_read_leaves_memory_as_it_is(impl, check, kind):
-    """Whatever becomes of the bytes; read twice, with writes before and behind."""
+    """Two reads, with writes before and after, leave the memory unchanged."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     expected = filled("fill_u32", 0x01020304, 400)
@@ -88,7 +88,7 @@ def test_every_memory_can_be_read_to_its_ends(impl, check):
 
 @clause("HIO-D6-06", "HIO-D6-07")
 def test_bytes_past_the_end_of_a_memory_cannot_be_read(impl, check):
-    """Nor those behind it; the last byte can (AMB-HIO-46)."""
+    """Bytes at and past the end are refused; the last byte can be read (AMB-HIO-46)."""
     host = host_of(impl, check)
     place = host.spread(1)[0]
     for memory in host.machine.memories:
@@ -149,7 +149,7 @@ def test_labels_and_tags_do_not_change_what_is_read(impl, check, text):
 @clause("HIO-D6-13")
 @feature("host-buffer-ref", "fault-injection")
 def test_a_read_of_a_pe_that_fails_brings_nothing(impl, check):
-    """It is answered with a code, and its sink stays empty."""
+    """The answer has an error code, and the sink stays empty."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     host.done(host.fill(place, base, 16, value=0x77))

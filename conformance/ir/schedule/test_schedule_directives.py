@@ -97,7 +97,7 @@ def twins(marked):
 )
 @feature("lower-schedule")
 def test_an_illegal_directive_is_refused(impl, check, marked):
-    """When the program is lowered at the latest, at the directive or what it is about."""
+    """Lowering refuses it at the latest, and the diagnostic points at the directive or its subject."""
     legal, illegal = (directed(text, "return op.softmax(C);") for text in twins(marked))
     check.accepts(impl.language.verify(source=legal))
     check.accepts(impl.language.lower(source=legal, to="schedule"))

@@ -83,7 +83,7 @@ def test_tiles_divide_or_cover_with_padding(impl, check, legal, illegal):
 @clause("LANG-06.3-01")
 @pytest.mark.parametrize(("right", "wrong"), [(4, 3), (12, 5)], ids=["least", "more"])
 def test_one_number_pads_every_extent(impl, check, right, wrong):
-    """Of three extents of 12 in tiles of 8."""
+    """Three extents of 12 are padded for tiles of 8."""
     texts = [product(("tile", {"m": 8, "n": 8, "k": 8, "pad": pad}), extents=(12, 12, 12)) for pad in (right, wrong)]
     judge(impl, check, *texts, category=("schedule", "shapes"))
 
@@ -108,7 +108,7 @@ def test_tiles_of_other_operations_divide_too(impl, check, operation):
     "operation", ["tessera.graph.relu", "tessera.graph.softmax", None], ids=["relu", "softmax", "argument"]
 )
 def test_k_is_for_contractions(impl, check, operation):
-    """Where nothing is summed over there is no k to tile (AMB-LANG-77)."""
+    """An operation that sums over nothing has no k to tile (AMB-LANG-77)."""
     type_ = matrix(8, 8)
 
     def text(**k):
@@ -137,7 +137,7 @@ PIPELINES = {
 @clause("LANG-06.2-05")
 @pytest.mark.parametrize(("legal", "illegal"), PIPELINES.values(), ids=PIPELINES)
 def test_a_pipeline_has_a_depth(impl, check, legal, illegal):
-    """Of at least one, and of at least two where two buffers take turns."""
+    """The depth is at least one, and at least two where two buffers alternate."""
     texts = [product(("pipeline", given)) for given in (legal, illegal)]
     judge(impl, check, *texts, at_line=FIRST_OPERATION + 1)
 
@@ -231,7 +231,7 @@ ELEMENTWISE = {
 @pytest.mark.parametrize("target", LIMITS)
 @pytest.mark.parametrize(("name", "dtype", "width", "staged"), ELEMENTWISE.values(), ids=ELEMENTWISE)
 def test_a_shared_tile_of_an_elementwise_operation_fits_into_a_block(impl, check, target, name, dtype, width, staged):
-    """As that of a product: one row that fills the shared memory of a block, and one with 16 bytes more."""
+    """A row that fills the shared memory of a block is accepted, as for a product; 16 bytes more are refused."""
 
     def text(columns):
         type_ = matrix(1, columns, dtype)
@@ -320,7 +320,7 @@ def fused(between, values=("%p", "%e")):
 @clause("LANG-11-06", "LANG-06.2-01")
 @pytest.mark.parametrize("values", [("%p", "%e"), ("%e", "%p")], ids=["down", "up"])
 def test_a_fusion_encloses_no_value_that_depends_on_it(impl, check, values):
-    """What needs the first and is needed by the second would have to run between them."""
+    """A value that needs the first operation and is needed by the second would have to run between them."""
     judge(impl, check, fused("%A", values), fused("%p", values))
 
 

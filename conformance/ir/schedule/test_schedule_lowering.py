@@ -101,7 +101,7 @@ def test_a_product_is_tiled(impl, check, dtype, extents):
 @clause("LANG-08.2-02")
 @pytest.mark.parametrize("sizes", [(64, 32, 16), (16, 128, 8), (1, 1, 1)], ids=["one", "another", "elements"])
 def test_the_sizes_that_are_asked_for_are_taken(impl, check, sizes):
-    """Of a product whose extents they divide."""
+    """The sizes divide the extents of the product."""
     source = returning("A @ B", "A: tensor<256x128xbf16>, B: tensor<128x256xbf16>")
     found = lowered(impl, check, source, "schedule", schedule={"tile": list(sizes)})
     tiles = [picked(operation, "m", "n", "k") for operation in found.operations(PREFIX + "tile")]

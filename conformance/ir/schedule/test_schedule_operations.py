@@ -82,7 +82,7 @@ def test_a_copy_in_another_layout_has_the_same_elements(impl, check):
 @clause("LANG-06.1-02")
 @pytest.mark.parametrize(("operands", "factor"), [(("%p", "%q"), 4), (("%q", "%p"), 2)], ids=["down", "up"])
 def test_a_fusion_gives_its_last_value(impl, check, operands, factor):
-    """Of a product and its double, in either order (AMB-LANG-81)."""
+    """A product and its double may be fused in either order (AMB-LANG-81)."""
     judge(impl, check, handed_on("fuse", operands=operands), times(factor))
 
 
@@ -146,7 +146,7 @@ def form(identifier, number, name, legal, illegal, categories=ANYTHING):
     ],
 )
 def test_other_attributes_are_refused(impl, check, name, legal, illegal, categories):
-    """What is missing, unknown or of another kind is refused where it stands."""
+    """A missing or unknown attribute, or one of another kind, is refused at its place."""
     check.accepts(verified(impl, handed_on(name, **legal), "schedule"))
     check.rejects(verified(impl, handed_on(name, **illegal), "schedule"), category=categories, at_line=6)
 

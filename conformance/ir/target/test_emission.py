@@ -131,13 +131,13 @@ def test_the_ptx_of_a_product_has_the_instructions_of_nvidia(impl, check, patter
     "pattern", [pytest.param(pattern, id=name, marks=clause(judged)) for name, (pattern, judged) in GCN.items()]
 )
 def test_the_assembly_of_a_product_has_the_instructions_of_amd(impl, check, pattern, target):
-    """As that of NVIDIA, with the LDS and MFMA."""
+    """The assembly uses the LDS and MFMA instructions, as that of NVIDIA uses its own."""
     finds(check, pattern, emitted(impl, check, PRODUCT, "amdgcn", target, STAGED), pattern)
 
 
 @by_vendor("LANG-08.2-09", "LANG-08.2-12")
 def test_some_reduction_exchanges_values_between_lanes(impl, check, target):
-    """Of a sum, a maximum and a softmax at least one: by shfl.sync, or by DS swizzles and permutations."""
+    """At least one of a sum, a maximum and a softmax uses shfl.sync, or DS swizzles and permutations."""
     text = "".join(emitted(impl, check, source, ASSEMBLY[target], target) for source in REDUCTIONS)
     pattern = r"^\s*(?:@!?%p\d+\s+)?shfl\.sync\b" if target in NVIDIA else r"^\s*ds_(?:swizzle|bpermute|permute)_b32"
     finds(check, pattern, text, pattern)

@@ -146,7 +146,7 @@ def test_an_entry_is_accepted_as_section_8_1_prints_it(impl, check):
     ids=["no-grid", "two-extents", "no-smem", "twice", "shared-pointer", "no-symbol", "unknown", "no-type"],
 )
 def test_an_entry_as_printed_is_verified(impl, check, written, broken):
-    """What section 8.1 demands is demanded in its own form, too."""
+    """The printed form of an entry is subject to the requirements of section 8.1."""
     check.accepts(verified(impl, module(PRINTED), "target"))
     text = PRINTED.replace(written, broken)
     check.true(text != PRINTED, "the text is another one")
@@ -171,7 +171,7 @@ def test_a_buffer_is_a_pointer_to_global_memory(impl, check, space):
 @clause("LANG-08.1-02")
 @pytest.mark.parametrize("type_", ["tensor<4xfp32>", "memref<4xfp32>[addrspace=global]", "vector<4xfp32>"])
 def test_a_parameter_is_no_tensor_memref_or_vector(impl, check, type_):
-    """What higher levels or registers hold does not cross the boundary of a kernel."""
+    """A kernel's boundary takes no tensor, memref or vector: higher levels and registers hold these."""
     accepted(impl, check, entry())
     refused(impl, check, entry({"x": type_}), ("tile", "types"))
 
@@ -236,7 +236,7 @@ def test_a_grid_is_explicit(impl, check):
 
 @clause("LANG-08.1-11")
 def test_a_block_is_explicit(impl, check):
-    """As the grid."""
+    """The block is stated, as the grid is."""
     accepted(impl, check, entry())
     refused(impl, check, entry(block=None))
 
@@ -252,7 +252,7 @@ def test_a_grid_has_three_positive_components(impl, check, extents):
 @clause("LANG-08.1-08")
 @pytest.mark.parametrize("extents", EXTENTS.values(), ids=EXTENTS)
 def test_a_block_has_three_positive_components(impl, check, extents):
-    """As the grid."""
+    """Its three components are positive, as those of the grid are."""
     accepted(impl, check, entry(block=(4, 3, 2)))
     refused(impl, check, entry(block=extents), ("tile", "types"))
 
@@ -283,7 +283,7 @@ def test_a_block_has_at_most_1024_threads(impl, check, target):
 
 @clause("LANG-08.1-05")
 def test_shared_memory_is_declared(impl, check):
-    """Also where there is none: 0 bytes are said."""
+    """A kernel without shared memory declares 0 bytes."""
     accepted(impl, check, entry(smem_bytes=0))
     refused(impl, check, entry(smem_bytes=None))
 
@@ -299,7 +299,7 @@ def test_the_size_of_shared_memory_is_a_number_of_bytes(impl, check, size):
 @clause("LANG-08.1-09")
 @pytest.mark.parametrize("target", WARPS)
 def test_shared_memory_is_at_most_what_a_block_of_the_target_has(impl, check, target):
-    """That many bytes are accepted, one more is not."""
+    """The block's whole shared memory is accepted; one byte more is refused."""
     accepted(impl, check, entry(target=target, smem_bytes=SHARED[target]))
     refused(impl, check, entry(target=target, smem_bytes=SHARED[target] + 1), target=target)
 
@@ -325,7 +325,7 @@ def test_the_declared_size_covers_what_the_kernel_holds(impl, check, elements, s
 @clause("LANG-08.1-06")
 @pytest.mark.parametrize("stated", [{}, {"dynamic_smem": True}, {"dynamic_smem": False}], ids=["unsaid", "yes", "no"])
 def test_more_shared_memory_may_be_declared_than_the_kernel_holds(impl, check, stated):
-    """What lies behind the arrays is a dynamic segment, of which the kernel may say that it has one (AMB-LANG-264)."""
+    """The bytes behind the arrays are a dynamic segment, which the kernel may declare (AMB-LANG-264)."""
     kernel = holding(4096, 32)
     kernel.attributes |= stated
     accepted(impl, check, kernel)
@@ -359,7 +359,7 @@ def test_a_stream_does_not_change_what_a_kernel_does(impl, check, target):
 @pytest.mark.parametrize("made_for", WARPS)
 @pytest.mark.parametrize("target", WARPS)
 def test_a_kernel_is_for_one_target(impl, check, made_for, target):
-    """What is made for one is refused on every other; what says no target is for any."""
+    """A kernel for one target is refused on every other; a kernel that names no target runs on any."""
     kernel = entry(target=made_for)
     if made_for == target:
         accepted(impl, check, kernel)

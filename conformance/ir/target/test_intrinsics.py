@@ -198,7 +198,7 @@ def test_a_copy_is_of_4_8_or_16_bytes_from_global_to_shared_memory(impl, check, 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("delta", [0, 1, 5, 16, 31])
 def test_shfl_sync_down_reads_the_lane_delta_further_on(impl, check, delta, target):
-    """Of its warp of 32; beyond the end a lane keeps its own (AMB-LANG-63)."""
+    """A lane reads within its warp of 32, and keeps its own value beyond the end (AMB-LANG-63)."""
     kernel = Device(target, 64)
     value = kernel.op("llvm.load", kernel.at(kernel["x"], kernel.thread), gives="int32")
     kernel.leave(kernel.op("nvvm.shfl.sync.down", value, gives="int32", delta=delta))
@@ -213,7 +213,7 @@ def test_shfl_sync_down_reads_the_lane_delta_further_on(impl, check, delta, targ
 )
 @pytest.mark.parametrize(("dtype", "bits"), [("fp16", 16), ("fp32", 32), ("int64", 64), ("fp64", 64)])
 def test_a_value_is_exchanged_bit_for_bit(impl, check, dtype, bits, target):
-    """Of 64 bits both halves, of 16 no others: each lane has its neighbour's."""
+    """Each lane has its neighbour's value: both halves of 64 bits, and exactly the 16 bits of a narrow one."""
     kernel, width = Device(target), WARPS[target]
     value = kernel.op("llvm.load", kernel.at(kernel["x"], kernel.thread, dtype), gives=dtype)
     if target == "sm_90":

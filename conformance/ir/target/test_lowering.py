@@ -157,7 +157,7 @@ def test_a_kernel_takes_pointers_to_its_buffers_and_then_scalars(impl, check, so
 @clause("LANG-08-01")
 @pytest.mark.parametrize("target", WARPS)
 def test_a_lowered_kernel_says_its_target(impl, check, target):
-    """Where it says one, it is that which was asked for."""
+    """A kernel that states a target states the one that was asked for."""
     found = lowered(impl, check, PRODUCT, "target", target)
     stated = {found.attributes[name].get("target", target) for name in found.kernels}
     check.equal(stated, {target} & stated, "the targets")
@@ -199,7 +199,7 @@ def test_a_staged_product_has_the_instructions_of_its_vendor(impl, check, patter
     ],
 )
 def test_some_reduction_exchanges_values_between_lanes(impl, check, pattern, target):
-    """Of a sum and a maximum at least one."""
+    """At least one of a sum and a maximum exchanges values between lanes."""
     names = set()
     for expression, result in (("sum", "8xfp32"), ("max", "8xfp32")):
         source = returning(f"op.{expression}(A) @{{axis=1}}", "A: tensor<8x64xfp32>", f"tensor<{result}>")

@@ -300,7 +300,7 @@ def test_a_row_of_an_ldmatrix_is_aligned_to_16_bytes(impl, check, stride, skew):
     ids=["three", "two", "layout", "result", "dtype"],
 )
 def test_ldmatrix_loads_1_2_or_4_matrices_of_16_bit_elements(impl, check, written, broken):
-    """As many as its result has room for."""
+    """It loads as many matrices as its result has elements for."""
     kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=512)
     stated = {"global_name": "tile", "elements": 256, "elem_type": "bf16", "alignment": 16}
     tile = kernel.op("llvm.mlir.addressof", gives=LDS, **stated)

@@ -26,7 +26,7 @@ def name_of(order):
 @pytest.mark.parametrize("count", [4, 5, 6])
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_no_buffer_stands_behind_any_scalar(impl, check, count, target):
-    """Of all places that two buffers may have among so many parameters only the first two are legal."""
+    """Only the first two places are legal for two buffers among so many parameters."""
     for places in combinations(range(count), 2):
         scalars = iter(SCALARS)
         types = [POINTER if place in places else next(scalars) for place in range(count)]

@@ -228,7 +228,7 @@ def test_a_barrier_that_part_of_a_block_reaches_is_an_error(impl, check, who, ta
 @clause("LANG-08.3-02")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_a_barrier_is_of_one_block_and_no_other(impl, check, target):
-    """Of three blocks only the one in the middle executes a barrier, and does not wait for the others."""
+    """Only the middle one of three blocks executes a barrier, and does not wait for the others."""
     lanes = WARPS[target]
     kernel = ExchangeKernel(target, lanes, (3, 1, 1), y=buffer("int32", 3, lanes))
     block = kernel.index("block_id")

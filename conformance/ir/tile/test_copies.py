@@ -255,7 +255,7 @@ def test_a_lane_copies_as_many_bytes_as_are_said(impl, check, dtype, size):
 
 
 def test_without_indices_a_copy_begins_at_the_first_elements(impl, check):
-    """Of both memrefs, whatever their dimensions; the rest of the tile stays what it was."""
+    """Both memrefs are copied from their first elements, whatever their dimensions; the rest of the tile stays."""
     kernel = KernelText({"x": buffer("int32", 2, 4), "y": buffer("int32", 8)}, block=(1, 1, 1), smem_bytes=32)
     tile = kernel.allocate("int32", 8)
     places = [kernel.constant(i) for i in range(8)]

@@ -112,7 +112,7 @@ def sources(functions):
 @clause("LANG-05.5-02")
 @pytest.mark.parametrize("functions", WAYS.values(), ids=WAYS)
 def test_a_gradient_through_a_kernel_is_refused(impl, check, functions):
-    """Where some execution may go through it; one that goes past it, by another operand, is legal (AMB-LANG-59)."""
+    """A program is refused if some execution differentiates the kernel; another operand is legal (AMB-LANG-59)."""
     legal, illegal = sources(functions)
     check.accepts(impl.language.verify_ir(text=legal, at="tile"))
     check.rejects(impl.language.verify_ir(text=illegal, at="tile"), category="types")

@@ -117,7 +117,7 @@ CORNERS = {
 @pytest.mark.parametrize("use", ["a", "b"])
 @pytest.mark.parametrize(("corner", "attributes", "element"), CORNERS.values(), ids=CORNERS)
 def test_a_fragment_holds_rows_a_stride_apart(impl, check, corner, attributes, element, use):
-    """As A or as B: from the corner on, rows of 16, `stride` elements apart; transposed, columns are rows in memory."""
+    """A fragment of A or B has rows of 16 from its corner, `stride` elements apart; transposed, columns are rows."""
     kernel = Staging(32, 32)
     loaded, identity = kernel.at(*corner, **attributes), kernel.identity()
     kernel.tell(*((loaded, identity) if use == "a" else (identity, loaded)))
@@ -148,7 +148,7 @@ BESIDES = {
 @clause("LANG-08.3-01")
 @pytest.mark.parametrize(("inside", "outside", "attributes"), BESIDES.values(), ids=BESIDES)
 def test_a_fragment_lies_within_its_memory(impl, check, inside, outside, attributes):
-    """Of a tile of 24x24, also where the next row follows on."""
+    """A fragment of a tile of 24x24 that leaves the tile is refused, also where the next row follows on."""
     for corner in (inside, outside):
         kernel = Staging(24, 24)
         row, column = corner

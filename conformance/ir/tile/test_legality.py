@@ -134,7 +134,7 @@ def test_a_kernel_is_verified_for_the_target_that_it_states(impl, check, target)
 @pytest.mark.parametrize("target", SHARED_BYTES)
 @pytest.mark.parametrize("tiles", [1, 2, 3])
 def test_shared_memory_fits_a_block(impl, check, target, tiles):
-    """As many bytes as the target has are accepted, in one tile or several; 16 more are refused."""
+    """All bytes of the target are accepted, in one tile or several; 16 more are refused."""
     for more in (0, 16):
         total = SHARED_BYTES[target] + more
         kernel = KernelText({}, target=target, smem_bytes=total)

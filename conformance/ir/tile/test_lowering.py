@@ -46,7 +46,7 @@ def test_the_sample_stages_a_in_tiles_of_128x64(impl, check, depth):
 @feature("lower-tile")
 @clause("LANG-13.1-09", "LANG-08.2-04")
 def test_the_sample_stages_b_in_tiles_of_64x128(impl, check):
-    """As A, with k along the rows."""
+    """B is staged as A is, with k along the rows."""
     stages(check, lowered(impl, check, SAMPLE, "tile", schedule=SCHEDULE), (64, 128), 3)
 
 
@@ -151,8 +151,7 @@ def test_a_gradient_becomes_kernels(impl, check, target):
 @clause("LANG-08.2-03", "LANG-08.2-01")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_a_lowered_gradient_is_that_of_the_program(impl, check, target):
-    """Of A times B, summed: each row of the gradient of A holds the sums of B's rows, and each column of that of B the
-    sums of A's columns. The host function of the text gives them."""
+    """The sum of A times B gives A's gradient the sums of B's rows, and B's gradient those of A's columns."""
     a, b = [[i - 2 * j for j in range(7)] for i in range(5)], [[3 * i - j for j in range(4)] for i in range(7)]
     text = lowered(impl, check, gradient(5, 7, 4, "fp32"), "tile", target, {"tile": [16, 16, 16]}).text
     given = {"A": tensor_of("fp32", a), "B": tensor_of("fp32", b)}

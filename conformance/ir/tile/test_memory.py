@@ -100,7 +100,7 @@ def test_shared_memory_is_of_one_block_and_global_memory_of_all(impl, check, tar
 
 @clause("LANG-08.3-01")
 def test_a_value_is_private_to_its_lane(impl, check):
-    """What each lane computes from its own number no other lane changes; scalars of the launch are the same in all."""
+    """No other lane changes what a lane computes from its number; scalars of the launch are the same in all."""
     kernel = KernelText({"y": buffer("int32", 32), "n": "int32"})
     lane = kernel.index("thread_id")
     first = kernel.compute("multiply", lane, kernel["n"])
@@ -177,7 +177,7 @@ def test_an_index_belongs_to_its_dimension(impl, check, memory):
 
 @clause("LANG-08.3-01")
 def test_a_lane_that_is_not_active_accesses_nothing(impl, check):
-    """Of 32 lanes 20 have an element; the others stay away from it under a mask, and all would be too many."""
+    """A mask keeps 12 of 32 lanes from accessing memory that has no element for them."""
     for bound in (32, 20):
         kernel = KernelText({"x": buffer("int32", 20), "y": buffer("int32", 20)})
         lane = kernel.index("thread_id")

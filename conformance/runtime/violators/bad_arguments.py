@@ -209,19 +209,19 @@ class ActsFirst(BuildsOnce):
 
 @violates("RT-19.A-01", "copies before it looks at the stream, which it then refuses")
 class CopiesFirst(ActsFirst):
-    """Of copies alone."""
+    """Only copies act first."""
 
     def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """As the reference."""
+        """Answer as the reference does."""
         return BuildsOnce.runtime_tessLaunch(self, **given)
 
 
 @violates("RT-19.A-01", "launches before it looks at the stream, which it then refuses")
 class LaunchesFirst(ActsFirst):
-    """Of launches alone."""
+    """Only launches act first."""
 
     def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
-        """As the reference, but that its stream is remembered."""
+        """Answer as the reference does, and remember the stream."""
         answer: dict[str, Any] = BuildsOnce.runtime_tessMemcpyAsync(self, **given)
         self.last = given["stream"]
         return answer

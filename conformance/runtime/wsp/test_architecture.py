@@ -75,7 +75,7 @@ def test_execution_units_are_for_vectors_matrices_and_dma(impl, check, target):
 @clause("WSP-05.1-08")
 @EVERY_TARGET
 def test_execution_units_have_concurrency_limits(impl, check, target):
-    """How many kernels one unit runs at a time: at least one, where it runs kernels."""
+    """A unit that runs kernels states how many it runs at a time, at least one."""
     units = [each for each in model(impl, check, target, "exec_units") if each.get("kinds")]
     every(check, units, "concurrent_kernels", is_count(1), "a concurrency limit")
 
@@ -91,14 +91,14 @@ def test_synchronization_has_barriers_and_flags(impl, check, target):
 @clause("WSP-05.1-09")
 @EVERY_TARGET
 def test_synchronization_has_ordering_domains(impl, check, target):
-    """What each barrier and flag orders."""
+    """Each barrier and flag states what it orders."""
     every(check, model(impl, check, target, "sync"), "orders", is_text, "an ordering domain")
 
 
 @clause("WSP-05.1-04")
 @EVERY_TARGET
 def test_dispatch_has_a_core_grid(impl, check, target):
-    """Its extents."""
+    """The model states the extents of the core grid."""
     grid = model(impl, check, target, "dispatch", "core_grid")
     check.true(isinstance(grid, list) and all(map(is_count(1), grid)), "the grid has extents", grid)
 
@@ -136,5 +136,5 @@ def test_timing_says_how_cycles_are_reported_and_composed(impl, check, target, m
 
 @clause("WSP-05.1-01", "WSP-05.1-04")
 def test_an_unknown_target_has_no_model(impl, check):
-    """It is refused."""
+    """The request for its model is refused."""
     check.status(impl.wsp.architecture(target="gpu"), "TESS_ERR_INVALID_VALUE")

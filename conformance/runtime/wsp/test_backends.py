@@ -94,7 +94,7 @@ def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
 @clause("WSP-06.2-02", "WSP-07.1-08")
 @pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
 def test_a2a3sim_reports_deadlocks(impl, check, deadlock):
-    """Those of cpu_sim, with who waits and why."""
+    """The report equals that of cpu_sim: each waiting process and its cause."""
     result = ran(impl, check, compiled(impl, check, deadlock.program, SIMULATOR))
     check.equal(result["outcome"], "deadlock", "the outcome")
     waiting = {
@@ -163,7 +163,7 @@ def test_an_aie_package_has_explicit_edges(impl, check):
 @feature("backend-aie")
 @clause("WSP-06.4-04", "WSP-06.4-03")
 def test_an_aie_package_is_structured(impl, check):
-    """What is emitted without a toolchain has nodes for all processes, kernels and schedule as any package."""
+    """A package emitted without a toolchain has nodes for all processes, kernels and the schedule."""
     one = diamond(run("w3"))
     one["kernels"] = work(3)
     graph = streams(impl, check, one)

@@ -67,7 +67,7 @@ def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
 @clause("WSP-03.4.1-01", "WSP-03.4.1-02", "WSP-03.4.1-03")
 @pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
 def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhaustion, expected):
-    """When the last task is issued and when all is done follow from the size; every task runs once."""
+    """The size determines when the last task is issued and when all are done; every task runs once."""
     found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
     check.equal(found["processes"], {"issuer": expected.issued}, "the time of the process")
     check.equal(found["total_cycles"], expected.total, "the makespan")

@@ -95,7 +95,7 @@ def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
 @clause("WSP-05.2-01", "WSP-05.2-02", "WSP-05.2-03")
 def test_an_unknown_target_has_no_matrix(impl, check):
-    """Nor does a part of a name."""
+    """A part of the name of a target has no matrix either."""
     for name in ("cpu", "CPU_SIM", "cpu_sim ", ""):
         check.status(impl.wsp.capabilities(target=name), "TESS_ERR_INVALID_VALUE")
         check.status(impl.wsp.compile(program=program(process("p")), target=name), "TESS_ERR_INVALID_VALUE")
@@ -183,7 +183,7 @@ def test_an_unsupported_window_is_refused_when_it_is_compiled(impl, check, targe
 @EVERY_TARGET
 @pytest.mark.parametrize("name", ["teleport", "placement2", "Prefetch", "dispatch", "place"])
 def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, name):
-    """It is unsupported (AMB-WSP-29)."""
+    """The directive is unsupported (AMB-WSP-29)."""
     check.equal(state(impl, check, target, name), "unsupported", f"the state of {name}")
     observation = impl.wsp.compile(program=tasks(directive(name, "1")), target=target)
     check.status(observation, "UNSUPPORTED_DIRECTIVE")

@@ -57,7 +57,7 @@ def test_a_process_does_one_thing_after_the_other(impl, check):
 
 @clause("WSP-02.1-03")
 def test_a_token_is_received_as_it_was_sent(impl, check):
-    """All 64 bits of it, and 0 is a token too."""
+    """All 64 bits of a token arrive, and 0 is a token too."""
     tokens = [0, 1, (1 << 32) + 7, 1 << 63, (1 << 64) - 1]
     made = program(
         process("producer", *(send("c", token) for token in tokens)),

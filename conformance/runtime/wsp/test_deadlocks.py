@@ -45,7 +45,7 @@ def reported(check, result):
 @clause("WSP-03.3-01", "WSP-03.3-03", "WSP-07.1-08")
 @CORPUS
 def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
-    """When nothing can happen any more; the statistics up to then are there, and the same under other seeds."""
+    """The report comes when nothing can happen any more, has the statistics so far, and is equal under other seeds."""
     package = compiled(impl, check, deadlock.program)
     result = ran(impl, check, package)
     report = reported(check, result)
@@ -58,7 +58,7 @@ def test_a_deadlock_is_found_and_reported(impl, check, deadlock):
 @clause("WSP-03.3-03")
 @CORPUS
 def test_the_report_is_structured(impl, check, deadlock):
-    """It follows its schema, `schemas/wsp_report.schema.json`."""
+    """The report follows the schema `schemas/wsp_report.schema.json`."""
     report = reported(check, ran(impl, check, deadlock.program))
     errors = [error.message[:200] for error in validator("tessera:wsp-report").iter_errors(report)]
     check.equal(errors, [], "what does not follow the schema")
@@ -68,7 +68,7 @@ def test_the_report_is_structured(impl, check, deadlock):
 @clause("WSP-03.3-04", "WSP-03.3-05")
 @CORPUS
 def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, deadlock):
-    """Its size, how many slots are taken, and the most that were."""
+    """The report has the window's size, the slots in use, and their highest number."""
     window = reported(check, ran(impl, check, deadlock.program))["window"]
     size, used, high_water = deadlock.window
     check.equal(window, {"size": size, "used": used, "high_water": high_water}, "the window")
@@ -113,7 +113,7 @@ def test_the_report_names_who_waits_and_why(impl, check, deadlock):
 
 @clause("WSP-03.3-08", "WSP-03.3-07")
 def test_the_report_says_that_a_process_waits_for_its_tasks(impl, check):
-    """And which task waits for a token of which channel."""
+    """The report names the task that waits, and the channel whose token it waits for."""
     one = program(
         process("p", task("w3"), task("w7", waits=["go"]), wait(), send("go")),
         channels=[channel("go"), channel("other")],
@@ -162,7 +162,7 @@ def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
 
 @clause("WSP-03.3-09")
 def test_where_no_setting_helps_none_is_suggested(impl, check):
-    """Who waits in a circle for tokens of each other needs another program."""
+    """Processes that wait in a circle for tokens of each other need another program."""
     mitigations = reported(check, ran(impl, check, DEADLOCKS[0].program))["mitigations"]
     check.true(len(mitigations) > 0, "there is a suggestion")
     check.equal([mitigation["knob"] for mitigation in mitigations], ["restructure"], "the suggestions")

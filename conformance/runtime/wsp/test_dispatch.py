@@ -75,7 +75,7 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
 @clause("WSP-03.1-02")
 @pytest.mark.parametrize("workers", [3, 7])
 def test_round_robin_counts_every_task(impl, check, workers):
-    """Also of 600 tasks, more than a count in one byte holds (AMB-WSP-05)."""
+    """The count exceeds a byte: there are 600 tasks (AMB-WSP-05)."""
     made = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
     assigned = statistics(impl, check, made)["assignments"]
     check.equal(assigned, [each % workers for each in range(600)], "the worker of each task")
@@ -84,7 +84,7 @@ def test_round_robin_counts_every_task(impl, check, workers):
 @clause("WSP-03.1-01", "WSP-02.4-05")
 @pytest.mark.parametrize("busy", range(5))
 def test_every_worker_runs_one_task_at_a_time(impl, check, busy):
-    """Of five workers one has three tasks of five cycles, two while it is busy; the others have tasks of none."""
+    """One of five workers has three tasks of five cycles, two while it is busy; the others have tasks of none."""
     tasks = [task("w5" if number == busy else "w0") for number in range(5)]
     made = program(
         process("p", repeat(3, *tasks, run("w1"))), kernels=work(0, 1, 5), schedule=schedule("round_robin", 5)

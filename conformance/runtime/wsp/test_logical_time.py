@@ -130,7 +130,7 @@ def _reports_cycles(impl, check, target):
 @clause("WSP-02.4-03")
 @pytest.mark.parametrize("latency", [1, 4, 1000])
 def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
-    """Of a channel of one token, the receipt is `latency` after the send, for each of five tokens."""
+    """A channel of one token delivers each of five tokens `latency` after its send."""
     made = program(
         process("source", repeat(5, send("c", slot("i")), index="i")),
         process("sink", repeat(5, receive("c", "x"))),

@@ -157,7 +157,7 @@ def test_a_channel_has_room_for_as_many_tokens_as_it_declares(impl, check, capac
 @clause("WSP-02.2-10")
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):
-    """As many producers as there is room for go on; one more waits."""
+    """As many producers go on as there is room for; one more waits."""
 
     def crowd(producers):
         gates = [f"g{place}" for place in range(producers)]

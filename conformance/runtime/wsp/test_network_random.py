@@ -117,7 +117,7 @@ def test_random_deadlocks_name_the_channels_that_block(impl, check, block):
 @clause("WSP-02.4-01", "WSP-02.4-05", "WSP-01.2-01")
 @BLOCKS
 def test_random_networks_have_the_makespan_of_the_model(impl, check, block):
-    """Of those that complete, in each of five runs."""
+    """Each network that completes has the makespan of the model in each of five runs."""
 
     def judge(program):
         for _ in range(5):

@@ -192,7 +192,7 @@ def test_writes_and_reads_of_one_tensor_are_in_the_order_of_issue(impl, check):
 @clause("WSP-03.1-01", "WSP-02.4-05")
 @pytest.mark.parametrize("readers", [(9, 3, 3), (3, 9, 3), (3, 3, 9)], ids=["first", "second", "last"])
 def test_a_write_follows_every_read_before_it(impl, check, readers):
-    """Of three readers on workers of their own one is slow, whichever it is."""
+    """One of three readers, on workers of their own, is slow, whichever it is."""
     program = network(
         process("p", *(task(f"w{each}", reads=["t"]) for each in readers), task("w4", writes=["t"])),
         kernels=work(3, 4, 9),

@@ -71,7 +71,7 @@ def test_a_package_without_a_version_is_refused(impl, check, abi):
 @feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics")
 @clause("WSP-07.2-14", "WSP-07-01")
 def test_a_truncated_package_is_refused(impl, check):
-    """Of any length, the line feed at its end included."""
+    """A package cut at any length is refused, also without the line feed at its end."""
     package = compiled(impl, check, example())
     for length in (*range(1, len(package) - 1, 97), len(package) // 2, len(package) - 2, len(package) - 1):
         check.status(impl.wsp.load(package=package[:length]), "TRUNCATED")
@@ -116,7 +116,7 @@ ALTERATIONS = {
 @clause("WSP-07.2-14")
 @pytest.mark.parametrize("change", ALTERATIONS.values(), ids=ALTERATIONS)
 def test_an_altered_package_is_refused(impl, check, change):
-    """Whatever was changed, if the hash does not fit."""
+    """Any change without a new hash is refused."""
     refused(impl, check, altered(compiled(impl, check, example()), change, seal=False), "ALTERED")
 
 
@@ -151,7 +151,7 @@ PAYLOADS = {
 @feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @pytest.mark.parametrize("member", [pytest.param(each, marks=clause(its)) for each, its in PAYLOADS.items()])
 def test_a_package_without_a_payload_is_refused(impl, check, member):
-    """What is missing is named."""
+    """The error names the missing payload."""
     document = json.loads(compiled(impl, check, example()))
     package = altered(sealed(document), setting(f"/{member}", None), seal=member != "hash")
     message = refused(impl, check, package, "MISSING_PAYLOAD")

@@ -85,7 +85,7 @@ def test_a_package_follows_its_schema(impl, check, target):
 
 @clause("WSP-07.2-15")
 def test_the_key_of_the_abi_version(impl, check):
-    """As the example has it."""
+    """The key is spelled as in the example."""
     check.equal(opened(impl, check, program(process("p"))).get("wsp_runtime_abi"), "v10.0", "wsp_runtime_abi")
 
 
@@ -135,7 +135,7 @@ def test_the_payload_of_a_kernel_is_what_runs(impl, check):
 @clause("WSP-07.2-04", "WSP-07.2-18")
 @pytest.mark.parametrize(("policy", "workers"), [("round_robin", 1), ("round_robin", 5), ("affinity", 3), ("hash", 4)])
 def test_the_schedule_has_the_policy_and_its_parameters(impl, check, policy, workers):
-    """As the program has them."""
+    """The policy and its parameters are those of the program."""
     document = opened(impl, check, program(process("p"), schedule=schedule(policy, workers)))
     stated = part(check, document, "schedule", "policy")
     check.equal(part(check, stated, "id"), policy, "the id of the policy")
@@ -157,7 +157,7 @@ def test_an_expression_is_a_parameter_of_a_policy(impl, check):
 @clause("WSP-07.2-05")
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
 def test_the_schedule_has_the_task_window(impl, check, size):
-    """Its size, unit and mode."""
+    """The schedule states the size, unit and mode of the window."""
     window = part(check, opened(impl, check, program(process("p"), schedule=schedule(window=size))), "schedule")
     stated = part(check, window, "task_window")
     check.equal(stated, {"size": size, "unit": "tasks", "mode": "stall"}, "the task window")
@@ -192,7 +192,7 @@ def test_the_csp_payload_has_an_id_for_each_channel(impl, check):
     ],
 )
 def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, values):
-    """Those of the program, and 1 token and 0 cycles where it names none."""
+    """They are those of the program, or 1 token and 0 cycles where it names none."""
     channels = [channel("a"), channel("b", latency=11), channel("c", 7), channel("d", 3, 5)]
     document = opened(impl, check, program(process("p"), channels=channels))
     found = [part(check, each, member) for each in part(check, document, "csp", "channels")]

@@ -109,7 +109,7 @@ def test_random_pipelines_have_the_tokens_and_times_of_the_model(impl, check, bl
 @clause("WSP-02.2-02", "WSP-02.2-10")
 @BLOCKS
 def test_a_larger_capacity_changes_no_token(impl, check, block):
-    """What completes with a capacity of one does with two and five, with the same tokens."""
+    """A program that completes with a capacity of one completes with two and five, with the same tokens."""
 
     def judge(made):
         first, *others = [ran(impl, check, with_capacity(made, capacity)) for capacity in (1, 2, 5)]

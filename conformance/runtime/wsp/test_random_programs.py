@@ -68,7 +68,7 @@ def smaller_bounds(impl, check, programs, number):
 @clause("WSP-03.4-01", "WSP-03.4.2-05", "WSP-03.4.1-03")
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_bound_is_exceeded_at_any_instant(impl, check, batch):
-    """What is used is at most the size, the mark is the most that was used, and the sums of stalls never shrink."""
+    """The use is at most the size, the mark is the highest use, and the sums of stalls never shrink."""
 
     def judge(drawn):
         generated, ((sizes, capacities),) = drawn

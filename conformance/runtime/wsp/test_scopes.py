@@ -129,7 +129,7 @@ def test_scopes_nest_in_the_body_of_a_process(impl, check):
 
 @clause("WSP-03.4.3-02")
 def test_the_end_of_a_scope_is_no_barrier(impl, check):
-    """It waits for no task (AMB-WSP-56)."""
+    """The end of a scope waits for no task (AMB-WSP-56)."""
     one = program(process("p", scope(task("w9")), run("w3")), kernels=work(3, 9), schedule=schedule("round_robin", 1))
     found = statistics(impl, check, one)
     check.equal(found["processes"], {"p": 3}, "the time of the process")
@@ -139,7 +139,7 @@ def test_the_end_of_a_scope_is_no_barrier(impl, check):
 @clause("WSP-03.4.3-03")
 @pytest.mark.parametrize(("tasks", "window"), [(4, 3), (3, 2), (2, 1), (11, 7), (64, 63)])
 def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, tasks, window):
-    """As many tasks as slots are not (AMB-WSP-36)."""
+    """A scope of as many tasks as slots completes (AMB-WSP-36)."""
 
     def scoped(count):
         return program(

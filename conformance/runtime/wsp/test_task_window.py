@@ -154,7 +154,7 @@ def test_a_window_without_a_slot_is_refused(impl, check, size):
 @clause("WSP-03.2-05")
 @pytest.mark.parametrize("mode", OTHER_MODES)
 def test_another_mode_works_only_where_the_matrix_has_it(impl, check, mode):
-    """What is not in the matrix is unsupported, and refused when it is compiled (AMB-WSP-19, AMB-WSP-29)."""
+    """A mode outside of the matrix is unsupported, and refused when it is compiled (AMB-WSP-19, AMB-WSP-29)."""
     state = _state(impl, check, f"task_window.mode.{mode}")
     compiles = impl.wsp.compile(program=issuing({"size": 3, "unit": "tasks", "mode": mode}), target="cpu_sim")
     if state == "unsupported":
@@ -180,7 +180,7 @@ def test_another_unit_works_only_where_the_matrix_has_it(impl, check):
 @feature("window-modes", "wsp-capabilities", "wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-04")
 def test_a_backend_with_other_modes_has_one_of_them_in_its_matrix(impl, check):
-    """And a program with it compiles."""
+    """A program with that mode compiles."""
     states = {mode: _state(impl, check, f"task_window.mode.{mode}") for mode in OTHER_MODES}
     offered = [mode for mode, state in states.items() if state != "unsupported"]
     check.true(bool(offered), "a mode beside stall is offered", states)

@@ -178,7 +178,7 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
 @feature("wsp-slots")
 @clause("WSP-02.3-03")
 def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, check):
-    """What was sent is received before (AMB-WSP-58)."""
+    """Tokens sent before the close are received before the error (AMB-WSP-58)."""
     made = program(
         process("producer", send("c", 5)),
         process("consumer", run("w3"), receive("c", "x"), note(slot("x")), receive("c", "x"), note(6)),
@@ -209,7 +209,7 @@ def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
 @clause("WSP-02.3-03", "WSP-02.4-03")
 @pytest.mark.parametrize("latency", [0, 1, 6])
 def test_a_close_is_seen_after_the_latency(impl, check, latency):
-    """As a token that is sent at the same time: each stage ends so much after the one before it (AMB-WSP-40)."""
+    """A close travels as long as a token: each stage ends one latency after the one before it (AMB-WSP-40)."""
     made = program(
         process("sink", consume("d", "y"), note(15)),
         process("stage", consume("c", "x")),
@@ -225,7 +225,7 @@ def test_a_close_is_seen_after_the_latency(impl, check, latency):
 @feature("wsp-seeds", "wsp-slots")
 @clause("WSP-02.1-04", "WSP-02.3-02")
 def test_tokens_of_several_producers_are_in_the_order_of_their_sends(impl, check):
-    """Of two that send at one time, the first by index; a full channel serves who came first (AMB-WSP-42)."""
+    """Two that send at one time are ordered by index; a full channel serves the first that came (AMB-WSP-42)."""
     made = program(
         process("p", run("w4"), send("c", 1), run("w4"), send("c", 4)),
         process("q", run("w2"), send("c", 2), run("w5"), send("c", 5)),

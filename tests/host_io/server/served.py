@@ -91,7 +91,7 @@ class Wire:
         return sent
 
     def ask(self, *messages: Message | bytes) -> list[Message]:
-        """As many answers as frames."""
+        """Return one answer for each frame."""
         self.send(*messages)
         return self.lines(len(messages))
 

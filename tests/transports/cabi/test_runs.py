@@ -107,7 +107,7 @@ SAMPLE = (
     "runtime/test_policy.py",
 )
 QUARTER = "--shard=1/4"
-"""Of the cases of these files, by the digests of their ids."""
+"""A part of the cases of these files, by the digests of their ids."""
 NOT_CLAIMED = {"runtime/policy/with-fast-math-the-result-stays-within-the-bound": "unsupported"}
 
 

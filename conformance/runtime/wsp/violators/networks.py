@@ -35,7 +35,7 @@ def lost_beside_another(self: Any, party: Party, value: int) -> bool:
 
 
 def after_the_last_read(self: TensorMap, reads: Any, writes: Any) -> dict[int, Any]:
-    """Of the readers of a tensor that is written, the last."""
+    """The last reader of a tensor that is written."""
     readers = self.readers
     self.readers = [dict([*each.items()][-1:]) for each in readers]
     try:

@@ -92,7 +92,7 @@ def check_operand(operation: str, values: Values, dtype: DType, overflow: Overfl
 
 
 _NO_NUMBER = 0x7FFFFFFF
-"""Where a table has no number of the type, such as infinity in fp8_e4m3; a NaN that no function gives."""
+"""The entry for a result that the type lacks, such as infinity in fp8_e4m3; a NaN that no function gives."""
 
 
 @cache
