@@ -99,6 +99,22 @@ def copied(r):
     return k.load(shared, k.minus(k.constant(LANES - 1), r.t))
 
 
+def divided_and_counted_down(r):
+    """Indices 6, 4, 2 and 0, for lanes below 40; what depends on an index and the lane alone is computed once."""
+    k = r.k
+    shared = k.allocate("fp32", 7, LANES)
+
+    def stage(i):
+        k.store(r.x, shared, i, k.over(k.add(r.t, k.times(i, 2)), 2))
+        return ()
+
+    k.loop(0, 7, 1, lambda i: k.store(r.x, shared, i, r.t) or ())
+    k.all(Barrier)
+    k.branch(k.less(r.t, 1), lambda: k.loop(6, -1, -2, stage) or ())
+    k.all(Barrier)
+    return k.load(shared, k.rest(r.t, 7), r.t)
+
+
 def summed_under_a_mask(r):
     k = r.k
     below = k(ShuffleSync, r.x, delta=3)
@@ -134,7 +150,7 @@ def in_place(r):
     return r.x
 
 
-@pytest.mark.parametrize("body", [doubled, through_shared, copied, summed_under_a_mask])
+@pytest.mark.parametrize("body", [doubled, through_shared, copied, divided_and_counted_down, summed_under_a_mask])
 def test_blocks_that_do_the_same_run_in_lockstep(kernel, both, body):
     rows = Rows(kernel)
     rows.finish(both, body(rows))
@@ -220,7 +236,20 @@ def test_a_fault_of_the_last_block_alone_is_found(kernel, both):
     assert "division by zero" in found[0]
 
 
-def test_the_limit_on_instructions_is_that_of_the_whole_launch(kernel, both):
+def turns(r):
+    (total,) = r.k.loop(0, 7, 1, lambda i, carried: r.k.add(carried, r.x), r.x)
+    return total
+
+
+def turns_that_carry_nothing(r):
+    """Lockstep writes such turns one after another."""
+    shared = r.k.allocate("fp32", LANES)
+    r.k.loop(0, 7, 1, lambda i: r.k.store(r.x, shared, r.t) or ())
+    return r.k.load(shared, r.t)
+
+
+@pytest.mark.parametrize("turns", [turns, turns_that_carry_nothing])
+def test_the_limit_on_instructions_is_that_of_the_whole_launch(kernel, both, turns):
     rows = Rows(kernel)
     rows.k.store(turns(rows), rows.k[1], rows.b, rows.t)
     data = rows.k.array("fp32", np.ones((BLOCKS, LANES)))
@@ -228,11 +257,6 @@ def test_the_limit_on_instructions_is_that_of_the_whole_launch(kernel, both):
     assert isinstance(both(lambda: rows.k.run(data, None, steps=spent))[0], bytes)
     assert both.launches == [True]
     assert "at most" in both(lambda: rows.k.run(data, None, steps=spent - 1))[0]
-
-
-def turns(r):
-    (total,) = r.k.loop(0, 7, 1, lambda i, carried: r.k.add(carried, r.x), r.x)
-    return total
 
 
 def test_fragments_run_in_lockstep(kernel, both):

@@ -228,32 +228,70 @@ class LockstepState(BlockState):
         return Array(value.dtype, rows[0])
 
 
-def in_lockstep(code: Code) -> Code:
-    """The code for `LockstepState`: every call gets operands and a state that fit each other.
+MOST_TURNS = 16
+"""Of a loop whose turns are written one after another, so that their addresses are computed once, as before a loop."""
+
+
+def in_lockstep(program: Program) -> Program:
+    """The program for `LockstepState`: every call gets operands and a state that fit each other.
 
     What depends on its operands alone is computed once, where the last of them is known, as before a loop.
     """
-    return _Placement().of(code)
+    placement = _Placement(program.places)
+    code = placement.of(program.code)
+    return replace(program, code=code, places=placement.places)
 
 
 class _Placement:
     """The places of computations; `levels` has the depth of regions at which each slot is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: int) -> None:
+        self.places = places
         self.levels: dict[int, int] = {}
         self.same: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
         self.open: list[tuple[list[Step], dict[Any, Step]]] = []
+        self.costs: list[int] = []
 
     def of(self, code: Code) -> Code:
         """The code of a region inside those that are open."""
         depth = len(self.open)
         steps: list[Step] = []
         self.open.append((steps, {}))
+        self.costs.append(code.cost)
         self.levels.update(dict.fromkeys(code.arguments, depth))
         for step in code.steps:
             self.put(step._replace(operands=self.current(step.operands)), depth)
         self.open.pop()
-        return replace(code, steps=tuple(steps), results=self.current(code.results))
+        return replace(code, steps=tuple(steps), results=self.current(code.results), cost=self.costs.pop())
+
+    def unrolled(self, step: Step, depth: int) -> bool:
+        """Put the body of a short loop without carried values once for each index, where its bounds are constants."""
+        bounds = [self.numbers.get(slot, 0) for slot in step.operands]
+        turns = range(*bounds) if len(bounds) == 3 and bounds[2] else range(0)
+        bodies = step.regions if step.instruction.operation.regions == ("body",) else ()
+        if not 0 < len(turns) <= MOST_TURNS or not bodies or any(inner.regions for inner in bodies[0].steps):
+            return False
+        for index in turns:
+            self.costs[-1] += bodies[0].cost
+            slots = {bodies[0].arguments[0]: self.index(index, step)}
+            for inner in bodies[0].steps:
+                operands = self.current(tuple([slots.get(slot, slot) for slot in inner.operands]))
+                slots.update({slot: self.places + place for place, slot in enumerate(inner.results)})
+                self.places += len(inner.results)
+                results = tuple([slots[slot] for slot in inner.results])
+                self.put(inner._replace(operands=operands, results=results), depth)
+        return True
+
+    def index(self, number: int, loop: Step) -> int:
+        """The slot of an index of a loop."""
+        if number not in self.indices:
+            self.indices[number], self.places = self.places, self.places + 1
+            uniform = loop._replace(call=lambda block: block.uniform(number), operands=(), regions=(), is_total=True)
+            self.open[0][0].append(uniform._replace(results=(self.indices[number],)))
+            self.levels[self.indices[number]] = 0
+        return self.indices[number]
 
     def current(self, slots: tuple[int, ...]) -> tuple[int, ...]:
         """Slots, or those with the same values that were written first."""
@@ -261,6 +299,8 @@ class _Placement:
 
     def put(self, step: Step, depth: int) -> None:
         """Put a step at a depth, or further out; nowhere if its results are there already."""
+        if step.regions and self.unrolled(step, depth):
+            return
         if step.is_total:
             depth = max((self.levels.get(slot, 0) for slot in step.operands), default=0)
         steps, known = self.open[depth]
@@ -269,6 +309,9 @@ class _Placement:
             self.same.update(zip(step.results, first.results, strict=True))
             return
         self.levels.update(dict.fromkeys(step.results, depth))
+        number = getattr(step.instruction.operation, "value", None)
+        if type(number) is int:
+            self.numbers[step.results[0]] = number
         if step.regions:
             step = step._replace(call=_control(step.call), regions=tuple(map(self.of, step.regions)))
         elif step.operands and not _accesses(step.instruction):

@@ -8,6 +8,7 @@ arithmetic of a node are parameters. The plain fold below is the definition; `ma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -66,9 +67,12 @@ def matmul(
     return cast(Array(model.accumulator, total), out)
 
 
+_usual_arithmetic = cache(NodeArithmetic)
+
+
 def _model(operands: DType, accumulator: DType | None, arithmetic: NodeArithmetic | None) -> NodeArithmetic:
     if arithmetic is None:
-        return NodeArithmetic(accumulator or operands.accumulator)
+        return _usual_arithmetic(accumulator or operands.accumulator)
     if accumulator not in (None, arithmetic.accumulator):
         raise InvalidArgument(
             "matmul", "accumulator", str(accumulator), f"{arithmetic.accumulator}, as arithmetic says"

@@ -295,6 +295,8 @@ class NodeArithmetic:
 
     def enter(self, values: Values, dtype: DType) -> Values:
         """Return `values` of `dtype` as operands of nodes: exactly, but for what is flushed, and integers wrapped."""
+        if values.dtype == self.accumulator.carrier and self.subnormals == "kept":
+            return values
         with np.errstate(all="ignore"):
             if dtype.kind == "int":
                 return values.astype(self.accumulator.carrier, copy=False)

@@ -72,6 +72,8 @@ def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
     """
     require_overflow("cast", overflow)
     source = array.dtype
+    if source is dtype and not dtype.is_narrow:
+        return array
     with np.errstate(all="ignore"):
         if dtype.kind == "bool":
             return Array(dtype, np.asarray(array.values != 0))

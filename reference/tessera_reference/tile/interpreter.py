@@ -13,7 +13,7 @@ import numpy as np
 from ..graph import elementwise
 from ..graph.constant import Constant
 from ..ir.diagnostics import Rejection, UnsupportedConstruct, did_you_mean
-from ..ir.module import Block, Function, Module
+from ..ir.module import Block, Function, Instruction, Module
 from ..ir.operation import (
     Attribute,
     Environment,
@@ -73,18 +73,28 @@ ON_INDICES: Mapping[type[Operation], Call] = {
 def prepare(function: Function, lanes: int) -> Program:
     """The program of a kernel for blocks of so many lanes."""
     places: dict[Value, int] = {}
-    code = _code(function.body, places, lanes)
+    code = _code(function.body, places, lanes, set())
     return Program(code, len(places), fragment_uses(function)[0], _written(function))
 
 
-def _code(block: Block, places: dict[Value, int], lanes: int) -> Code:
+@lru_cache(maxsize=256)
+def _prepare_lockstep(function: Function, lanes: int) -> Program:
+    """The program of a kernel for blocks that run in lockstep."""
+    return in_lockstep(prepare(function, lanes))
+
+
+def _code(block: Block, places: dict[Value, int], lanes: int, divisors: set[Value]) -> Code:
+    """The code of a region; `divisors` gets the constants that are not zero."""
     arguments = _places(block.arguments, places)
     steps = []
     for instruction in block.instructions:
         operands = _places(instruction.operands, places)
-        regions = tuple([_code(region, places, lanes) for region in instruction.regions])
+        regions = tuple([_code(region, places, lanes, divisors) for region in instruction.regions])
         call = _call(instruction.operation, lanes)
-        results, is_total = _places(instruction.results, places), _is_total(instruction.operation)
+        number = getattr(instruction.operation, "value", None)
+        if type(number) is int and number:
+            divisors.update(instruction.results)
+        results, is_total = _places(instruction.results, places), _is_total(instruction, divisors)
         steps.append(Step(call, operands, results, instruction, regions, is_total))
     return Code(tuple(steps), arguments, _places(block.results, places), len(steps) + 1)
 
@@ -108,8 +118,11 @@ def _call(operation: Operation, lanes: int) -> Call:
     raise TypeError(f"{operation.name} does not run in kernels")
 
 
-def _is_total(operation: Operation) -> bool:
-    """True if an operation depends on its operands alone and cannot fail, not even in inactive lanes."""
+def _is_total(instruction: Instruction, divisors: set[Value]) -> bool:
+    """True if an instruction depends on its operands alone and cannot fail, not even in inactive lanes."""
+    operation = instruction.operation
+    if operation.name in ("tessera.graph.divide", "llvm.sdiv"):
+        return instruction.operands[1] in divisors
     if isinstance(operation, KernelOperation):
         return operation.is_total
     return isinstance(operation, Constant) or _is_on_indices(operation)
@@ -207,7 +220,7 @@ def run_kernel(
     try:
         program = prepare(kernel, lanes)
         _require_steps(program, grid, steps)
-        together = _in_lockstep(kernel, inputs, program, target, steps) if order == "forward" else None
+        together = _in_lockstep(kernel, inputs, target, steps) if order == "forward" else None
         if together is not None:
             return together
         block = BlockState(program, target, grid, extents, Budget(steps))
@@ -227,7 +240,7 @@ def run_kernel(
 
 
 def _in_lockstep(
-    kernel: Function, inputs: Sequence[Array | Uninitialised], program: Program, target: Target, steps: int
+    kernel: Function, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
 ) -> tuple[Array, ...] | None:
     """Return the buffers of a kernel whose blocks ran in lockstep; None where they do not, or where few would."""
     grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
@@ -235,7 +248,7 @@ def _in_lockstep(
     worthwhile = LOCKSTEP and blocks > 1 and blocks * sum(1 for _ in kernel.body.walk()) >= WORTHWHILE
     if not worthwhile or lanes % target.warp:
         return None
-    code, buffers, parameters = in_lockstep(program.code), None, ()
+    program, buffers, parameters = _prepare_lockstep(kernel, lanes), None, ()
     try:
         with np.errstate(all="ignore"):
             groups = -(-blocks // max(3, MOST_LANES // lanes))
@@ -244,7 +257,7 @@ def _in_lockstep(
                 state = LockstepState(program, target, grid, extents, Budget(steps // blocks), numbers)
                 buffers = buffers or _bind(kernel, inputs, state)
                 parameters = parameters or state.parameters
-                state.region(code, parameters)
+                state.region(program.code, parameters)
         for buffer in buffers or ():
             buffer.require_written()
     except (Rejection, Diverged, UnsupportedConstruct):
