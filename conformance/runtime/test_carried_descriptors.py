@@ -86,6 +86,24 @@ def test_random_numbers_of_a_launch_begin_where_its_descriptor_says(impl, check,
         check.bits(found, wanted, f"the numbers of operation {number}")
 
 
+MEETING = """module meeting {
+  mesh g = mesh<axes=[dp], shape=[2]>;
+  kernel largest(x: tensor<8xfp32>) { x = dist.all_reduce(op.uniform() @{shape=[8]}) @{axis=dp, op="max"}; }
+}
+"""
+
+
+@level("strict")
+@feature("random-ops", "philox", "descriptor-access", "mesh-collectives")
+@clause("RT-11-03", "RT-11-04")
+def test_random_numbers_of_ranks_that_meet_begin_where_the_descriptor_says(impl, check):
+    """Both ranks draw the same numbers, of which the larger is the same again (AMB-RT-175)."""
+    session = opened(impl, check, 2)
+    kernel, pointer = session.kernel("largest", MEETING), session.allocate(32)
+    set_descriptor(session, seed=9, stream=7)
+    check.bits(drawn(session, kernel, pointer)[0], uniform(seed=9, stream=7, shape=(8,)), "the numbers on rank 0")
+
+
 @level("strict")
 @feature("random-ops", "philox", "descriptor-access")
 @clause("RT-11-03", "RT-11-04")

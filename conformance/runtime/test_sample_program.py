@@ -67,7 +67,7 @@ class Sample:
         stream = check.returns(made, "tessStreamCreate succeeds")["stream"]
         self.session = MeshSession(impl, check, context, mesh, stream, ranks)
         size = 4 * shape[0] * shape[1] * shape[2] * shape[3]
-        self.tensors = {name: self.session.allocate(size + len(GUARD)) for name in "QKVO"}
+        self.tensors = {name: self.session.upload(bytes(size + len(GUARD))) for name in "QKVO"}
         image = compiled(impl, check, SAMPLE)
         loaded = self.session.ask("tessModuleLoad", context=context, image=image, size=len(image) // 2)
         self.module = loaded["module"]

@@ -75,7 +75,7 @@ def test_a_shard_that_is_refused_is_told_before_one_that_fails(impl, check, poli
     """A PE that fails is lower than the shard whose address is refused: nothing ran, so nothing failed (AMB-HIO-44)."""
     host = six_pes(impl, check)
     places = host.machine.places
-    outside = Part(places[4], 2**50, 16, 64)
+    outside = Part(places[4], host.machine.end, 16, 64)
     refused = host.fails(working(host, 7, outside, failure_policy=policy), "a launch with an address that is refused")
     shards = [Part(places[0], host.base, 16), Part(places[1], host.base, 16, 16), outside]
     both = working(host, 7, *shards, failure_policy=policy)
@@ -145,7 +145,7 @@ def test_a_queue_takes_as_many_requests_as_it_tells(impl, check):
     requests = [host.fill(place, host.base, 8) for _ in range(5)] + [
         host.read_back(place, host.base, 8) for _ in range(4)
     ]
-    wrong = [host.read_back(place, 2**50, 8) for _ in range(3)]
+    wrong = [host.read_back(place, host.machine.end, 8) for _ in range(3)]
     for seed in range(3):
         sent = [host.another(request) for request in (*requests, *wrong)]
         taken = [completion["ok"] for completion in host.together(*sent, seed=seed).completions]

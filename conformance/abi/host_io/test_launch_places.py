@@ -16,6 +16,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
 )
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, end_of, host_of, opened_host, order_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
+from tessera_conformance.chapters.abi.host_io.kit.sequences import FAR
 from tessera_conformance.marks import clause, feature
 
 LEFT = bytes([BACKGROUND] * 16)
@@ -117,11 +118,13 @@ def test_a_launch_over_two_sips_runs_whole_or_not_at_all(impl, check):
         host.holds(each, host.base, expected, f"PE {dict(each)} after a launch with ok {completion['ok']}")
 
 
+END = None
+"""The address behind all memories of the machine."""
 FAULTS = [
-    pytest.param({"sip": 1000}, marks=clause("HIO-D7-19"), id="sip"),
-    pytest.param({"cube": 1000}, marks=clause("HIO-D7-20"), id="cube"),
-    pytest.param({"pe": 1000}, marks=clause("HIO-D7-21"), id="pe"),
-    pytest.param({"pa": 2**50}, marks=clause("HIO-D7-22"), id="address"),
+    pytest.param({"sip": FAR}, marks=clause("HIO-D7-19"), id="sip"),
+    pytest.param({"cube": FAR}, marks=clause("HIO-D7-20"), id="cube"),
+    pytest.param({"pe": FAR}, marks=clause("HIO-D7-21"), id="pe"),
+    pytest.param({"pa": END}, marks=clause("HIO-D7-22"), id="address"),
     pytest.param({"nbytes": 2**50}, marks=clause("HIO-D7-23"), id="size"),
     pytest.param({"nbytes": 0}, marks=clause("HIO-D7-23"), id="no-bytes"),
     pytest.param({"pa": -1}, marks=clause("HIO-D7-22"), id="negative-address"),
@@ -137,11 +140,12 @@ def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, polic
     places = of_one_sip(host, 3)
     host.done(*(host.fill(each, host.base, 16) for each in places))
     message = filling(host, 8, *(Part(each, host.base, 16) for each in places), failure_policy=policy)
-    message["args"][0]["tensor_pa_map"]["shards"][-1].update(members)
+    faulty = {name: host.machine.end if value is END else value for name, value in members.items()}
+    message["args"][0]["tensor_pa_map"]["shards"][-1].update(faulty)
     if host.machine.builtins.get("fill") == ["tensor", "i32"]:
         twin = filling(host, 9, *(Part(each, host.base + 16, 16) for each in places), failure_policy=policy)
         host.done(twin)
-    host.fails(message, f"a launch with a shard of {members}")
+    host.fails(message, f"a launch with a shard of {faulty}")
     for each in places:
         host.holds(each, host.base, LEFT, f"PE {dict(each)}")
 
@@ -159,8 +163,8 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
     host = host_of(impl, check)
     place = of_one_sip(host, 1)[0]
     sound = Part(place, host.base, 16)
-    outside = Part(place, 2**50, 16)
-    absent = [Part({**place, "pe": 1000}, host.base, 16), Part({**place, "cube": 1000}, host.base, 16)]
+    outside = Part(place, host.machine.end, 16)
+    absent = [Part({**place, "pe": FAR}, host.base, 16), Part({**place, "cube": FAR}, host.base, 16)]
     alone = [code_of(host, each, policy=policy) for each in (outside, absent[0])]
     for other in absent:
         for listed in ((outside, other), (other, outside), (sound, other, outside), (other, sound, outside)):
@@ -168,8 +172,8 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
             first = alone[0] if next(each for each in listed if each != sound) == outside else alone[1]
             check.reading("AMB-HIO-44", "the first faulty shard of the list is told", found == first != alone[0])
             check.equal(found, alone[0], "the code of the lowest faulty shard")
-    far = Part({**place, "pe": 999}, host.base, 16)
-    further = Part({**place, "cube": 1000}, 2**50, 16)
+    far = Part({**place, "pe": FAR - 1}, host.base, 16)
+    further = Part({**place, "cube": FAR}, host.machine.end, 16)
     for listed in ((far, further), (further, far), (sound, further, far)):
         check.equal(code_of(host, *listed, policy=policy), alone[1], "the code of a place that does not exist")
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, collectives
-from tessera_reference.collectives import selection
+from tessera_reference.collectives import operations, queues, schedules, selection
 from tessera_reference.collectives import selection as cost_model
 from tessera_reference.collectives import selection as thresholds
+from tessera_reference.collectives.schedules import Algorithm, Maker, Step
 from tessera_reference.collectives.selection import Row
 
 COLLECTIVES = ("collectives/*", "runtime/algorithm*", "runtime/collective*")
@@ -62,4 +64,62 @@ WORDS = altered(
     ReferenceAdapter,
     (Failure, "__str__", in_other_words),
     name="words",
+)
+
+
+def mirrored(make: Maker) -> Maker:
+    """An algorithm in which each rank does what the rank in its mirror image did."""
+
+    def made(ranks: int, per_node: int) -> Algorithm:
+        used = make(ranks, per_node)
+
+        def of(rank: int) -> int:
+            return ranks - 1 - rank
+
+        def steps(messages: Sequence[Step]) -> tuple[Step, ...]:
+            return tuple(
+                tuple(each._replace(source=of(each.source), target=of(each.target)) for each in step)
+                for step in messages
+            )
+
+        return replace(
+            used, owners=tuple(map(of, used.owners)), combining=steps(used.combining), spreading=steps(used.spreading)
+        )
+
+    return made
+
+
+MIRRORED = {name: mirrored(schedules.ALGORITHMS[name]) for name in ("tree", "direct")}
+LAST_FIRST = altered(
+    "AMB-COLL-44",
+    "grows trees from the last rank, and sends directly to the last rank first",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (
+        schedules,
+        "ALGORITHMS",
+        {**schedules.ALGORITHMS, **{name: mirrored(schedules.ALGORITHMS[name]) for name in MIRRORED}},
+    ),
+    (operations, "PATTERNS_FROM", 1 << 30),
+    name="mirrored",
+)
+
+OTHER_CHUNKS = altered(
+    "AMB-COLL-04",
+    "keeps four chunks in flight on the way back, of other sizes, and cuts a collective in more of them",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (queues, "INFLIGHT", 4),
+    (collectives, "INFLIGHT", 4),
+    name="other_chunks",
+)
+
+SLOW_TUNER = altered(
+    "AMB-COLL-49",
+    "tunes chunks by twice as many measurements, and takes the link's latency for less",
+    COLLECTIVES,
+    ReferenceAdapter,
+    (selection, "WINDOW", 32),
+    (selection, "SHARE", 6),
+    name="slow_tuner",
 )

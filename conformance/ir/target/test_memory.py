@@ -240,6 +240,25 @@ def test_a_branch_runs_in_the_lanes_that_take_it(impl, check, target):
 
 @clause("LANG-08-01")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_a_branch_yields_a_pointer_to_each_lane(impl, check, target):
+    """Lanes below 3 write at their own place, the others from the end backwards, into one buffer."""
+    kernel = Device(target, lanes=8)
+    below, ten = kernel.less(kernel.thread, 3), kernel.number(10)
+    own = kernel.at(kernel["y"], kernel.thread)
+    kernel.raw(f'%back = "llvm.sub"({ten.name}, {kernel.thread.name}) : (int32, int32) -> int32')
+    kernel.raw(f'%far = "llvm.getelementptr"(%y, %back) {{elem_type = "int32"}} : ({POINTER}, int32) -> {POINTER}')
+    kernel.raw(f'%p = "scf.if"({below.name}) ({{')
+    kernel.raw(f'"tessera.graph.yield"({own.name}) : ({POINTER}) -> ()')
+    kernel.raw("}, {")
+    kernel.raw(f'"tessera.graph.yield"(%far) : ({POINTER}) -> ()')
+    kernel.raw(f"}}) : (bool) -> {POINTER}")
+    kernel.raw(f'"llvm.store"({kernel.thread.name}, %p) : (int32, {POINTER}) -> ()')
+    found = after(impl, check, kernel, counted(1), counted(8, 0))
+    check.bits(found, tensor_of("int32", [0, 1, 2, 7, 6, 5, 4, 3]))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize("count", [8, 7], ids=["inside", "outside"])
 def test_an_access_stays_inside_its_buffer(impl, check, count, target):
     """The last of 8 lanes reads an element that a buffer of 7 has not."""

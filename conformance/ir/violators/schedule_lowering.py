@@ -8,8 +8,10 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
+from tessera_reference.ir.module import Function, Instruction
 from tessera_reference.ir.operation import Operation
-from tessera_reference.schedule import choices, lowering
+from tessera_reference.ir.types import Tensor, Type, Value
+from tessera_reference.schedule import choices, fusion, lowering, specialize
 from tessera_reference.schedule.choices import Choices
 from tessera_reference.schedule.fusion import FusionGroups
 from tessera_reference.schedule.lowering import Scheduling
@@ -56,6 +58,25 @@ def _exchanged(self: Scheduling, at: Any, operation: Any, *given: Any, **attribu
 
 _put = Scheduling._put
 
+
+def _outside_regions(instruction: Instruction) -> bool:
+    return bool(instruction.operation.effects or instruction.operation.calls)
+
+
+def _but_calls(instruction: Instruction) -> bool:
+    return not instruction.operation.calls and _has_effects(instruction)
+
+
+def _by_the_default(function: Function, parameter: Value, shapes: Mapping[str, Any]) -> Type:
+    """The shape of the default, whatever is given."""
+    default = function.defaults.get(parameter.name)
+    if default is None or not isinstance(parameter.type, Tensor):
+        return _type_of(function, parameter, shapes)
+    return replace(parameter.type, shape=default.shape)
+
+
+_has_effects, _type_of = fusion.has_effects, specialize._type_of
+
 CHOICES = [
     choosing("no_tiles", "LANG-08.2-02", "tiles nothing", tile=None),
     choosing("no_prefetch", "LANG-08.2-14", "prefetches nothing", prefetched=()),
@@ -90,4 +111,22 @@ DIRECTED = [
     undirected("pipeline_directives", "LANG-06.1-03", "does not follow pipeline directives", "pipeline"),
     undirected("prefetch_directives", "LANG-06.1-04", "does not follow prefetch directives", "prefetch"),
     undirected("fuse_directives", "LANG-06.1-02", "does not follow fuse directives", "fuse"),
+]
+
+ORDER = [
+    replaced("LANG-08.2-01", f"moves draws {where} behind others", make, (fusion, "has_effects", check), name=name)
+    for name, where, check in (
+        ("draws_in_branches_move", "in branches", _outside_regions),
+        ("draws_of_calls_move", "of called functions", _but_calls),
+    )
+]
+
+DEFAULTS = [
+    replaced(
+        "LANG-08.2-01",
+        "has the shape of the default where another is given",
+        make,
+        (specialize, "_type_of", _by_the_default),
+        name="shape_of_the_default",
+    ),
 ]

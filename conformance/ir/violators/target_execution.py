@@ -317,3 +317,17 @@ ENTRIES = [
              (BlockState, "load", lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]),
              name="unbounded"),
 ]  # fmt: skip
+
+
+def merging(name: str, description: str, merged: Callable[..., Any]) -> Violation:
+    """A device that chooses a pointer for each lane otherwise."""
+    return replaced("LANG-08-01", description, make, (addresses.Address, "merged", merged), name=name)
+
+
+_merged = addresses.Address.merged
+POINTERS = [
+    merging("pointers_exchanged", "exchanges what sides of a branch point to",
+            lambda one, condition, other: _merged(one, ~condition, other)),
+    merging("pointers_of_one_side", "has the pointers of the first side in all lanes",
+            lambda one, condition, other: _merged(one, condition | True, other)),
+]  # fmt: skip

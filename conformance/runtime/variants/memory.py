@@ -6,6 +6,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.mesh import memory
 from tessera_reference.mesh import memory as address_ranges
@@ -15,6 +16,7 @@ from tessera_reference.mesh.memory import Capacity
 from .reach import RUNTIME
 
 DEVICE = range(2**61 + 16, 2**61 + 2**52)
+REQUIRE = Capacity.require_on_devices
 HOST = range(2**60 + 48, 2**60 + 2**52)
 
 ADDRESSES = altered(
@@ -36,6 +38,45 @@ ZEROED = altered(
     ReferenceAdapter,
     (allocations, "NEVER_WRITTEN", 0),
     name="memory_of_zeros",
+)
+
+
+FILLED = altered(
+    "AMB-RT-83",
+    "has NaN, and the least integers but one, in memory that nothing was written to",
+    RUNTIME,
+    ReferenceAdapter,
+    (allocations, "NEVER_WRITTEN", 0xFF),
+    name="memory_of_ones",
+)
+
+PAGES = altered(
+    "AMB-RT-103",
+    "has memory in pages of 2 MiB, far from each other",
+    RUNTIME,
+    ReferenceAdapter,
+    (address_ranges, "ALIGNMENT", 1 << 21),
+    (address_ranges, "GUARD", 1 << 30),
+    name="pages",
+)
+
+
+def reserved(capacity: Capacity, numbers: Any, size: int) -> None:
+    """Keep an eighth of each device for the runtime itself."""
+    for number in numbers:
+        if capacity.devices[number].in_use + size > capacity.devices[number].total * 7 // 8:
+            given = f"{size} bytes of device {number}, of which an eighth is kept"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", given, "fewer bytes")
+    REQUIRE(capacity, numbers, size)
+
+
+RESERVED = altered(
+    "AMB-RT-126",
+    "keeps an eighth of each device for itself",
+    RUNTIME,
+    ReferenceAdapter,
+    (Capacity, "require_on_devices", reserved),
+    name="reserved_memory",
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.policy import Descriptor
 from tessera_reference.adapter import ReferenceAdapter, make, runtime
+from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
 from tessera_reference.numerics.trees import PAIRWISE
@@ -179,7 +180,16 @@ def wrapped(name: str) -> Callable[[Shown], Descriptor]:
     return lambda message: READ(message | {each: message[each] % (1 << 64) for each in (name,) if each in message})
 
 
+def from_zero(*given: Any, source: RandomSource, **options: Any) -> Any:
+    """Run a program on a mesh without the descriptor's seed and stream."""
+    return ON_MESH(*given, **options)
+
+
+ON_MESH = executables.execute_on_mesh
+
 DRAWN = [
+    replaced("RT-11-03", "draws from seed 0 where ranks meet", make,
+             (executables, "execute_on_mesh", from_zero), name="seed_where_ranks_meet"),
     *(
         replaced(clause, f"takes the low 64 bits of any {name}", make,
                  (runtime, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")

@@ -29,9 +29,10 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     tensor,
     work,
 )
-from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import targets
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.schemas import schemas
 
 pytestmark = feature("wsp-kernels", "wsp-packages")
@@ -267,6 +268,50 @@ def test_symbols_are_updated_between_runs_of_one_package(impl, check):
     result = ran(impl, check, package, tensors={"t": (7).to_bytes(8, "little").hex()})
     check.equal(elements("u64", result["statistics"]["tensors"]["t"]), [12 + 2**63], "the result on other data")
     check.status(impl.wsp.run(package=package, symbols={"second": "1"}), "TESS_ERR_INVALID_VALUE")
+
+
+REFUSED = {
+    "symbol": {"symbols": {"first": "9", "second": "1"}},
+    "value": {"symbols": {"first": "9", "unused": "2"}},
+    "tensor": {"symbols": {"first": "9"}, "tensors": {"t": "07" + "00" * 7, "u": "00"}},
+    "size": {"symbols": {"first": "9"}, "tensors": {"t": "07"}},
+    "capacity": {"symbols": {"first": "9"}, "resources": {"channel.c.capacity": 7, "channel.d.capacity": 7}},
+    "package": {"symbols": {"first": "9"}, "package": "{}"},
+}
+"""What is given to a run that is refused: some of it would be right for another run."""
+
+
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
+@clause("WSP-07.2-13")
+@pytest.mark.parametrize("given", REFUSED.values(), ids=REFUSED)
+def test_a_refused_run_leaves_nothing_for_the_next(impl, check, given):
+    """The next run has the defaults, in its symbols, tensors and channels."""
+    package = compiled(impl, check, summed())
+    before = statistics(impl, check, package)
+    for _ in range(2):
+        answer = impl.wsp.run(**({"package": package} | given))
+        check.true(isinstance(answer, Rejected), f"a run with {given} is refused", answer)
+        check.equal(statistics(impl, check, package), before, "the statistics of a run after it")
+
+
+@feature("wsp-expressions", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
+@clause("WSP-03.4.2-06")
+def test_refused_requests_leave_a_run_as_it_stands(impl, check):
+    """Between its instants: runs that were never started, packages cut off, symbols and sizes that there are not."""
+    package = compiled(impl, check, example())
+    usual = list(instants(impl, check, package))
+    number = check.returns(impl.wsp.start(package=package))["run"]
+    for expected in usual:
+        for refused in (
+            impl.wsp.step(run=number + 1, instants=1),
+            impl.wsp.statistics(run=number + 1),
+            impl.wsp.start(package=package[:-9]),
+            impl.wsp.run(package=package, symbols={"count": "2", "second": "1"}),
+            impl.wsp.start(package=package, symbols={"count": "2"}, resources={"heap_arena": 0}),
+        ):
+            check.true(isinstance(refused, Rejected), "the request is refused", refused)
+        check.equal(check.returns(impl.wsp.step(run=number, instants=1))["statistics"], expected, "the next instant")
+        check.equal(check.returns(impl.wsp.statistics(run=number))["statistics"], expected, "the same, read again")
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")

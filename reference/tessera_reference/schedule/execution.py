@@ -540,14 +540,3 @@ def execute(
     if function not in module.functions:
         raise graph_execution.UnknownFunction(function, tuple(module.functions))
     return graph_execution.execute(runnable(module, target, observer), function, inputs)
-
-
-def execute_on_mesh(
-    module: Module,
-    function: str,
-    inputs: Sequence[Mapping[str, Array]],
-    target: Target,
-    mesh: str | None = None,
-) -> tuple[tuple[Array, ...], ...]:
-    """Run a function on every rank of a mesh, as `graph.execution.execute_on_mesh` does."""
-    return graph_execution.execute_on_mesh(runnable(module, target), function, inputs, mesh)

@@ -80,6 +80,11 @@ class Machine:
         """The device of a PE."""
         return self.devices[place["sip"]]
 
+    @property
+    def end(self) -> int:
+        """The address behind all memories."""
+        return max(memory.base + memory.bytes for memory in self.memories)
+
     def neighbours(self) -> Sequence[Place]:
         """The PEs of the first one's SIP: a request for several of them has one target device (AMB-HIO-45)."""
         return [place for place in self.places if place["sip"] == self.places[0]["sip"]]

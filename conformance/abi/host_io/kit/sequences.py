@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from .exchange import Host
 from .messages import ABSENT, Message, scalar
 
-__all__ = ["ACCEPTED_BY", "FAILING", "SUCCEEDING", "mixed"]
+__all__ = ["ACCEPTED_BY", "FAILING", "FAR", "SUCCEEDING", "mixed"]
 
 FAR = 2**31 - 1
 """A SIP that no machine has."""
@@ -23,11 +23,6 @@ SUCCEEDING: Mapping[str, Callable[[Host], Message]] = {
 """A sound request of each type, by a name."""
 
 
-def _end(host: Host) -> int:
-    """The address behind all memories."""
-    return max(memory.base + memory.bytes for memory in host.machine.memories)
-
-
 FAILING: Mapping[str, Callable[[Host], Message]] = {
     "unknown type": lambda host: host.write(msg_type="MemoryCopy"),
     "missing member": lambda host: host.write(nbytes=ABSENT),
@@ -38,8 +33,8 @@ FAILING: Mapping[str, Callable[[Host], Message]] = {
     "unknown device": lambda host: host.write(target_device=f"{host.machine.device(host.machine.places[0])} unknown"),
     "unknown place to write": lambda host: host.write(dst_sip=FAR),
     "unknown place to read": lambda host: host.read(src_sip=FAR),
-    "address behind memory": lambda host: host.write(dst_pa=_end(host)),
-    "bytes across the end": lambda host: host.read(src_pa=_end(host) - 63),
+    "address behind memory": lambda host: host.write(dst_pa=host.machine.end),
+    "bytes across the end": lambda host: host.read(src_pa=host.machine.end - 63),
     "unknown builtin": lambda host: host.launch(host.builtin("unknown kernel")),
     "unknown dtype": lambda host: host.launch(host.deploy(), [*host.arguments(["tensor"]), scalar("fp64", 1)]),
     "embedded source": lambda host: host.launch(

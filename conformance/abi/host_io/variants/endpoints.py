@@ -137,6 +137,61 @@ CROWDED = altered(
 )
 
 
+class LastCome(Choices):
+    """The one that has waited for the shortest time."""
+
+    def choose(self, count: int) -> int:
+        """Return the last."""
+        return count - 1
+
+
+NEWEST = altered(
+    "AMB-HIO-22",
+    "completes the newest request first",
+    HOST_IO,
+    ReferenceAdapter,
+    (endpoint, "FirstCome", LastCome),
+    name="newest_first",
+)
+
+
+def large_machine() -> Mapping[str, Any]:
+    """Return more of everything, and memories that begin elsewhere."""
+    found = dict(DESCRIBED())
+    memories = [each | {"base": each["base"] + (1 << 40), "bytes": 4096 * each["bytes"]} for each in found["memory"]]
+    size = {"sips": 5, "cubes": 3, "pes": 7, "queue_depth": 65536}
+    return found | {"memory": [memories[0], memories[1] | {"base": 1 << 50}], "size": size}
+
+
+LARGER = altered(
+    "HIO-D3-07",
+    "has more devices and PEs, memories of terabytes that begin at no 0, and a deep queue",
+    HOST_IO,
+    NoBridge,
+    (machine, "described", large_machine),
+    name="larger_machine",
+)
+
+
+def with_a_switch() -> Mapping[str, Any]:
+    """Return one component more."""
+    host, *others = COMPONENTS().values()
+    switch = latency.Component("switch", 70_000, 16_000_000_000)
+    return {component.name: component for component in (host, switch, *others)}
+
+
+LONGER_WAY = altered(
+    "AMB-HIO-28",
+    "has a switch between the host and the endpoint",
+    HOST_IO,
+    ReferenceAdapter,
+    (latency, "components", with_a_switch),
+    (adapter_host_io, "components", with_a_switch),
+    (endpoint, "components", with_a_switch),
+    (latency, "INWARD", ("host", "switch", "pcie_ep", "io_cpu")),
+    name="longer_way",
+)
+
 MACHINE = altered(
     "HIO-D3-07",
     "is of another size, with devices of other names and memories of other sizes, without a runtime in front",

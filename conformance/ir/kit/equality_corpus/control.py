@@ -9,6 +9,11 @@ from .model import Program, composed
 
 STEP = "  func step(X: tensor<MxKxfp32>, W: tensor<KxKxfp32>) -> tensor<MxKxfp32> { return op.relu(X @ W) + X; }"
 
+DRAWS = {
+    "called": "let r: tensor<5x6xfp32> = draw();",
+    "branch": "let r: tensor<5x6xfp32> = A; if (A[0, 0] < 1.0e9) { r = op.uniform() @{shape=[5, 6], dtype=fp32}; }",
+}
+
 CONTROL = [
     composed(
         "branches",
@@ -123,6 +128,18 @@ CONTROL = [
         "random-ops",
         A="fp32 6x4",
     ),
+    *(
+        composed(
+            f"draws-in-order-{name}",
+            "Two draws without a seed or a stream, the second within a construct: what reads both sides is not fused.",
+            "let p: tensor<5x6xfp32> = op.relu(A); let d: tensor<5x6xfp32> = op.dropout(p) @{rate=0.5};"
+            f" {second} let e: tensor<5x6xfp32> = p + r; return d, e;",
+            "random-ops",
+            "  func draw() -> tensor<5x6xfp32> { return op.uniform() @{shape=[5, 6], dtype=fp32}; }",
+            A="fp32 5x6",
+        )
+        for name, second in DRAWS.items()
+    ),
     composed(
         "reduced",
         "A product of every rank, summed over a mesh, in one more kernel.",
@@ -143,6 +160,18 @@ CONTROL = [
         "Extents that become numbers with the inputs.",
         module("  func f(A: tensor<MxKxbf16>, B: tensor<KxNxbf16>) { let C: tensor<MxNxbf16> = A @ B; return C, -C; }"),
         {"A": counted("bf16", (9, 21), 7103), "B": counted("bf16", (21, 6), 7104)},
+    ),
+    Program(
+        "open-extents-of-defaults",
+        "Extents of parameters with defaults: one is given with another extent, one is left out.",
+        module(
+            "  let rows: tensor<3x4xfp32> = tensor<3x4xfp32> + 1.5;",
+            "  func f(A: tensor<Mx4xfp32>, B: tensor<Nx4xfp32> = rows, C: tensor<Kx4xfp32> = rows) {",
+            "    return op.exp(A) * 2.0, op.exp(B) + 1.0, op.exp(C) - 1.0;",
+            "  }",
+        ),
+        {"A": counted("fp32", (2, 4), 7105), "B": counted("fp32", (5, 4), 7106)},
+        ("elementary-functions",),
     ),
 ]
 

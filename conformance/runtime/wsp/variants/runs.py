@@ -52,6 +52,34 @@ SIZES = altered(
 )
 
 
+DEEPER = altered(
+    "AMB-WSP-51",
+    "has eight times the sizes where a program names none",
+    WSP,
+    ReferenceAdapter,
+    (parts, "RESOURCES", {name: 8 * size for name, size in package.RESOURCES.items()}),
+    (compiler, "DEFAULT_WINDOW", compiler.DEFAULT_WINDOW | {"size": 512}),
+    name="larger_pools",
+)
+
+
+@varies("AMB-WSP-33", "numbers its runs downwards from 2**40", *WSP)
+class LargeNumbers(ReferenceAdapter):
+    """A run is known by the number that `wsp.start` gave."""
+
+    def wsp_start(self, **given: Any) -> dict[str, Any]:
+        """Begin a run."""
+        return {"run": 2**40 - super().wsp_start(**given)["run"]}
+
+    def wsp_step(self, *, run: int, **given: Any) -> dict[str, Any]:
+        """Step a run."""
+        return super().wsp_step(run=2**40 - run, **given)
+
+    def wsp_statistics(self, *, run: int) -> dict[str, Any]:
+        """Return the statistics of a run."""
+        return super().wsp_statistics(run=2**40 - run)
+
+
 @varies("AMB-WSP-33", "tells what waits and which channels are full backwards, with words of its own", *WSP)
 class Backwards(ReferenceAdapter):
     """The information is there, in another order."""

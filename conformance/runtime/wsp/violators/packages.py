@@ -8,8 +8,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter.wsp import WspMethods
 from tessera_reference.wsp import compiler, reading
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
@@ -187,11 +189,34 @@ def any_width(given: Answer) -> Answer:
     return {**given, "symbols": symbols}
 
 
+def sticky_where_refused(adapter: WspMethods, method: str, package: str, symbols: Any, *others: Any) -> Any:
+    """A run has the symbols of one that was refused before it."""
+    kept, LAST["refused"] = LAST.get("refused", {}), {}
+    try:
+        return PREPARED(adapter, method, package, symbols or kept, *others)
+    except Refusal:
+        LAST["refused"] = {"first": symbols["first"]} if "first" in (symbols or {}) else {}
+        raise
+
+
+def stepping_another(adapter: WspMethods, *, run: int, instants: int) -> Answer:
+    """A step of a run that there is not is one of the newest."""
+    if run not in adapter._runs and adapter._runs:
+        STEP(adapter, run=max(adapter._runs), instants=instants)
+    return STEP(adapter, run=run, instants=instants)
+
+
+PREPARED, STEP = WspMethods._prepared, WspMethods.wsp_step
+
 UPDATES = [
+    changed("WSP-07.2-13", "sticky_where_refused", "symbols of a refused run stay",
+            (ReferenceAdapter, "_prepared", sticky_where_refused)),
+    changed("WSP-03.4.2-06", "steps_the_newest", "steps the newest run for one that there is not, and refuses",
+            (ReferenceAdapter, "wsp_step", stepping_another)),
     asked("WSP-07.2-13", "no_update", "symbols keep their defaults", recompiling, "run"),
     asked("WSP-07.2-13", "sticky", "symbols of a run stay", sticky, "run"),
     asked("WSP-07.2-11", "truncated_symbols", "a symbol that is too wide loses bits", any_width, "run"),
-]
+]  # fmt: skip
 
 
 # Loading
