@@ -255,8 +255,8 @@ class CacheStore:
         """All entries, in order of kind and key. Raises `Failure` with TESS_ERR_CACHE_CORRUPT."""
         with self._usable():
             paths = sorted(self.directory.glob("*" + _SUFFIX))
-        found = [entry for path in paths if (entry := self._read(path)) is not None]
-        return sorted(found, key=lambda entry: (entry.kind, repr(entry.key)))
+        entries = [entry for path in paths if (entry := self._read(path)) is not None]
+        return sorted(entries, key=lambda entry: (entry.kind, repr(entry.key)))
 
     def _read(self, path: Path) -> CacheEntry | None:
         try:
@@ -307,17 +307,17 @@ class CacheStore:
         try:
             yield
         except OSError as error:
-            given = f"the cache directory {self.directory}, where {error}"
-            raise invalid("cache", given, "a directory that can be written, with room left") from None
+            where = f"the cache directory {self.directory}, where {error}"
+            raise invalid("cache", where, "a directory that can be written, with room left") from None
 
 
 def _require_own(directory: Path) -> None:
     """Raise `Failure` unless the directory is this user's, and nobody else may write it."""
-    found = directory.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        given = f"the cache directory {directory}, which others may write"
+    status = directory.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        where = f"the cache directory {directory}, which others may write"
         raise invalid(
-            "cache", given, f"a directory of one's own with nobody else's right to write: chmod 700 {directory}"
+            "cache", where, f"a directory of one's own with nobody else's right to write: chmod 700 {directory}"
         )
 
 
@@ -326,6 +326,6 @@ def _identity(tags: CacheTags) -> tuple[str, str]:
 
 
 def _corrupt(path: Path, why: str) -> Failure:
-    given = f"the cache file {path} is corrupt: {why}"
+    where = f"the cache file {path} is corrupt: {why}"
     allowed = "an entry as it was written; remove the file, and it will be compiled again"
-    return Failure(Status.TESS_ERR_CACHE_CORRUPT, "cache", given, allowed)
+    return Failure(Status.TESS_ERR_CACHE_CORRUPT, "cache", where, allowed)

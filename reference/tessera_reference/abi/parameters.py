@@ -135,8 +135,8 @@ class Parameter:
         if not is_c_identifier(self.name):
             raise invalid("kernel parameters", f"the parameter name {shown(self.name)}", "a C identifier")
         if not isinstance(self.type, str) or self.type not in PARAMETER_TYPES:
-            given = f"parameter {self.name} of type {shown(self.type)}"
-            raise invalid("kernel parameters", given, ", ".join(PARAMETER_TYPES))
+            subject = f"parameter {self.name} of type {shown(self.type)}"
+            raise invalid("kernel parameters", subject, ", ".join(PARAMETER_TYPES))
 
     @property
     def kind(self) -> ParameterType:
@@ -255,12 +255,12 @@ class ParameterLayout:
 
 def layout_of(parameters: Sequence[Parameter]) -> ParameterLayout:
     """Lay out parameters in their order (RT-10.1-01, -03, -04, -13). Raises `Failure` for a name given twice."""
-    seen: set[str] = set()
+    names: set[str] = set()
     offsets, sizes, end = [], [], 0
     for parameter in parameters:
-        if parameter.name in seen:
+        if parameter.name in names:
             raise invalid("kernel parameters", f"two parameters called {parameter.name}", "names that differ")
-        seen.add(parameter.name)
+        names.add(parameter.name)
         offsets.append(_round_up(end, parameter.kind.alignment))
         sizes.append(parameter.kind.size)
         end = offsets[-1] + sizes[-1]
@@ -280,8 +280,8 @@ def pack(layout: ParameterLayout, values: Sequence[ParameterValue]) -> bytes:
         try:
             stored.append(parameter.kind.store(value))
         except ValueError as error:
-            given = f"{shown(value)} for parameter {parameter.name} of type {parameter.type}"
-            raise invalid("pack", given, str(error)) from None
+            subject = f"{shown(value)} for parameter {parameter.name} of type {parameter.type}"
+            raise invalid("pack", subject, str(error)) from None
     return layout.fields.pack(*stored) + layout.padding
 
 
@@ -294,7 +294,7 @@ def unpack(layout: ParameterLayout, buffer: bytes) -> tuple[ParameterValue, ...]
         allowed = f"{layout.size}, or at least {layout.end_of_last_argument}, where the last argument ends"
         raise invalid("tessLaunch", f"argSize is {len(buffer)}", allowed)
     stored = layout.fields.unpack_from(buffer)
-    return tuple(parameter.kind.value(each) for parameter, each in zip(layout.parameters, stored, strict=True))
+    return tuple(parameter.kind.value(number) for parameter, number in zip(layout.parameters, stored, strict=True))
 
 
 def _round_up(offset: int, alignment: int) -> int:
@@ -350,12 +350,12 @@ def parse_signature(text: str) -> Signature:
 
 
 def _parameter(text: str) -> Parameter:
-    if found := _NAMED_POINTER.fullmatch(text):
-        name, type_name = found[1], "ptr"
-    elif found := _TYPED_POINTER.fullmatch(text):
-        name, type_name = found[2], "ptr"
-    elif (found := _SCALAR.fullmatch(text)) and found[1] in _SCALAR_TYPES:
-        name, type_name = found[2], _SCALAR_TYPES[found[1]]
+    if match := _NAMED_POINTER.fullmatch(text):
+        name, type_name = match[1], "ptr"
+    elif match := _TYPED_POINTER.fullmatch(text):
+        name, type_name = match[2], "ptr"
+    elif (match := _SCALAR.fullmatch(text)) and match[1] in _SCALAR_TYPES:
+        name, type_name = match[2], _SCALAR_TYPES[match[1]]
     else:
         raise _refused(f"the parameter {shown(text)}")
     if not is_c_identifier(name) or name in _SCALAR_TYPES:

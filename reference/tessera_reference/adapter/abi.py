@@ -82,11 +82,11 @@ class AbiMethods(SessionState):
         """The buffer of these values; one that is given by its bytes is taken as it is."""
         with statuses():
             layout = layout_of(parse_signature(signature).parameters)
-            exact = {place: _bits(each, f"values[{place}]") for place, each in enumerate(values) if _is_exact(each)}
+            exact = {place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if _is_exact(value)}
             types = [parameter.type for parameter in layout.parameters]
             plain = [
-                ZEROS.get(types[place], 0) if place in exact and place < len(types) else each
-                for place, each in enumerate(values)
+                ZEROS.get(types[place], 0) if place in exact and place < len(types) else value
+                for place, value in enumerate(values)
             ]
             buffer = bytearray(pack(layout, plain))
             for place, bits in exact.items():
@@ -160,7 +160,10 @@ class AbiMethods(SessionState):
 
 def _parameters(layout: ParameterLayout) -> list[dict[str, Any]]:
     rows = zip(layout.parameters, layout.offsets, layout.sizes, strict=True)
-    return [{"name": each.name, "type": each.type, "offset": offset, "size": size} for each, offset, size in rows]
+    return [
+        {"name": parameter.name, "type": parameter.type, "offset": offset, "size": size}
+        for parameter, offset, size in rows
+    ]
 
 
 def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:

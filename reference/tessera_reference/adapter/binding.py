@@ -57,7 +57,7 @@ class BindingMethods(SessionState):
                 "kernels": list(module.kernel),
                 "argument_bytes": buffer.hex(),
                 "default_stream": bool(stream),
-                "outputs": [_tensor(each, array) for each, array in zip(tensors, arrays, strict=True)],
+                "outputs": [_tensor(declared, array) for declared, array in zip(tensors, arrays, strict=True)],
                 "reduced": _tensor(grads, gradients),
             }
 
@@ -71,10 +71,10 @@ def _refusals() -> Iterator[None]:
         raise Refusal(error.status.name, "call", error.message) from None
 
 
-def _array(given: Tensor) -> np.ndarray[Any, Any]:
+def _array(value: Tensor) -> np.ndarray[Any, Any]:
     """An array of the application, which it may write."""
-    return np.frombuffer(given.data, numpy_dtype(dtype(given.dtype))).reshape(given.shape).copy()
+    return np.frombuffer(value.data, numpy_dtype(dtype(value.dtype))).reshape(value.shape).copy()
 
 
-def _tensor(given: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
-    return Tensor(given.dtype, given.shape, array.tobytes())
+def _tensor(declared: Tensor, array: np.ndarray[Any, Any]) -> Tensor:
+    return Tensor(declared.dtype, declared.shape, array.tobytes())

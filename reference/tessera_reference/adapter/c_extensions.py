@@ -61,12 +61,14 @@ def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list
 def _parameters(function: CFunction, inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """The parameters that are given, by name. Raises `Refusal`."""
     declared = [position for position in function.positions if isinstance(position, Input)]
-    for each, value in zip(declared, inputs, strict=True):
+    for parameter, value in zip(declared, inputs, strict=True):
         left_out = (
-            value is None or (each.form == "integer" and value == ABSENT) or (each.form == "handle" and not value)
+            value is None
+            or (parameter.form == "integer" and value == ABSENT)
+            or (parameter.form == "handle" and not value)
         )
-        if not (each.optional and left_out):
-            yield each.name, _read(function.name, each, value)
+        if not (parameter.optional and left_out):
+            yield parameter.name, _read(function.name, parameter, value)
 
 
 def _read(function: str, declared: Input, value: Any) -> Any:

@@ -79,9 +79,9 @@ class CollectivesMethods(SessionState):
         """The same bits on every rank; every level is given the strict ones."""
         with statuses():
             policy = None if context is None else self.policy(context, "tessAllReduce")
-            brought = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
+            descriptions = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
             result = all_reduce(
-                [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=brought
+                [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptions
             )
         return {"outputs": [tensor(result) for _ in inputs]}
 
@@ -124,8 +124,8 @@ class CollectivesMethods(SessionState):
                 seed=seed,
                 partials=partials,
             )
-        told = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
-        return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **told}
+        extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
+        return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **extra}
 
     @checked
     def collectives_send_recv(
@@ -139,8 +139,8 @@ class CollectivesMethods(SessionState):
         """Return every rank's data after all pairs have met."""
         with statuses():
             result = send_recv([array(operand) for operand in inputs], pairs, chunk)
-        told = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
-        return {"outputs": [tensor(output) for output in result.outputs], **told}
+        extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
+        return {"outputs": [tensor(output) for output in result.outputs], **extra}
 
     # Methods that choose how collectives travel over a machine, and say why (collectives spec 3 and 5).
 
@@ -148,16 +148,16 @@ class CollectivesMethods(SessionState):
     def collectives_topology(self, *, topology: str) -> dict[str, Any]:
         """The graph."""
         with statuses():
-            found = topology_of(topology)
+            graph = topology_of(topology)
         ends = {
-            "gpu": [str(device.id) for device in found.devices],
-            "nic": [nic.name for nic in found.nics],
-            "switch": [switch.name for switch in found.switches],
-            "host": [node.name for node in found.nodes],
+            "gpu": [str(device.id) for device in graph.devices],
+            "nic": [nic.name for nic in graph.nics],
+            "switch": [switch.name for switch in graph.switches],
+            "host": [node.name for node in graph.nodes],
         }
         return {
             "nodes": [{"name": name, "kind": kind} for kind, names in ends.items() for name in names],
-            "edges": [asdict(link) | {"a": str(link.a), "b": str(link.b)} for link in found.links],
+            "edges": [asdict(link) | {"a": str(link.a), "b": str(link.b)} for link in graph.links],
         }
 
     @checked
@@ -173,8 +173,8 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """The transport between two devices."""
         with statuses():
-            found = route(topology_of(topology), source, target, path, down, environment)
-        return {"path": found.path, "links": list(found.links), "fallback": found.fallback}
+            chosen_route = route(topology_of(topology), source, target, path, down, environment)
+        return {"path": chosen_route.path, "links": list(chosen_route.links), "fallback": chosen_route.fallback}
 
     @checked
     def collectives_select(
@@ -191,8 +191,8 @@ class CollectivesMethods(SessionState):
         """The algorithm, and why."""
         with statuses():
             machine = None if topology is None else topology_of(topology)
-            found = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
-        return asdict(found) | {"table": [asdict(row) for row in found.table]}
+            selection = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
+        return asdict(selection) | {"table": [asdict(row) for row in selection.table]}
 
     @checked
     def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
@@ -264,16 +264,16 @@ class CollectivesMethods(SessionState):
             if len(set(used)) != len(used):
                 raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
             nodes = machine.by_node(used)
-            used = [each for node in nodes for each in node]
+            used = [transfer for node in nodes for transfer in node]
             require_within("collective", "root", root, 0, len(used) - 1)
             sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
             if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
-                given = f"algorithm {algorithm!r} for devices {used}"
-                raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, given, f"one of {', '.join(possible)}")
-            found = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
-        told = {"trace": chunk_trace(operation, found, used, element_bytes, chunk, machine.links)} if trace else {}
-        duration = max((transfer.end for transfer in found), default=0)
-        return {"transfers": [_delivered_message(transfer) for transfer in found], "duration": duration, **told}
+                subject = f"algorithm {algorithm!r} for devices {used}"
+                raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, subject, f"one of {', '.join(possible)}")
+            transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
+        told = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
+        duration = max((transfer.end for transfer in transfers), default=0)
+        return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **told}
 
     @checked
     def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
@@ -346,8 +346,8 @@ class CollectivesMethods(SessionState):
         """Return the results of the experts' ranks, bucket by bucket."""
         with statuses():
             wire = None if dtype is None else formats.dtype(dtype)
-            found = dispatch([array(operand) for operand in inputs], experts, count, wire)
-        return {"buckets": [_bucket(bucket) for bucket in found]}
+            result = dispatch([array(operand) for operand in inputs], experts, count, wire)
+        return {"buckets": [_bucket(bucket) for bucket in result]}
 
     # Texts of Graph IR in which collectives yield futures.
 
@@ -371,9 +371,9 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """The results of a function on every rank; fast is given the deterministic bits."""
         with statuses(), outcomes():
-            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
-            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
-            results = run_program(module, found, inputs, mesh, level)
+            module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
+            inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
+            results = run_program(module, callee, inputs, mesh, level)
         return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
 
     @checked
@@ -388,10 +388,10 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """The units of a function, in order."""
         with statuses(), outcomes():
-            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
+            module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             return {
                 "units": [
-                    _unit(unit) for unit in plan_function(module, found, Options(tile, max_inflight, depth)).units
+                    _unit(unit) for unit in plan_function(module, callee, Options(tile, max_inflight, depth)).units
                 ]
             }
 
@@ -413,13 +413,13 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """The results of the units of a plan on every rank, what happened in which order, and when."""
         with statuses(), outcomes():
-            module, found = find_function(self.compiler.text("graph", text, TARGET), function)
-            require_runnable(module, found, lossy=level == "fast")
-            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
-            running, arguments = bind_on_mesh(module, found, inputs, mesh)
-            plan = plan_function(module, found, Options(tile, max_inflight, depth))
-            groups = groups_of(plan, module, found, running)
-            results, progress = run_plan(module, found, plan, arguments, groups, seed, level)
+            module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
+            require_runnable(module, callee, lossy=level == "fast")
+            inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
+            running, arguments = bind_on_mesh(module, callee, inputs, mesh)
+            plan = plan_function(module, callee, Options(tile, max_inflight, depth))
+            groups = groups_of(plan, module, callee, running)
+            results, progress = run_plan(module, callee, plan, arguments, groups, seed, level)
             times = {}
             if topology is not None:
                 run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
@@ -445,8 +445,8 @@ class CollectivesMethods(SessionState):
         with statuses():
             size = read_chunk_size(function, chunk, chunk_bytes)
             rows, columns = _tile(function, tile)
-            found = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
-        return {"chunks": [asdict(each) for each in found]}
+            chunks = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
+        return {"chunks": [asdict(chunk_) for chunk_ in chunks]}
 
     @checked
     def collectives_compress(
@@ -456,10 +456,10 @@ class CollectivesMethods(SessionState):
         function = "collectives.compress"
         with statuses():
             compression = read_compression(function, dtype, qscheme, block)
-            found = compress(function, array(input), compression)
-        answer: dict[str, Any] = {"payload": tensor(found.payload), "restored": tensor(found.restored)}
-        if found.scales is not None:
-            answer |= {"scales": tensor(found.scales), "block": compression.block}
+            compressed = compress(function, array(input), compression)
+        answer: dict[str, Any] = {"payload": tensor(compressed.payload), "restored": tensor(compressed.restored)}
+        if compressed.scales is not None:
+            answer |= {"scales": tensor(compressed.scales), "block": compression.block}
         return answer
 
     @checked
@@ -505,8 +505,8 @@ class CollectivesMethods(SessionState):
     def collectives_sparsify(self, *, input: Tensor, k: Any) -> dict[str, Any]:
         """The largest elements, and what stays behind."""
         with statuses():
-            found = sparsify("collectives.sparsify", array(input), k)
-        return {"indices": tensor(found.indices), "values": tensor(found.values), "rest": tensor(found.rest)}
+            sparse = sparsify("collectives.sparsify", array(input), k)
+        return {"indices": tensor(sparse.indices), "values": tensor(sparse.values), "rest": tensor(sparse.rest)}
 
     @checked
     def collectives_densify(self, *, indices: Tensor, values: Tensor, shape: Sequence[int]) -> dict[str, Any]:
@@ -529,11 +529,11 @@ def _message(sent: Sent) -> dict[str, Any]:
     return {("count" if name == "elements" else name): value for name, value in fields.items()}
 
 
-def _delivered_message(each: Transfer) -> dict[str, Any]:
-    message = _message(each.sent)
+def _delivered_message(transfer: Transfer) -> dict[str, Any]:
+    message = _message(transfer.sent)
     del message["combines"]
-    lost = {"lost": True} if each.lost else {}
-    return {**message, "links": list(each.links), "start": each.start, "end": each.end, **lost}
+    lost = {"lost": True} if transfer.lost else {}
+    return {**message, "links": list(transfer.links), "start": transfer.start, "end": transfer.end, **lost}
 
 
 def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
@@ -543,8 +543,8 @@ def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
 def _run_message(run: Run) -> dict[str, Any]:
     timeline = []
     for slot in run.slots:
-        told = asdict(slot)
-        timeline.append({name: value for name, value in told.items() if value is not None})
+        message = asdict(slot)
+        timeline.append({name: value for name, value in message.items() if value is not None})
     queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
     return {"timeline": timeline, "duration": run.duration, "idle": queues}
 

@@ -45,11 +45,11 @@ class HostIoMethods(SessionState):
     ) -> dict[str, Any]:
         """The answers to some frames, and the bytes that reads brought."""
         endpoint = self.endpoint
-        brought = endpoint.share({_pair(buffer): buffer["data"] for buffer in buffers or ()})
+        buffers_by_pair = endpoint.share({_pair(buffer): buffer["data"] for buffer in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
         sinks = [
             {"correlation_id": correlation, "request_id": request, "data": data.hex()}
-            for (correlation, request), data in brought.items()
+            for (correlation, request), data in buffers_by_pair.items()
         ]
         return {"answers": answers, "sinks": sinks}
 
@@ -69,9 +69,9 @@ class HostIoMethods(SessionState):
     def host_io_fail(self, *, places: Sequence[Place]) -> dict[str, Any]:
         """PEs that fail from now on."""
         machine = self.endpoint.machine
-        for number, each in enumerate(places):
-            if not machine.has(each):
-                raise _refused("fail", f"places[{number}]", each._asdict(), "a PE of the machine")
+        for number, target in enumerate(places):
+            if not machine.has(target):
+                raise _refused("fail", f"places[{number}]", target._asdict(), "a PE of the machine")
         machine.failing = frozenset(places)
         return {}
 
@@ -91,11 +91,11 @@ class HostIoMethods(SessionState):
     @checked
     def host_io_components(self) -> dict[str, Any]:
         """The modelled components."""
-        found = components().values()
+        parts = components().values()
         return {
             "components": [
                 {"name": component.name, "fixed": component.fixed, "bandwidth": component.bandwidth}
-                for component in found
+                for component in parts
             ]
         }
 
@@ -119,8 +119,8 @@ def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _hop(hop: Hop) -> dict[str, Any]:
-    told = {"component": hop.component, "bytes": hop.bytes, "start": hop.start, "end": hop.end}
-    return told if hop.place is None else {**told, "place": hop.place._asdict()}
+    message = {"component": hop.component, "bytes": hop.bytes, "start": hop.start, "end": hop.end}
+    return message if hop.place is None else {**message, "place": hop.place._asdict()}
 
 
 def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:

@@ -76,7 +76,7 @@ class LanguageMethods(SessionState):
 
         with outcomes():
             modules = self.compiler.text(at, text, target)
-            arrays = {key: array(given) for key, given in inputs.items()}
+            arrays = {key: array(value) for key, value in inputs.items()}
             return {"outputs": [tensor(result) for result in run_text(at, modules, function, arrays, target)]}
 
     @checked
@@ -107,7 +107,7 @@ class LanguageMethods(SessionState):
         """The results of a function, in order, the same bits at each level of IR and of numerics."""
         module, name = _find(self._compile(source).modules, function)
         with outcomes():
-            arrays = {key: array(given) for key, given in inputs.items()}
+            arrays = {key: array(value) for key, value in inputs.items()}
             if at == "graph" or at == "native":
                 results = execute_at(at, module, name, arrays, target, schedule)
             else:
@@ -128,7 +128,7 @@ class LanguageMethods(SessionState):
         """The results of a function on every rank of a mesh, each with inputs of its own."""
         module, name = _find(self._compile(source).modules, function)
         with outcomes():
-            inputs = [{key: array(given) for key, given in rank.items()} for rank in ranks]
+            inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
             results = execute_on_mesh(module, name, inputs, mesh)
         return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
 
@@ -150,8 +150,8 @@ def _emitted(modules: Sequence[Module], to: str, target: Target, options: Option
 def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
     """The module and name of `function` or `module.function`."""
     owner, _, name = function.rpartition(".")
-    found = [module for module in modules if name in module.functions and owner in ("", module.name)]
-    if len(found) != 1:
+    candidates = [module for module in modules if name in module.functions and owner in ("", module.name)]
+    if len(candidates) != 1:
         names = tuple(f"{module.name}.{callee}" for module in modules for callee in module.functions)
         raise Refusal("types", "call", str(UnknownFunction(function, names)))
-    return found[0], name
+    return candidates[0], name

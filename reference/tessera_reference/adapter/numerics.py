@@ -79,7 +79,7 @@ def program_of(
 def _written(operation: str, name: str, value: Any) -> str:
     """An attribute as the language writes it; a decimal number may come as text, which keeps its digits."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_written(operation, name, each) for each in value)}]"
+        return f"[{', '.join(_written(operation, name, element) for element in value)}]"
     if isinstance(value, bool | int | float):
         return str(value).lower()
     if isinstance(value, str) and (WORD.fullmatch(value) or NUMBER.fullmatch(value)):
@@ -135,12 +135,12 @@ class NumericsMethods(SessionState):
             if context is not None:
                 self.policy(context, "tessLaunch")
             brought = read_descriptor(descriptor or {})
-            given = _under(brought, operation, attributes)
-            results = evaluate(operation, [array(operand) for operand in inputs], given)
+            arguments = _under(brought, operation, attributes)
+            results = evaluate(operation, [array(operand) for operand in inputs], arguments)
         used = {
-            "reduction_order": _order_taken(operation, brought, given),
-            "seed": given.get("seed", brought.seed),
-            "stream": given.get("stream", brought.stream),
+            "reduction_order": _order_taken(operation, brought, arguments),
+            "seed": arguments.get("seed", brought.seed),
+            "stream": arguments.get("stream", brought.stream),
             "stable": asdict(brought.stable),
         }
         used = {name: value for name, value in used.items() if value is not None}
@@ -150,7 +150,7 @@ class NumericsMethods(SessionState):
         source, named = program_of(operation, inputs, attributes)
         with outcomes():
             (module,) = self.compiler.program(source).modules
-            results = execute(module, "f", {name: array(given) for name, given in named.items()})
+            results = execute(module, "f", {name: array(value) for name, value in named.items()})
         return {"outputs": [tensor(result) for result in results]}
 
     @checked
@@ -170,32 +170,32 @@ class NumericsMethods(SessionState):
         if operation not in DECLARED:
             raise NotSupported(f"numerics.declared.{operation}")
         with statuses():
-            given = {} if operation == "all_reduce" else read_attributes(operation, attributes or {})
+            arguments = {} if operation == "all_reduce" else read_attributes(operation, attributes or {})
             operands = formats.dtype(dtype)
             if operands.kind not in KINDS[operation]:
                 raise UnsupportedDType(operation, operands)
-        if given.get("order", "tree") != "tree":
-            raise NotSupported(f"numerics.declared.{operation}.{given['order']}")
-        if operation == "all_reduce" and "algorithm" in (asked := attributes or {}):
+        if arguments.get("order", "tree") != "tree":
+            raise NotSupported(f"numerics.declared.{operation}.{arguments['order']}")
+        if operation == "all_reduce" and "algorithm" in (requested := attributes or {}):
             with statuses():
-                given = {"tree": _order_by_algorithm(asked, shapes, element or 0)}
-        tree, accumulator = given.get("tree", DECLARED[operation]), given.get("accum", operands.accumulator)
+                arguments = {"tree": _order_by_algorithm(requested, shapes, element or 0)}
+        tree, accumulator = arguments.get("tree", DECLARED[operation]), arguments.get("accum", operands.accumulator)
         return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
 
 
-def _order_by_algorithm(asked: Mapping[str, Any], shapes: Sequence[Sequence[int]], element: int) -> Tree:
+def _order_by_algorithm(requested: Mapping[str, Any], shapes: Sequence[Sequence[int]], element: int) -> Tree:
     """The tree of an all-reduce by an algorithm, over contributions of some shapes, those of `partials` one by one.
 
     Raises `Failure` where the contributions are no whole devices.
     """
-    partials = asked.get("partials")
+    partials = requested.get("partials")
     if partials is not None:
-        require_stage_one("all_reduce", asked["algorithm"], partials, travels=False)
+        require_stage_one("all_reduce", requested["algorithm"], partials, travels=False)
     ranks, rest = divmod(len(shapes), prod(partials or ()))
     if rest or not ranks:
         expected = f"a multiple of {prod(partials or ())}, one for each warp of each block of each device"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "all_reduce", f"{len(shapes)} contributions", expected)
-    return order_of(asked["algorithm"], ranks, prod(shapes[0]), element, asked.get("per_node"), partials)
+    return order_of(requested["algorithm"], ranks, prod(shapes[0]), element, requested.get("per_node"), partials)
 
 
 def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,20 +203,20 @@ def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]
 
     Raises `Failure` where the descriptor asks for an order that the operation cannot take.
     """
-    given = dict(attributes)
+    arguments = dict(attributes)
     if operation in RANDOM:
-        given = {"seed": descriptor.seed, "stream": descriptor.stream} | given
+        arguments = {"seed": descriptor.seed, "stream": descriptor.stream} | arguments
     order = descriptor.reduction_order
     if order is None or operation not in DECLARED:
-        return given
-    if given.get("order") == "kahan" or (operation in FIXED and order != DECLARED[operation]):
+        return arguments
+    if arguments.get("order") == "kahan" or (operation in FIXED and order != DECLARED[operation]):
         raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"the reduction order {order}", "its own order")
-    return given if operation in FIXED else {"tree": order.to_json()} | given
+    return arguments if operation in FIXED else {"tree": order.to_json()} | arguments
 
 
-def _order_taken(operation: str, descriptor: Descriptor, given: Mapping[str, Any]) -> Any:
+def _order_taken(operation: str, descriptor: Descriptor, arguments: Mapping[str, Any]) -> Any:
     """The tree that was followed; a compensated sum has none."""
-    if given.get("order") == "kahan":
+    if arguments.get("order") == "kahan":
         return None
     order = descriptor.reduction_order or DECLARED.get(operation, PAIRWISE)
-    return given.get("tree", order.to_json())
+    return arguments.get("tree", order.to_json())

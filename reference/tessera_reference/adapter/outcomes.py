@@ -34,8 +34,8 @@ def outcomes() -> Iterator[None]:
         yield
     except Rejection as rejection:
         first = next(entry for entry in rejection.diagnostics if entry.severity == "error")
-        found = [diagnostic(entry) for entry in rejection.diagnostics]
-        raise Refusal(first.category, first.phase, first.message, found) from None
+        entries = [diagnostic(entry) for entry in rejection.diagnostics]
+        raise Refusal(first.category, first.phase, first.message, entries) from None
     except UnsupportedConstruct as construct:
         raise NotSupported(construct.feature) from None
     except MissingTool as missing:
@@ -61,9 +61,9 @@ def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
     )
 
 
-def array(given: Tensor) -> Array:
+def array(value: Tensor) -> Array:
     """The array that a tensor of the protocol stands for."""
-    return Array.from_bits(dtype(given.dtype), given.shape, given.data)
+    return Array.from_bits(dtype(value.dtype), value.shape, value.data)
 
 
 def tensor(result: Array) -> Tensor:
@@ -90,13 +90,13 @@ def statuses() -> Iterator[None]:
 
 def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
     """A determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
-    given = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
-    if "reduction_order" in given:
-        given["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", given["reduction_order"])
-    if "stable" in given:
+    fields_ = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
+    if "reduction_order" in fields_:
+        fields_["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", fields_["reduction_order"])
+    if "stable" in fields_:
         allowed = [field.name for field in fields(StableMath)]
-        given["stable"] = StableMath(**names_within("tessLaunch", "descriptor.stable", given["stable"], allowed))
-    return Descriptor(**given)
+        fields_["stable"] = StableMath(**names_within("tessLaunch", "descriptor.stable", fields_["stable"], allowed))
+    return Descriptor(**fields_)
 
 
 # Units of work as the two queues of a device hold them, from and to what messages have.
@@ -104,23 +104,25 @@ def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
 
 def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
     """The unit of these members, on all of so many ranks unless it names some."""
-    given: dict[str, Any] = {n: tuple(each) if isinstance(each, list | tuple) else each for n, each in members.items()}
-    given.setdefault("ranks", tuple(range(ranks)))
-    if given.pop("queue") == "compute":
-        return Compute(**given)
-    return Collective(**given.pop("collective"), **given)
+    options: dict[str, Any] = {
+        n: tuple(member) if isinstance(member, list | tuple) else member for n, member in members.items()
+    }
+    options.setdefault("ranks", tuple(range(ranks)))
+    if options.pop("queue") == "compute":
+        return Compute(**options)
+    return Collective(**options.pop("collective"), **options)
 
 
 def unit_told(unit: Unit) -> dict[str, Any]:
     """A unit as the protocol has it."""
-    told: dict[str, Any] = {
+    message: dict[str, Any] = {
         "id": unit.id,
         "ranks": list(unit.ranks),
         "after": list(unit.after),
         "priority": unit.priority,
     }
     if isinstance(unit, Compute):
-        return {**told, "queue": "compute", "picoseconds": unit.picoseconds}
+        return {**message, "queue": "compute", "picoseconds": unit.picoseconds}
     qos = {} if unit.qos is None else {"qos": unit.qos}
     collective = {name: getattr(unit, name) for name in COLLECTIVE}
-    return {**told, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}
+    return {**message, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}

@@ -41,12 +41,12 @@ CONFIG = ("grid", "block", "shmemBytes", "flags")
 def data(operation: str, name: str, value: Any) -> bytes:
     """Read bytes: lower-case hexadecimal digits, two a byte, in order of address."""
     try:
-        found = bytes.fromhex(text(operation, name, value))
+        content = bytes.fromhex(text(operation, name, value))
     except ValueError:
-        found = None
-    if found is None or found.hex() != value:
+        content = None
+    if content is None or content.hex() != value:
         raise InvalidArgument(operation, name, value, "lower-case hexadecimal digits, two a byte")
-    return found
+    return content
 
 
 def memory(operation: str, name: str, value: Any) -> bytes | int | None:
@@ -67,28 +67,28 @@ def object_of(member: Reader | None) -> Reader:
     """Return a reader of an object whose values `member` reads."""
 
     def read(operation: str, name: str, value: Any) -> Mapping[str, Any]:
-        found = mapping(operation, name, value)
-        return found if member is None else {key: member(operation, f"{name}.{key}", found[key]) for key in found}
+        members = mapping(operation, name, value)
+        return members if member is None else {key: member(operation, f"{name}.{key}", members[key]) for key in members}
 
     return read
 
 
 def names_within(operation: str, name: str, value: Any, allowed: Collection[str]) -> Mapping[str, Any]:
     """Read an object that holds no names but those allowed."""
-    found = mapping(operation, name, value)
-    for key in found:
+    members = mapping(operation, name, value)
+    for key in members:
         if key not in allowed:
             raise InvalidArgument(operation, f"{name}, a name in it,", key, "one of " + ", ".join(allowed))
-    return found
+    return members
 
 
 def texts_by_name(operation: str, name: str, value: Any) -> Mapping[str, str]:
     """Read an object whose values are texts."""
-    found = mapping(operation, name, value)
-    for each, member in found.items():
+    members = mapping(operation, name, value)
+    for key, member in members.items():
         if not isinstance(member, str):
-            raise InvalidArgument(operation, f"{name}.{each}", member, "a text")
-    return found
+            raise InvalidArgument(operation, f"{name}.{key}", member, "a text")
+    return members
 
 
 def list_of(kind: type, allowed: str) -> Reader:
@@ -119,11 +119,11 @@ def config(operation: str, name: str, value: Any) -> LaunchConfig:
     """Read the configuration of a launch."""
     from ..runtime.launches import LaunchConfig
 
-    given = mapping(operation, name, value)
+    members = mapping(operation, name, value)
     for field in CONFIG:
-        if field not in given:
+        if field not in members:
             raise InvalidArgument(operation, f"{name}.{field}", None, "a value, since it has no default")
-    return LaunchConfig(**{field: given[field] for field in CONFIG})
+    return LaunchConfig(**{field: members[field] for field in CONFIG})
 
 
 # Reading objects whose members are those of a dataclass: names, which of them must be there, and their types.
@@ -154,11 +154,13 @@ def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
 
     def read(operation: str, name: str, value: Any) -> dict[str, Any]:
         declared = {field.name: field for field in fields(dataclass())}
-        found = names_within(operation, name, value, declared)
+        members = names_within(operation, name, value, declared)
         for each, field in declared.items():
-            if each not in found and field.default is MISSING:
+            if each not in members and field.default is MISSING:
                 raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
-        return {key: FIELD_READERS[str(declared[key].type)](operation, f"{name}.{key}", found[key]) for key in found}
+        return {
+            key: FIELD_READERS[str(declared[key].type)](operation, f"{name}.{key}", members[key]) for key in members
+        }
 
     return read
 
@@ -171,24 +173,24 @@ machine_size = members_of(lambda: MachineSize)
 
 def place(operation: str, name: str, value: Any) -> Place:
     """Read SIP, cube and PE."""
-    found = _members(operation, name, value, Place._fields)
-    return Place(*(number(operation, f"{name}.{field}", found[field]) for field in Place._fields))
+    members = _members(operation, name, value, Place._fields)
+    return Place(*(number(operation, f"{name}.{field}", members[field]) for field in Place._fields))
 
 
 def host_buffer(operation: str, name: str, value: Any) -> dict[str, Any]:
     """Read the ids of a request and its bytes."""
     readers = {"correlation_id": text, "request_id": text, "data": data}
-    found = _members(operation, name, value, tuple(readers))
-    return {each: read(operation, f"{name}.{each}", found[each]) for each, read in readers.items()}
+    members = _members(operation, name, value, tuple(readers))
+    return {key: read(operation, f"{name}.{key}", members[key]) for key, read in readers.items()}
 
 
-def _members(operation: str, name: str, value: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
+def _members(operation: str, name: str, value: Any, expected: tuple[str, ...]) -> dict[str, Any]:
     """Read an object with exactly these members."""
-    found = names_within(operation, name, value, wanted)
-    for key in wanted:
-        if key not in found:
+    members = names_within(operation, name, value, expected)
+    for key in expected:
+        if key not in members:
             raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
-    return dict(found)
+    return dict(members)
 
 
 # Reading units of work in the protocol's messages.
@@ -229,11 +231,11 @@ def work_unit(operation: str, name: str, value: Any) -> Mapping[str, Any]:
 def _read(
     operation: str, name: str, value: Any, readers: Mapping[str, Reader], required: Sequence[str]
 ) -> dict[str, Any]:
-    found = names_within(operation, name, value, readers)
+    members = names_within(operation, name, value, readers)
     for key in required:
-        if key not in found:
+        if key not in members:
             raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
-    return {key: readers[key](operation, f"{name}.{key}", found[key]) for key in found}
+    return {key: readers[key](operation, f"{name}.{key}", members[key]) for key in members}
 
 
 def _collective(operation: str, name: str, value: Any) -> dict[str, Any]:
@@ -261,15 +263,15 @@ def schedule(operation: str, name: str, value: Any) -> Options:
     from ..schedule.options import Options
 
     readers = {"tile": _tile, "depth": whole(1, MOST), "prefetch": one_of("shared", "global", "none"), "fuse": switch}
-    given = names_within(operation, name, value, readers)
-    return Options(**{each: readers[each](operation, f"{name}.{each}", value) for each, value in given.items()})
+    options = names_within(operation, name, value, readers)
+    return Options(**{key: readers[key](operation, f"{name}.{key}", value) for key, value in options.items()})
 
 
 def _tile(operation: str, name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise InvalidArgument(operation, name, value, "a list of m, n and k")
     extent = whole(1, MOST)
-    return tuple(extent(operation, f"{name}[{i}]", each) for i, each in enumerate(value))
+    return tuple(extent(operation, f"{name}[{i}]", element) for i, element in enumerate(value))
 
 
 def function_message(function: Function) -> dict[str, Any]:
@@ -399,22 +401,28 @@ def checked(method: Method) -> Method:
     function = method.__name__.removeprefix(f"{area}_")
     stated = interface().areas[area]
     declared = {parameter.name: parameter.type for parameter in (*stated.methods[function].parameters, *stated.also)}
-    taken = list(signature(method).parameters.values())[1:]
-    readers = {each.name: reader_of(declared[each.name]) for each in taken if each.annotation not in ("Any", Any)}
-    return wraps(method)(reading(method, f"{area}.{function}", taken, readers))
+    parameters = list(signature(method).parameters.values())[1:]
+    readers = {
+        parameter.name: reader_of(declared[parameter.name])
+        for parameter in parameters
+        if parameter.annotation not in ("Any", Any)
+    }
+    return wraps(method)(reading(method, f"{area}.{function}", parameters, readers))
 
 
 def reading(
-    method: Method, name: str, taken: Sequence[Parameter], readers: Mapping[str, Reader | None]
+    method: Method, name: str, parameters: Sequence[Parameter], readers: Mapping[str, Reader | None]
 ) -> Callable[..., dict[str, Any]]:
     """A method that is called `name` in requests, with its parameters read."""
-    required = [parameter.name for parameter in taken if parameter.default is Parameter.empty]
-    known = [(parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in taken]
+    required = [parameter.name for parameter in parameters if parameter.default is Parameter.empty]
+    readers_by_name = [
+        (parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in parameters
+    ]
 
     def answer(self: Any, **given: Any) -> dict[str, Any]:
         arguments = {}
         try:
-            for each, reader, optional in known:
+            for each, reader, optional in readers_by_name:
                 if each in given:
                     value = given[each]
                     if reader is not None and not (optional and value is None):
@@ -468,6 +476,6 @@ def _list_of(item: Reader | None, allowed: str) -> Reader:
     def read(operation: str, name: str, value: Any) -> Sequence[Any]:
         if not isinstance(value, list | tuple):
             raise InvalidArgument(operation, name, value, allowed)
-        return value if item is None else [item(operation, f"{name}[{i}]", each) for i, each in enumerate(value)]
+        return value if item is None else [item(operation, f"{name}[{i}]", element) for i, element in enumerate(value)]
 
     return read

@@ -107,7 +107,7 @@ class RuntimeMethods(SessionState):
 
     # tessx...: the machine, schedules, settings, the cache, what work carries; the others are made.
 
-    def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802, the names of the protocol
+    def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802, the names of the protocol
         """The machine."""
         devices = self.runtime.machine.topology.devices
         return {
@@ -123,7 +123,7 @@ class RuntimeMethods(SessionState):
         """Set how choices are made."""
         return self.done(self.runtime.tessxSetSchedule(policy, seed, choices, untimed))
 
-    def runtime_tessxGetSchedule(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxGetSchedule(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The choices that were made."""
         choices = self.runtime.machine.engine.choices
         return {"choices": list(choices.taken), "widths": list(choices.widths)}
@@ -161,8 +161,8 @@ class RuntimeMethods(SessionState):
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
         """Set the descriptor that later work carries."""
         with statuses():
-            brought = read_descriptor(descriptor)
-        return self.done(self.runtime.tessxSetDescriptor(context, brought))
+            context_ = read_descriptor(descriptor)
+        return self.done(self.runtime.tessxSetDescriptor(context, context_))
 
     @checked
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
@@ -179,12 +179,12 @@ class RuntimeMethods(SessionState):
             "nodes": [{"kind": node.work.kind, "name": node.work.name, "after": list(node.after)} for node in nodes]
         }
 
-    def runtime_tessxCacheEntries(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxCacheEntries(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Return the entries of the cache."""
         entries = self.output(self.runtime.tessxCacheEntries())
         return {"entries": [_entry(name_of(path), entry) for path, entry in entries]}
 
-    def runtime_tessxCacheUse(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxCacheUse(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Return how often the cache was used."""
         return {"hits": self.runtime.code.hits, "misses": self.runtime.code.misses}
 
@@ -197,9 +197,9 @@ class RuntimeMethods(SessionState):
     @checked
     def runtime_tessxExplain(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
         """Return the decisions of the compiler about a module."""
-        found = self.output(self.runtime.tessxExplain(module))
+        explanation = self.output(self.runtime.tessxExplain(module))
         names = ("fusion_groups", "tile_shapes", "collective_plans")
-        return {"text": found.text, "explanation": {name: found.value[name] for name in names}}
+        return {"text": explanation.text, "explanation": {name: explanation.value[name] for name in names}}
 
     @checked
     def runtime_tessxSetModulePolicy(  # noqa: N802
@@ -216,9 +216,9 @@ class RuntimeMethods(SessionState):
         return self.done(self.runtime.tessxSetModulePolicy(context, policy))
 
 
-def _length(given: bytes | int | None) -> int:
+def _length(buffer: bytes | int | None) -> int:
     """The size where none is given: that of the data."""
-    return len(given) if isinstance(given, bytes) else 0
+    return len(buffer) if isinstance(buffer, bytes) else 0
 
 
 def make_methods(cls: type[RuntimeMethods]) -> None:
@@ -240,14 +240,18 @@ def _made(declared: Method, name: str) -> Any:
         return result(self.output(function(*arguments, null=null) if nullable else function(*arguments)))
 
     stated = [*declared.parameters, *(AREA.also if nullable else ())]
-    readers = {each.name: reader_of(each.type) for each in stated if not is_scalar(each.type)}
-    taken = [
-        Parameter(each.name, Parameter.KEYWORD_ONLY, default=_default(each.name) if each.optional else Parameter.empty)
-        for each in stated
+    readers = {parameter.name: reader_of(parameter.type) for parameter in stated if not is_scalar(parameter.type)}
+    parameters = [
+        Parameter(
+            parameter.name,
+            Parameter.KEYWORD_ONLY,
+            default=_default(parameter.name) if parameter.optional else Parameter.empty,
+        )
+        for parameter in stated
     ]
-    made = reading(call, declared.full_name, taken, readers)
-    made.__name__, made.__doc__ = name, declared.doc or f"Call {declared.name}."
-    return made
+    method = reading(call, declared.full_name, parameters, readers)
+    method.__name__, method.__doc__ = name, declared.doc or f"Call {declared.name}."
+    return method
 
 
 def _default(name: str) -> tuple[str, ...] | None:
@@ -256,12 +260,12 @@ def _default(name: str) -> tuple[str, ...] | None:
 
 def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
     """Return a function that names outputs: one value, a tuple of them, or a dataclass with their names."""
-    writers = [(each.name, _writer(each.type)) for each in declared.outputs]
+    writers = [(output.name, _writer(output.type)) for output in declared.outputs]
 
     def result(output: Any) -> dict[str, Any]:
         if len(writers) > 1 and is_dataclass(output) and not isinstance(output, type):
-            told = asdict(output)
-            return {name: told[name] for name, _ in writers}
+            message = asdict(output)
+            return {name: message[name] for name, _ in writers}
         values = (output,) if len(writers) == 1 else output or ()
         return {name: write(value) for (name, write), value in zip(writers, values, strict=True)}
 

@@ -52,7 +52,7 @@ class SessionState:
         """The limiters of credits, in order of their numbers."""
         return []
 
-    def session_reset(self, **given: Any) -> dict[str, Any]:
+    def session_reset(self, **arguments: Any) -> dict[str, Any]:
         """Another machine, another endpoint, no runs and limiters."""
         if "runtime" in self.__dict__:
             self.runtime.close()

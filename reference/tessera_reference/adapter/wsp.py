@@ -52,17 +52,17 @@ class WspMethods(SessionState):
     def wsp_load(self, *, package: str) -> dict[str, Any]:
         """Return the contents of a package."""
         with _refusals():
-            found = load(_bytes(package))
+            loaded = load(_bytes(package))
         return {
-            "name": found.name,
-            "target": found.target,
-            "phase": found.phase,
-            "kernels": [kernel.name for kernel in found.kernels],
-            "channels": [channel.name for channel in found.channels],
-            "processes": [process.name for process in found.processes],
-            "slots": list(found.slots),
-            "symbols": [symbol.name for symbol in found.symbols],
-            "tensors": [tensor.name for tensor in found.tensors],
+            "name": loaded.name,
+            "target": loaded.target,
+            "phase": loaded.phase,
+            "kernels": [kernel.name for kernel in loaded.kernels],
+            "channels": [channel.name for channel in loaded.channels],
+            "processes": [process.name for process in loaded.processes],
+            "slots": list(loaded.slots),
+            "symbols": [symbol.name for symbol in loaded.symbols],
+            "tensors": [tensor.name for tensor in loaded.tensors],
         }
 
     @checked
@@ -96,11 +96,11 @@ class WspMethods(SessionState):
     @checked
     def wsp_step(self, *, run: int, instants: int) -> dict[str, Any]:
         """Some instants of a run."""
-        found = self._run("step", run)
+        progress = self._run("step", run)
         for _ in range(instants):
-            if not found.step():
+            if not progress.step():
                 break
-        return found.result()
+        return progress.result()
 
     @checked
     def wsp_statistics(self, *, run: int) -> dict[str, Any]:
@@ -110,12 +110,12 @@ class WspMethods(SessionState):
     @checked
     def wsp_capabilities(self, *, target: str) -> dict[str, Any]:
         """The matrix of a target."""
-        found = _target("capabilities", target)
+        matrix = _target("capabilities", target)
         return {
-            "phase": found.phase,
-            "directives": dict(found.directives),
-            "csp": dict(found.csp),
-            "predicates": dict(found.predicates),
+            "phase": matrix.phase,
+            "directives": dict(matrix.directives),
+            "csp": dict(matrix.csp),
+            "predicates": dict(matrix.predicates),
         }
 
     @checked
@@ -126,14 +126,14 @@ class WspMethods(SessionState):
     def _prepared(
         self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None
     ) -> Run | NativeRun:
-        given = {name: _number(method, name, each) for name, each in _by_name(method, "symbols", symbols)}
-        data = {name: _data(method, name, each) for name, each in _by_name(method, "tensors", tensors)}
-        sizes = {name: _size(method, name, each) for name, each in _by_name(method, "resources", resources)}
+        values = {name: _number(method, name, text) for name, text in _by_name(method, "symbols", symbols)}
+        data = {name: _data(method, name, text) for name, text in _by_name(method, "tensors", tensors)}
+        sizes = {name: _size(method, name, size) for name, size in _by_name(method, "resources", resources)}
         with _refusals():
             loaded = self._load(_bytes(package))
             if self.native and loaded.target in RUNS and loaded.target != "cpu_sim":
                 raise NotSupported("backend-a2a3sim")
-            return prepared(loaded, given, data, sizes, seed, native=self.native)
+            return prepared(loaded, values, data, sizes, seed, native=self.native)
 
     def _run(self, method: str, number: int) -> Run | NativeRun:
         if number not in self._runs:
@@ -160,9 +160,9 @@ class NativeWsp(WspMethods):
 
 
 def _target(method: str, name: str) -> Target:
-    found = target(name)
-    if found is not None:
-        return found
+    match = target(name)
+    if match is not None:
+        return match
     raise _refused(method, "target", name, f"one of {', '.join(NAMES)}")
 
 

@@ -69,16 +69,16 @@ def _queue(
     """Queue a collective: a pointer, the number of elements, the dtype, what is `rest`, and the stream."""
     on = stream_on(mesh, stream, function)
     if not isinstance(array, DeviceArray):
-        given = host_array(array, function)
-        if not given.writable:
-            array = DeviceArray(mesh, given.shape, given.dtype.name).put(array, stream=on)
+        values = host_array(array, function)
+        if not values.writable:
+            array = DeviceArray(mesh, values.shape, values.dtype.name).put(array, stream=on)
     with mesh.submission(on):
         if isinstance(array, DeviceArray):
             if array.mesh is not mesh:
                 raise invalid(function, "a ts.DeviceArray of another mesh", "one of the mesh of the collective")
             pointer, count, dtype = array.pointer, array.size, array.dtype
         else:
-            pointer, count, dtype = mesh.mapped(given), given.values.size, given.dtype
+            pointer, count, dtype = mesh.mapped(values), values.values.size, values.dtype
         mesh.context.check(call(mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle))
     return array
 

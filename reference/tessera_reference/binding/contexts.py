@@ -145,10 +145,10 @@ class Context:
 
     def set_policy(self, **switches: int) -> None:
         """Change some switches of the policy. Raises `TesseraError` for others, and for values other than 0 and 1."""
-        known = [field.name for field in fields(NumericsPolicy)]
+        names = [field.name for field in fields(NumericsPolicy)]
         for name in switches:
-            if name not in known:
-                raise invalid("tessSetNumericsPolicy", f"switch {name}", "one of " + ", ".join(known))
+            if name not in names:
+                raise invalid("tessSetNumericsPolicy", f"switch {name}", "one of " + ", ".join(names))
         with failures_raised():
             self.policy = replace(self.policy, **switches)
 

@@ -116,7 +116,7 @@ class ArgumentBuffer:
     @property
     def layout(self) -> ParameterLayout:
         """The layout of the arguments in the buffer, by their own types."""
-        return layout_of([Parameter(f"argument_{n}", each.type) for n, each in enumerate(self.arguments)])
+        return layout_of([Parameter(f"argument_{n}", argument.type) for n, argument in enumerate(self.arguments)])
 
     def bytes_for(self, mesh: Mesh, entry: KernelEntry) -> bytes:
         """The parameter buffer of a launch. Raises `TesseraError` where the arguments are not the kernel's."""
@@ -145,24 +145,24 @@ class ArgumentBuffer:
 
 def pack_args(*arguments: Any, **named: Any) -> ArgumentBuffer:
     """The arguments of a launch, those with names last, in the order given. Raises `TesseraError`."""
-    given = [(None, value) for value in arguments] + list(named.items())
-    return ArgumentBuffer(tuple(Argument(name, *_typed(value)) for name, value in given))
+    pairs = [(None, value) for value in arguments] + list(named.items())
+    return ArgumentBuffer(tuple(Argument(name, *_typed(value)) for name, value in pairs))
 
 
-def _typed(given: Any) -> tuple[str, Value]:
+def _typed(value: Any) -> tuple[str, Value]:
     """The type and the value of an argument."""
-    if isinstance(given, DeviceArray):
-        return "ptr", given
-    if is_array(given):
-        return "ptr", host_array(given, "pack_args")
-    if isinstance(given, np.generic):
-        dtype = abi_dtype(given.dtype, "pack_args")
-        return _checked(dtype.name, _PYTHON[dtype.kind](given))
+    if isinstance(value, DeviceArray):
+        return "ptr", value
+    if is_array(value):
+        return "ptr", host_array(value, "pack_args")
+    if isinstance(value, np.generic):
+        dtype = abi_dtype(value.dtype, "pack_args")
+        return _checked(dtype.name, _PYTHON[dtype.kind](value))
     for kind, name in ((bool, "bool"), (int, "int32"), (float, "fp32"), (complex, "complex64")):
-        if isinstance(given, kind):
-            return _checked(name, given)
+        if isinstance(value, kind):
+            return _checked(name, value)
     allowed = "an array (np.asarray(...) of a list), a number, or a scalar of numpy"
-    raise invalid("pack_args", f"an argument of type {type(given).__name__}", allowed)
+    raise invalid("pack_args", f"an argument of type {type(value).__name__}", allowed)
 
 
 def _checked(kind: str, value: ParameterValue) -> tuple[str, Value]:
@@ -235,8 +235,8 @@ def launch(
     Arrays of the caller are used where they lie, by all ranks: leave them alone until the stream is synchronized.
     Raises `TesseraError`; what fails while the kernel runs is raised by `synchronize`.
     """
-    for name, given, wanted in (("kernel", kernel, Kernel), ("mesh", mesh, Mesh), ("flags", flags, int)):
-        require("tessLaunch", name, given, wanted)
+    for name, value, kind in (("kernel", kernel, Kernel), ("mesh", mesh, Mesh), ("flags", flags, int)):
+        require("tessLaunch", name, value, kind)
     require("tessLaunch", "args", args, ArgumentBuffer, NoneType)
     context = mesh.context
     on = stream_on(mesh, stream, "tessLaunch")
@@ -250,8 +250,8 @@ def launch(
 def _three(name: str, extents: Sequence[int], rest: int) -> tuple[int, int, int]:
     """Extents in three dimensions, those left out being `rest`. Raises `TesseraError`."""
     require("tessLaunch", name, extents, int, tuple, list)
-    given = (extents,) if isinstance(extents, int) else tuple(extents)
-    if not 1 <= len(given) <= 3:
-        raise invalid("tessLaunch", f"{name} {given}", "one to three extents")
-    x, y, z = (*given, *[rest] * (3 - len(given)))
+    sizes = (extents,) if isinstance(extents, int) else tuple(extents)
+    if not 1 <= len(sizes) <= 3:
+        raise invalid("tessLaunch", f"{name} {sizes}", "one to three extents")
+    x, y, z = (*sizes, *[rest] * (3 - len(sizes)))
     return x, y, z

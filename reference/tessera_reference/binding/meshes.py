@@ -73,8 +73,8 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
             types: Any = importlib.import_module("ml_dtypes")
         except ImportError:
             return np.dtype(np.uint8 if dtype.storage_bytes == 1 else np.uint16)
-        held: np.dtype[Any] = np.dtype(getattr(types, ML_DTYPES[dtype.name]))
-        return held
+        numpy_type: np.dtype[Any] = np.dtype(getattr(types, ML_DTYPES[dtype.name]))
+        return numpy_type
     return np.dtype(np.float16) if dtype.name == "fp16" else dtype.carrier
 
 
@@ -120,24 +120,24 @@ class HostArray:
         return self.values.__array_interface__["data"][0], self.values.nbytes, self.writable
 
 
-def is_array(given: Any) -> bool:
+def is_array(value: Any) -> bool:
     """True if something is an array rather than a number."""
-    if isinstance(given, np.generic | bool | int | float | complex):
+    if isinstance(value, np.generic | bool | int | float | complex):
         return False
-    if any(hasattr(given, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
+    if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
         return True
     try:
-        return memoryview(given).nbytes >= 0
+        return memoryview(value).nbytes >= 0
     except TypeError:
         return False
 
 
-def host_array(given: Any, function: str, codes_of: DType | None = None) -> HostArray:
+def host_array(value: Any, function: str, codes_of: DType | None = None) -> HostArray:
     """See an array in place; integers may be the storage codes of a dtype for which numpy has no type here.
 
     Raises `TesseraError` for a dtype that the ABI lacks, an array that is scattered, and one that is not on the host.
     """
-    values, dtype = _values(given, function)
+    values, dtype = _values(value, function)
     if not values.flags.c_contiguous:
         allowed = "contiguous memory in row-major order: np.ascontiguousarray(array), or array.contiguous() of torch"
         raise invalid(function, f"an array of shape {values.shape} and strides {values.strides}", allowed)
@@ -146,30 +146,30 @@ def host_array(given: Any, function: str, codes_of: DType | None = None) -> Host
     return HostArray(dtype or abi_dtype(values.dtype, function), values)
 
 
-def _values(given: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
+def _values(value: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
     """A view of the memory and, where numpy does not know it, the dtype."""
-    if isinstance(given, np.ndarray):
-        return given, None
+    if isinstance(value, np.ndarray):
+        return value, None
     refused: list[str] = []
-    for view in (_codes_of_torch, np.from_dlpack, np.asarray) if is_array(given) else ():
+    for view in (_codes_of_torch, np.from_dlpack, np.asarray) if is_array(value) else ():
         try:
-            values = view(given)
+            values = view(value)
         except Exception as error:  # whatever the owner of the array raises
             refused.append(str(error))
             continue
         if isinstance(values, np.ndarray) and values.dtype.kind != "O":
-            name = NUMPY_NAMES.get(_torch_name(given)) if view is _codes_of_torch else None
-            return _writable_twin(given, values), DTYPES[name] if name else None
+            name = NUMPY_NAMES.get(_torch_name(value)) if view is _codes_of_torch else None
+            return _writable_twin(value, values), DTYPES[name] if name else None
     reasons = f" ({'; '.join(refused)})" if refused else ""
     allowed = "an array of numpy, torch or JAX on the host, a ts.DeviceArray, or np.asarray(...) of it"
-    raise invalid(function, f"a value of type {type(given).__name__}{reasons}", allowed)
+    raise invalid(function, f"a value of type {type(value).__name__}{reasons}", allowed)
 
 
-def _writable_twin(given: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _writable_twin(value: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """DLPack may show writable memory as read-only, for want of a flag in its first version: ask the owner again."""
-    if values.flags.writeable or not hasattr(given, "__array__"):
+    if values.flags.writeable or not hasattr(value, "__array__"):
         return values
-    again = np.asarray(given)
+    again = np.asarray(value)
     same = again.__array_interface__["data"][0] == values.__array_interface__["data"][0]
     return again if same and again.dtype == values.dtype and again.shape == values.shape else values
 
@@ -178,8 +178,8 @@ _CODES_OF_TORCH = {"bfloat16": "int16", "float8_e4m3fn": "int8", "float8_e5m2": 
 """Dtypes that torch cannot show to numpy, each with the integers that hold its codes."""
 
 
-def _torch_name(given: Any) -> str:
-    return str(getattr(given, "dtype", "")).removeprefix("torch.") if "torch" in sys.modules else ""
+def _torch_name(value: Any) -> str:
+    return str(getattr(value, "dtype", "")).removeprefix("torch.") if "torch" in sys.modules else ""
 
 
 def _codes_of_torch(tensor: Any) -> npt.NDArray[Any] | None:
@@ -389,10 +389,10 @@ def stream_on(mesh: Mesh, stream: Stream | DefaultStream | None, function: str) 
     if stream is None or isinstance(stream, DefaultStream):
         return mesh.default_stream
     if not isinstance(stream, Stream) or stream.mesh is not mesh:
-        given = (
+        subject = (
             "a stream of another mesh" if isinstance(stream, Stream) else f"a stream of type {type(stream).__name__}"
         )
-        raise invalid(function, given, "ts.Stream(mesh) of the same mesh, ts.default_stream() or None")
+        raise invalid(function, subject, "ts.Stream(mesh) of the same mesh, ts.default_stream() or None")
     return stream
 
 
@@ -464,16 +464,16 @@ class _Allocated(ABC):
         self.close()
 
     def _read(self, data: bytes | memoryview) -> npt.NDArray[Any]:
-        held = np.frombuffer(bytearray(data), np.uint8)
-        return held.view(numpy_dtype(self._dtype)).reshape(self.shape)
+        content = np.frombuffer(bytearray(data), np.uint8)
+        return content.view(numpy_dtype(self._dtype)).reshape(self.shape)
 
     def _same(self, array: Any, function: str) -> HostArray:
         """An array of the caller with this dtype and shape. Raises `TesseraError`."""
-        given = host_array(array, function, self._dtype)
-        if (given.shape, given.dtype) != (self.shape, self._dtype):
+        values = host_array(array, function, self._dtype)
+        if (values.shape, values.dtype) != (self.shape, self._dtype):
             allowed = f"{self._dtype}{list(self.shape)}"
-            raise invalid(function, f"an array {given.dtype}{list(given.shape)}", allowed)
-        return given
+            raise invalid(function, f"an array {values.dtype}{list(values.shape)}", allowed)
+        return values
 
 
 @locked_class
@@ -489,7 +489,7 @@ class DeviceArray(_Allocated):
 
     def put(self, array: Any, rank: int | None = None, stream: Stream | DefaultStream | None = None) -> DeviceArray:
         """Write an array to every rank, or to one, after the stream's work so far. Raises `TesseraError`."""
-        given = self._same(array, "tessMemcpyAsync")
+        values = self._same(array, "tessMemcpyAsync")
         on = stream_on(self.mesh, stream, "tessMemcpyAsync")
         if rank is None:
             copy(self, array, on)
@@ -497,7 +497,7 @@ class DeviceArray(_Allocated):
         else:
             on.synchronize()
             context = self.mesh.context
-            context.check(context.runtime.tessxPoke(self.mesh.handle, rank, self.pointer, bytes(given.memory)))
+            context.check(context.runtime.tessxPoke(self.mesh.handle, rank, self.pointer, bytes(values.memory)))
         return self
 
     def get(self, rank: int = 0, stream: Stream | DefaultStream | None = None) -> npt.NDArray[Any]:
@@ -525,8 +525,8 @@ class PinnedArray(_Allocated):
 
     def put(self, array: Any) -> PinnedArray:
         """Write an array, at once. Raises `TesseraError`."""
-        given = self._same(array, "tessHostAlloc")
-        self.context.check(self.context.runtime.tessxHostWrite(self.pointer, bytes(given.memory)))
+        values = self._same(array, "tessHostAlloc")
+        self.context.check(self.context.runtime.tessxHostWrite(self.pointer, bytes(values.memory)))
         return self
 
     def get(self) -> npt.NDArray[Any]:
@@ -564,8 +564,8 @@ def _pointer(array: Any, like: DeviceArray, function: str) -> int:
     if not isinstance(array, DeviceArray | PinnedArray):
         return like.mesh.mapped(like._same(array, function), "host")
     if (array.shape, array.dtype) != (like.shape, like.dtype):
-        given = f"an array {array.dtype}{list(array.shape)}"
-        raise invalid(function, given, f"{like.dtype}{list(like.shape)}, as the other array")
+        subject = f"an array {array.dtype}{list(array.shape)}"
+        raise invalid(function, subject, f"{like.dtype}{list(like.shape)}, as the other array")
     return array.pointer
 
 

@@ -110,9 +110,9 @@ class Function:
     @property
     def definition(self) -> str:
         """The function in C."""
-        taken = ", ".join(f"{parameter.type} {parameter.name}" for parameter in self.parameters) or "void"
+        parameters = ", ".join(f"{parameter.type} {parameter.name}" for parameter in self.parameters) or "void"
         handed = ", ".join(parameter.crossing[1] for parameter in self.parameters)
-        return f"""EXPORTED tessStatus_t {self.name}({taken}) {{
+        return f"""EXPORTED tessStatus_t {self.name}({parameters}) {{
   Arithmetic saved;
   int status;
   if (!enter(&saved)) return TESS_ERR_NOT_INITIALIZED;
@@ -127,7 +127,7 @@ def c_source() -> str:
     """The text of the library. Raises `ValueError` for a header that cannot be read."""
     standard = list(_functions(header()))
     functions = [*standard, *_functions(extension_header())]
-    structures = [found[0] for found in STRUCTURE.finditer(COMMENT.sub("", header())) if "tessApi" not in found[0]]
+    structures = [match[0] for match in STRUCTURE.finditer(COMMENT.sub("", header())) if "tessApi" not in match[0]]
     ffi = FFI()
     ffi.cdef("\n".join(structures) + PYTHON_ASKS)
     ffi.cdef(
@@ -144,14 +144,14 @@ def c_source() -> str:
 def _functions(text: str) -> Iterator[Function]:
     for name, parameters in FUNCTION.findall(COMMENT.sub("", text)):
         split = [] if parameters == "void" else [" ".join(word.split()) for word in parameters.split(",")]
-        yield Function(name, tuple(_parameter(each) for each in split))
+        yield Function(name, tuple(_parameter(parameter) for parameter in split))
 
 
 def _parameter(text: str) -> Parameter:
-    found = PARAMETER.fullmatch(text)
-    if found is None:
+    match = PARAMETER.fullmatch(text)
+    if match is None:
         raise ValueError(f"the header has a parameter {text!r}, which cannot be read")
-    return Parameter(found[1], found[2])
+    return Parameter(match[1], match[2])
 
 
 def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterat
     yield from (function.definition for function in functions)
     yield "static const tessApi api = {"
     yield "  sizeof(tessApi), TESS_ABI_MAJOR, TESS_ABI_MINOR,"
-    yield "".join(f"  {each.name},\n" for each in standard) + "};\n"
+    yield "".join(f"  {constant.name},\n" for constant in standard) + "};\n"
     yield "EXPORTED const tessApi* tessGetApi(void) { return &api; }"
 
 
@@ -209,7 +209,7 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
         raise CannotBuild("cffi is missing; install it: pip install 'tessera-conformance[cabi]'")
 
     try:
-        made = list(_data_files(output))
+        files = list(_data_files(output))
         library = output / "lib" / "libtessera.so"
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
             source, linked = Path(scratch) / "tessera.c", Path(scratch) / "libtessera.so"
@@ -218,7 +218,7 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
             linked.replace(library)  # programs that have the old one open keep it
     except OSError as error:
         raise CannotBuild(f"{error.filename or output}: {error.strerror}") from error
-    return [library, *made]
+    return [library, *files]
 
 
 def _compiler(given: str) -> list[str]:

@@ -96,9 +96,9 @@ class Session:
         self.runtime = self._new_runtime()
 
     def _new_runtime(self) -> Runtime:
-        made = Runtime(compiler=self._compiler, process=self.process)
-        self._found = made.environment
-        return made
+        runtime = Runtime(compiler=self._compiler, process=self.process)
+        self._found = runtime.environment
+        return runtime
 
     @cached_property
     def adapter(self) -> ReferenceAdapter:
@@ -175,8 +175,8 @@ class Functions:
         """Tell the version."""
         runtime = self._session.runtime
         if not (major and minor and patch):
-            given = {"major": major, "minor": minor, "patch": patch}
-            status, _ = runtime.tessGetVersion(null=tuple(name for name, out in given.items() if not out))
+            version = {"major": major, "minor": minor, "patch": patch}
+            status, _ = runtime.tessGetVersion(null=tuple(name for name, out in version.items() if not out))
             return int(status)
         status, (major[0], minor[0], patch[0]) = runtime.tessGetVersion()
         return status  # type: ignore[no-any-return]
@@ -318,9 +318,9 @@ class Functions:
 
     def _made(self, out: Any, output: str, name: str, *arguments: Any) -> int:
         """Call a function with one output, and write it where it goes."""
-        status, made = getattr(self._session.runtime, name)(*arguments, null=() if out else (output,))
-        if made is not None:
-            out[0] = made
+        status, result = getattr(self._session.runtime, name)(*arguments, null=() if out else (output,))
+        if result is not None:
+            out[0] = result
         return int(status)
 
     def _text(self, given: Any) -> str | None:
@@ -385,25 +385,27 @@ class Extensions:
     def function(self, name: str) -> Callable[..., int]:
         """The function of a name; what it takes is looked up when it is called."""
 
-        def call(*given: Any) -> int:
+        def call(*arguments: Any) -> int:
             from ..adapter.c_extensions import Failed, Input, answer
 
             declared: CFunction = self._declared[name]
-            left = list(given)
+            rest = list(arguments)
             try:
-                taken = [(position, [left.pop(0) for _ in position.parameters]) for position in declared.positions]
-                inputs = [self._read(name, each, values) for each, values in taken if isinstance(each, Input)]
-                outputs = [(each, values) for each, values in taken if not isinstance(each, Input)]
-                for each, values in outputs:
-                    self._require(name, each, values)
+                groups = [(position, [rest.pop(0) for _ in position.parameters]) for position in declared.positions]
+                inputs = [
+                    self._read(name, position, values) for position, values in groups if isinstance(position, Input)
+                ]
+                outputs = [(position, values) for position, values in groups if not isinstance(position, Input)]
+                for output, values in outputs:
+                    self._require(name, output, values)
                 answers = answer(self._session.adapter, declared, inputs)
             except Failed as failed:
                 status = Status.__members__.get(failed.code, Status.TESS_ERR_INVALID_VALUE)
                 return self._session.fail(status, str(failed), failed.outcome)
             except Failure as failure:
                 return self._failed(failure)
-            for (each, values), value in zip(outputs, answers, strict=True):
-                self._write(each, values, value)
+            for (output, values), value in zip(outputs, answers, strict=True):
+                self._write(output, values, value)
             return Status.TESS_OK
 
         return call
@@ -422,8 +424,8 @@ class Extensions:
         if size == 0:
             return b"" if address else None
         if not address or not self._session.process.holds(address, size):
-            given = f"{declared.name} is {address:#x}, from where there are less than {size} bytes"
-            raise invalid(name, given, "the address of as many")
+            subject = f"{declared.name} is {address:#x}, from where there are less than {size} bytes"
+            raise invalid(name, subject, "the address of as many")
         return bytes(self._session.process.view(address, size))
 
     def _require(self, name: str, declared: Output, values: Sequence[Any]) -> None:

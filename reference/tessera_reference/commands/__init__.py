@@ -13,8 +13,8 @@ from typing import Any
 def register_all(subparsers: Any, arguments: Sequence[str]) -> None:
     """Add the parser of the subcommand that the arguments begin with, or of every one; others need not be imported."""
     names = [module.name for module in iter_modules(__path__)]
-    asked = [name for name in names if name.replace("_", "-") in arguments[:1]]
-    commands = _commands(asked) or _commands(names)
+    requested = [name for name in names if name.replace("_", "-") in arguments[:1]]
+    commands = _commands(requested) or _commands(names)
     for command in sorted(commands, key=lambda command: command.PLACE_IN_HELP):
         command.register(subparsers)
 

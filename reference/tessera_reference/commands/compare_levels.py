@@ -30,11 +30,11 @@ def run(options: argparse.Namespace) -> int:
     modules = compile_file(options).modules
     lowering = lowering_of(options)
     module, function = selected(modules, options.function)
-    given = [Assignment.read(text) for text in options.input]
-    for each in given:
-        if each.rank is not None:
-            raise BadInput(f"input {each.subject}: every rank is given the same inputs")
-    arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in given}
+    assignments = [Assignment.read(text) for text in options.input]
+    for assignment in assignments:
+        if assignment.rank is not None:
+            raise BadInput(f"input {assignment.subject}: every rank is given the same inputs")
+    arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
     levels = EXECUTIONS if options.native else LEVELS
     compared = compare_levels(module, function.name, arrays, lowering.target, lowering.options, levels)
     print(f"@{function.name}: {', '.join(compared.levels)} agree on {lowering.target.name}")

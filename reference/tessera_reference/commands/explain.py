@@ -87,10 +87,10 @@ def explain_image(image: bytes, options: argparse.Namespace) -> str:
 
 def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
     extents: dict[str, int] = {}
-    for given in options.extent:
-        name, _, number = given.partition("=")
+    for text in options.extent:
+        name, _, number = text.partition("=")
         if not number.isascii() or not number.isdecimal():
-            raise BadInput(f"--extent {given!r} is not of the form NAME=N")
+            raise BadInput(f"--extent {text!r} is not of the form NAME=N")
         extents[name] = int(number)
     known: Any = {name for kernel in fatbin.metadata.kernels for name in named_dimensions(kernel)}
     for name in extents:

@@ -52,20 +52,20 @@ def run(options: argparse.Namespace) -> int:
         options.extent
     )
     inputs = [counted(function, extents, rank) for rank in range(options.ranks)]
-    shapes = {name: each.shape for name, each in inputs[0].items() if each.shape}
+    shapes = {name: array.shape for name, array in inputs[0].items() if array.shape}
     comparison = run_kernel(Endpoint(), image_of(module, function, shapes), function.name, inputs)
     _show(comparison)
     return 0 if comparison.equal else 1
 
 
 def _extents(given: list[str]) -> dict[str, int]:
-    found = {}
+    extents = {}
     for option in given:
         name, _, number = option.partition("=")
         if not number.isascii() or not number.isdecimal() or not 1 <= int(number[:9]) == int(number):
             raise BadInput(f"--extent {option!r} is not of the form NAME=N, N at least 1")
-        found[name] = int(number)
-    return found
+        extents[name] = int(number)
+    return extents
 
 
 def _show(comparison: Comparison) -> None:
@@ -194,17 +194,17 @@ async def _serve(server: Server, listener: Listener) -> None:
 
 def _describe(machine: Machine, path: str) -> None:
     """Write the description of an endpoint. Raises `BadInput`."""
-    told = {"name": "tessera-reference", "version": __version__, **description(machine)}
+    message = {"name": "tessera-reference", "version": __version__, **description(machine)}
     try:
-        Path(path).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(message, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _place(text: str, machine: Machine) -> Place:
     """The PE that `--fail` names. Raises `BadInput`."""
-    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
-    place = Place(*map(int, found.groups())) if found else None
+    match = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
+    place = Place(*map(int, match.groups())) if match else None
     if place is None or not machine.has(place):
         raise BadInput(f"--fail {text}: expected a PE of the machine, such as 0.1.2")
     return place

@@ -45,10 +45,10 @@ class Assignment:
     @classmethod
     def read(cls, text: str) -> Assignment:
         """Return the assignment in an option. Raises `BadInput`."""
-        found = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
-        if found is None:
+        match = re.fullmatch(r"([^=@:]+)(?:@([0-9]{1,9}))?(:bits)?=(.+)", text)
+        if match is None:
             raise BadInput(f"{text!r} is not of the form NAME=FILE.npy")
-        return cls(found[1], None if found[2] is None else int(found[2]), found[3] is not None, found[4])
+        return cls(match[1], None if match[2] is None else int(match[2]), match[3] is not None, match[4])
 
     @property
     def subject(self) -> str:
@@ -81,8 +81,8 @@ def load(name: str, path: str, bits: bool, function: Function) -> Array:
 def _from_codes(name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
     dtype = expected.dtype
     if values.dtype.kind != "u" or values.dtype.itemsize != dtype.storage_bytes:
-        wanted = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
-        raise BadInput(f"input {name}: expected {wanted}, the file holds {_held(values)}")
+        expected_codes = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
+        raise BadInput(f"input {name}: expected {expected_codes}, the file holds {_held(values)}")
     little = values.astype(values.dtype.newbyteorder("<"))
     return Array.from_bits(dtype, values.shape, np.ascontiguousarray(little).tobytes())
 
@@ -279,11 +279,11 @@ def target_named(name: str) -> Target:
 
 
 def _extents(option: str, text: str, count: int | None = None) -> tuple[int, ...]:
-    found = re.fullmatch(r"[0-9]{1,9}(?:x[0-9]{1,9})*", text)
-    extents = tuple(map(int, text.split("x"))) if found else ()
+    match = re.fullmatch(r"[0-9]{1,9}(?:x[0-9]{1,9})*", text)
+    extents = tuple(map(int, text.split("x"))) if match else ()
     if not extents or (count is not None and (len(extents) != count or 0 in extents)):
-        wanted = "2x3" if count is None else "x".join(["16"] * count)
-        raise BadInput(f"{option} is {text!r}, not numbers such as {wanted}")
+        example = "2x3" if count is None else "x".join(["16"] * count)
+        raise BadInput(f"{option} is {text!r}, not numbers such as {example}")
     return extents
 
 
@@ -292,10 +292,10 @@ def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Modu
     if not options.shape:
         return tuple(modules)
     shapes: dict[str, tuple[int, ...]] = {}
-    for given in options.shape:
-        name, found, extents = given.partition("=")
-        if not found:
-            raise BadInput(f"--shape {given!r} is not of the form NAME=2x3")
+    for text in options.shape:
+        name, parameter, extents = text.partition("=")
+        if not parameter:
+            raise BadInput(f"--shape {text!r} is not of the form NAME=2x3")
         shapes[name] = _extents(f"--shape {name}", extents)
     module, function = selected(modules, options.function)
     names = [value.name for value in function.parameters]
@@ -307,10 +307,10 @@ def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Modu
 
 def selected(modules: Sequence[Module], name: str | None) -> tuple[Module, Function]:
     """The function asked for, or the only one. Raises `BadInput`."""
-    found = [(module, function) for module in modules for function in module.functions.values()]
-    wanted = [(m, f) for m, f in found if name in (None, f.name, f"{m.name}.{f.name}")]
-    if len(wanted) != 1:
-        names = ", ".join(f"{module.name}.{function.name}" for module, function in found) or "none"
-        problem = f"no function {name!r}" if name and not wanted else "which function? use --function"
+    functions = [(module, function) for module in modules for function in module.functions.values()]
+    matching = [(m, f) for m, f in functions if name in (None, f.name, f"{m.name}.{f.name}")]
+    if len(matching) != 1:
+        names = ", ".join(f"{module.name}.{function.name}" for module, function in functions) or "none"
+        problem = f"no function {name!r}" if name and not matching else "which function? use --function"
         raise BadInput(f"{problem}; there is {names}")
-    return wanted[0]
+    return matching[0]

@@ -71,21 +71,21 @@ def run(options: argparse.Namespace) -> int:
     check_environment()
     lowering = lowering_of(options)
     module, function = selected(compile_file(options).modules, options.function)
-    wanted = [Assignment.read(text) for text in options.output]
-    given = [Assignment.read(text) for text in options.input]
+    outputs = [Assignment.read(text) for text in options.output]
+    assignments = [Assignment.read(text) for text in options.input]
     names = _result_names(function)
-    _check_outputs(wanted, function, names)
-    _check_inputs(given)
-    arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in given}
+    _check_outputs(outputs, function, names)
+    _check_inputs(assignments)
+    arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
     how = lowering.target, lowering.options
     observer, events = (tracer(print), event_tracer(print)) if options.trace else (None, None)
-    if any(argument.rank is not None for argument in (*given, *wanted)):
+    if any(argument.rank is not None for argument in (*assignments, *outputs)):
         inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
         results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
     else:
-        shared = {each.name: array for each, array in arrays.items()}
+        shared = {assignment.name: array for assignment, array in arrays.items()}
         results = (execute_at(options.at, module, function.name, shared, *how, observer, events),)
-    for argument in wanted:
+    for argument in outputs:
         if (argument.rank or 0) >= len(results):
             raise BadInput(f"output {argument.subject}: there are ranks 0 to {len(results) - 1}")
         save(
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
             argument.path,
             argument.bits,
         )
-    if not wanted:
+    if not outputs:
         for rank, of_rank in enumerate(results):
             _show(names, of_rank, f"@{rank}" * (len(results) > 1))
     return 0
@@ -105,8 +105,11 @@ def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignme
     for argument in arrays:
         if argument.rank is not None and argument.rank >= count:
             raise BadInput(f"input {argument.subject}: there are ranks 0 to {count - 1}")
-    shared = {each.name: array for each, array in arrays.items() if each.rank is None}
-    return [shared | {each.name: array for each, array in arrays.items() if each.rank == rank} for rank in range(count)]
+    shared = {assignment.name: array for assignment, array in arrays.items() if assignment.rank is None}
+    return [
+        shared | {assignment.name: array for assignment, array in arrays.items() if assignment.rank == rank}
+        for rank in range(count)
+    ]
 
 
 def _of_every_rank(observer: Observer) -> RankObserver:
@@ -118,8 +121,8 @@ def _show(names: Sequence[str], results: Sequence[Array], suffix: str) -> None:
         print(f"{name}{suffix} {describe(array)}\n{array.values}")
 
 
-def _check_inputs(given: Sequence[Assignment]) -> None:
-    subjects = [argument.subject for argument in given]
+def _check_inputs(assignments: Sequence[Assignment]) -> None:
+    subjects = [argument.subject for argument in assignments]
     for subject in subjects:
         if subjects.count(subject) > 1:
             raise BadInput(f"input {subject} is given twice")
@@ -136,8 +139,8 @@ def _check_outputs(outputs: Sequence[Assignment], function: Function, names: Seq
     for output in outputs:
         if not names or (len(names) > 1 and output.name not in names):
             raise BadInput(f"output {output.name}: {function.name} returns {', '.join(names) or 'nothing'}")
-        held = dtype_of(function.results[0 if len(names) == 1 else names.index(output.name)])
-        if output.bits and held is not None and held.storage_bytes > 8:
+        expected = dtype_of(function.results[0 if len(names) == 1 else names.index(output.name)])
+        if output.bits and expected is not None and expected.storage_bytes > 8:
             raise BadInput(f"output {output.name}: there are no integers as wide as its codes")
     if len(names) == 1 and len({output.rank for output in outputs}) < len(outputs):
         raise BadInput(f"{function.name} returns one value, and several outputs are asked for")

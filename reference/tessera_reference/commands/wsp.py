@@ -40,15 +40,15 @@ def register(subparsers: Any) -> None:
         commands, "explain", explain, summary, "a result that run printed, or a package, which is run"
     )
     explaining.add_argument("--svg", metavar="FILE", help="draw who waits for whom")
-    for each in (running, explaining):
-        each.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
-        each.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
+    for command in (running, explaining):
+        command.add_argument("--symbol", action="append", default=[], metavar="NAME=VALUE", help="a symbol of this run")
+        command.add_argument("--tensor", action="append", default=[], metavar="NAME=HEX", help="the bytes of a tensor")
         knobs = "a knob: task_window, a pool, channel.NAME.capacity or scope.NAME"
-        each.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
+        command.add_argument("--resource", action="append", default=[], metavar="NAME=SIZE", help=knobs)
         bound = f"end the run after N steps of statements (default: {MOST_STEPS})"
-        each.add_argument("--max-steps", type=int, default=MOST_STEPS, metavar="N", help=bound)
+        command.add_argument("--max-steps", type=int, default=MOST_STEPS, metavar="N", help=bound)
         engine = "what runs a package for cpu_sim (default: native where there is a C compiler)"
-        each.add_argument("--engine", choices=("native", "executor"), help=engine)
+        command.add_argument("--engine", choices=("native", "executor"), help=engine)
     summary = "write a C program from a package for cpu_sim, and have the system's C compiler build it"
     building = _command(commands, "build", build_native, summary, "a package")
     building.add_argument("--output", "-o", metavar="PROGRAM", required=True, help="where to write the program")
@@ -70,15 +70,15 @@ def compile_file(options: argparse.Namespace) -> int:
     from ..wsp.package import package_bytes
     from ..wsp.targets import NAMES, target
 
-    found = target(options.target)
-    if found is None:
+    target_ = target(options.target)
+    if target_ is None:
         raise BadInput(f"--target {options.target}: expected one of {', '.join(NAMES)}")
     try:
         program = read_json(read_bytes(options))
     except ValueError as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
     try:
-        package, diagnostics = compile_program(program, found)
+        package, diagnostics = compile_program(program, target_)
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
     for diagnostic in diagnostics:
@@ -132,8 +132,8 @@ def explain(options: argparse.Namespace) -> int:
         stated = read_json(data)
     except ValueError:
         stated = None
-    known = isinstance(stated, dict) and "outcome" in stated
-    result = stated if known else _result(_loaded(data, options), options)
+    is_report = isinstance(stated, dict) and "outcome" in stated
+    result = stated if is_report else _result(_loaded(data, options), options)
     try:
         lines = list(explanation(result))
         picture = drawing(result["deadlock"]) if options.svg is not None and "deadlock" in result else None
@@ -207,8 +207,8 @@ def _described(package: Package) -> Iterator[str]:
         yield f"slots {', '.join(package.slots)}"
 
 
-def _pairs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for option in given:
+def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for option in texts:
         name, sign, value = option.partition("=")
         if not sign:
             raise BadInput(f"{option}: expected NAME=VALUE")

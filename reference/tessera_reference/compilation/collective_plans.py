@@ -87,11 +87,11 @@ def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
 
 def _bytes(operation: Collective) -> int | None:
     """Return the size of the full buffer, for a gather that of its result; None if an extent is unknown."""
-    known = [extent for extent in operation.x.shape if isinstance(extent, int)]
-    if len(known) != len(operation.x.shape):
+    extents = [extent for extent in operation.x.shape if isinstance(extent, int)]
+    if len(extents) != len(operation.x.shape):
         return None
     parts = operation.group if isinstance(operation, AllGather | IssueAllGather) else 1
-    return prod(known) * operation.x.dtype.storage_bytes * parts
+    return prod(extents) * operation.x.dtype.storage_bytes * parts
 
 
 def _by_size(collective: str, size: int | None) -> str:

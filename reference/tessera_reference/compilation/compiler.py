@@ -54,10 +54,10 @@ class Compiler:
         """
         from ..levels.execution import LEVELS, shapes_of
 
-        found = self._specials(module, function, tuple(shapes_of(module, function, inputs).items()))
+        lowered = self._specials(module, function, tuple(shapes_of(module, function, inputs).items()))
         for level in LEVELS[1 : LEVELS.index(to) + 1]:
-            found = self._lowered(found, level, target, options)
-        return found
+            lowered = self._lowered(lowered, level, target, options)
+        return lowered
 
     def image(self, source: str, targets: Sequence[str], **options: Any) -> bytes:
         """The image of a program or text, with the options of `compile_module`. Raises as that."""

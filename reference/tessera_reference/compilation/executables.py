@@ -96,7 +96,7 @@ class Executable(ABC):
 
     def block_of(self, block: Extents) -> Extents:
         """The threads of a block, components of zero as the compiler chose them (AMB-RT-08)."""
-        x, y, z = (asked or chosen for asked, chosen in zip(block, self.entry.block, strict=True))
+        x, y, z = (requested or chosen for requested, chosen in zip(block, self.entry.block, strict=True))
         return x, y, z
 
     def require_configuration(self, grid: Extents, block: Extents, shared_bytes: int = 0) -> None:
@@ -114,15 +114,15 @@ class Executable(ABC):
             raise invalid("tessLaunch", f"a block of {threads} threads", f"at most {most} on {self.target.name}")
         shared, most = self.entry.shared_bytes + shared_bytes, self.target.shared_bytes
         if shared_bytes < 0 or shared > most:
-            given = f"shmemBytes is {shared_bytes}, beside the {self.entry.shared_bytes} bytes of the kernel"
-            raise invalid("tessLaunch", given, f"at least 0, and {most} in all on {self.target.name}")
+            subject = f"shmemBytes is {shared_bytes}, beside the {self.entry.shared_bytes} bytes of the kernel"
+            raise invalid("tessLaunch", subject, f"at least 0, and {most} in all on {self.target.name}")
 
     def in_order(self, arguments: Arguments) -> list[Array]:
         """The arguments in the order of the parameters. Raises `Failure` for one that is missing or unexpected."""
         names = [parameter.name for parameter in self.entry.parameters]
         if arguments.keys() != set(names):
-            given = f"arguments {', '.join(arguments) or 'none'} for kernel {self.entry.name}"
-            raise invalid("tessLaunch", given, ", ".join(names) or "none")
+            subject = f"arguments {', '.join(arguments) or 'none'} for kernel {self.entry.name}"
+            raise invalid("tessLaunch", subject, ", ".join(names) or "none")
         return [arguments[name] for name in names]
 
 
@@ -158,19 +158,23 @@ class TileExecutable(Executable):
         """Run the kernel on the grid and the blocks of the launch; see `Executable.run`."""
         self.require_configuration(grid, block)
         pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)
-        given = [self._held(parameter, array) for parameter, array in pairs]
+        values = [self._held(parameter, array) for parameter, array in pairs]
         if self.kernel.body.instructions:
-            given = self._run(given, grid, self.block_of(block))
-        left = {each.name: array for each, array in zip(self.entry.parameters, given, strict=True) if each.written}
-        return {name: as_bytes(array, arguments[name]) for name, array in left.items()}
+            values = self._run(values, grid, self.block_of(block))
+        written = {
+            parameter.name: array
+            for parameter, array in zip(self.entry.parameters, values, strict=True)
+            if parameter.written
+        }
+        return {name: as_bytes(array, arguments[name]) for name, array in written.items()}
 
-    def _run(self, given: list[Array], grid: Extents, block: Extents) -> list[Array]:
+    def _run(self, values: list[Array], grid: Extents, block: Extents) -> list[Array]:
         """The arguments after the kernel has run. Raises `Rejection`."""
         try:
-            buffers = run_kernel(configured(self.kernel, grid, block), given, self.target)
+            buffers = run_kernel(configured(self.kernel, grid, block), values, self.target)
         except NumericsFailure as failure:
             raise Rejection([_failed(self.kernel, failure)]) from failure
-        return [*buffers, *given[len(buffers) :]]  # scalars stand behind buffers (LANG-16-02)
+        return [*buffers, *values[len(buffers) :]]  # scalars stand behind buffers (LANG-16-02)
 
     def _held(self, parameter: Value, array: Array) -> Array:
         """An argument as the kernel takes it. Raises `Failure` for one that does not fit."""
@@ -182,9 +186,9 @@ class TileExecutable(Executable):
                 return array
             return of_bytes(array, self._accessed.get(parameter, BYTE))
         assert isinstance(type_, Scalar), "a kernel of Target IR takes pointers and scalars"
-        held = held_as(parameter, array)
-        _require(parameter.name, held, type_.dtype.name, ())
-        return held
+        value = held_as(parameter, array)
+        _require(parameter.name, value, type_.dtype.name, ())
+        return value
 
     @cached_property
     def _accessed(self) -> dict[Value, DType]:
@@ -206,20 +210,20 @@ def of_bytes(array: Array, dtype: DType) -> Array:
     return Array.from_bits(dtype, (count,), data[: count * dtype.storage_bytes])
 
 
-def as_bytes(left: Array, given: Array) -> Array:
+def as_bytes(after: Array, given: Array) -> Array:
     """Return a kernel's results as the bytes that it was given as, those of unchanged elements just as they were.
 
     An element whose bits no kernel would write, such as one of many NaN, stays what it is unless it is written.
     """
-    if left.dtype == given.dtype:
-        return left
-    size = left.dtype.storage_bytes
+    if after.dtype == given.dtype:
+        return after
+    size = after.dtype.storage_bytes
     before = np.frombuffer(given.to_bits(), np.uint8)
     elements = before[: before.size // size * size].reshape(-1, size)
-    old = np.frombuffer(of_bytes(given, left.dtype).to_bits(), np.uint8).reshape(-1, size)
-    new = np.frombuffer(left.to_bits(), np.uint8).reshape(-1, size)
-    kept = (old == new).all(axis=1)
-    merged = np.where(kept[:, None], elements, new).tobytes() + before[elements.size :].tobytes()
+    old = np.frombuffer(of_bytes(given, after.dtype).to_bits(), np.uint8).reshape(-1, size)
+    new = np.frombuffer(after.to_bits(), np.uint8).reshape(-1, size)
+    unchanged = (old == new).all(axis=1)
+    merged = np.where(unchanged[:, None], elements, new).tobytes() + before[elements.size :].tobytes()
     return Array.from_bits(BYTE, given.shape, merged)
 
 
@@ -268,9 +272,9 @@ class ProgramExecutable(Executable):
     @cached_property
     def reads(self) -> frozenset[str]:
         """The tensors that an instruction of the host function takes."""
-        taken = {value for instruction in self.function.body.walk() for value in instruction.operands}
+        used = {value for instruction in self.function.body.walk() for value in instruction.operands}
         tensors = (parameter for parameter in self.function.parameters if isinstance(parameter.type, Tensor))
-        return frozenset(tensor.name for tensor in tensors if tensor in taken)
+        return frozenset(tensor.name for tensor in tensors if tensor in used)
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
@@ -308,14 +312,14 @@ class ProgramExecutable(Executable):
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
         return tuple(map(self._written, every))
 
-    def _require_ranks(self, given: int, mesh: str) -> None:
+    def _require_ranks(self, ranks_of_mesh: int, mesh: str) -> None:
         """Refuse to run on another number of ranks than the program's mesh has (AMB-LANG-108). Raises `Rejection`."""
         ranks, place = self.module.meshes[mesh].size, self.function.location
-        if given != ranks:
-            message = f"@{self.function.name} runs on mesh {mesh} of {ranks} ranks, not on {given}"
-            wanted = f"a mesh of {ranks} ranks"
-            found = refusal_at(place, "distributed", message, wanted, "AMB-LANG-108", "launch it on another mesh")
-            raise Rejection([replace(found, phase="execute")])
+        if ranks_of_mesh != ranks:
+            message = f"@{self.function.name} runs on mesh {mesh} of {ranks} ranks, not on {ranks_of_mesh}"
+            expected = f"a mesh of {ranks} ranks"
+            refusal = refusal_at(place, "distributed", message, expected, "AMB-LANG-108", "launch it on another mesh")
+            raise Rejection([replace(refusal, phase="execute")])
 
     def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
         """Return the results of the host function, which depend on inputs and source alone: small ones are kept.
@@ -349,16 +353,16 @@ class ProgramExecutable(Executable):
     @cached_property
     def _outputs(self) -> tuple[tuple[str, int], ...]:
         tensors = [parameter.name for parameter in self.function.parameters if isinstance(parameter.type, Tensor)]
-        written = {each.name for each in self.entry.parameters if each.written}
+        written = {parameter.name for parameter in self.entry.parameters if parameter.written}
         return tuple((name, position) for position, name in enumerate(tensors) if name in written)
 
 
 def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
     """Return a key of the inputs; None for those that are too large to keep."""
-    held = list(inputs)
-    if sum(array.values.nbytes for array in held) > KEPT_BYTES:
+    arrays = list(inputs)
+    if sum(array.values.nbytes for array in arrays) > KEPT_BYTES:
         return None
-    return source, tuple((array.dtype.name, array.shape, array.to_bits()) for array in held)
+    return source, tuple((array.dtype.name, array.shape, array.to_bits()) for array in arrays)
 
 
 # Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
@@ -414,10 +418,10 @@ def specialise(
 
 def code_digest(fatbin: Fatbin, target_name: str) -> str:
     """The SHA-256 of the IR that `specialise` reads, whatever hash the header of the image claims."""
-    source, made = fatbin.section("graph-ir"), fatbin.section("target-ir", target_name)
+    source, code = fatbin.section("graph-ir"), fatbin.section("target-ir", target_name)
     if source is not None:
         return hashlib.sha256(source.data).hexdigest()
-    return hashlib.sha256(b"target-ir\0" + (b"" if made is None else made.data)).hexdigest()
+    return hashlib.sha256(b"target-ir\0" + (b"" if code is None else code.data)).hexdigest()
 
 
 def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: Reading = read_at) -> Executable:
@@ -426,10 +430,10 @@ def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: 
     Raises `Rejection` for a text that is none, `Failure` with TESS_ERR_INVALID_VALUE where the kernel is not in it.
     """
     target = target_of(target_name)
-    found = _offered(payload, "target", entry, target, read)
+    executable = _offered(payload, "target", entry, target, read)
     if entry.level == "tile":
-        return TileExecutable(entry, target, found.function)
-    return ProgramExecutable(entry, target, found.module, found.function)
+        return TileExecutable(entry, target, executable.function)
+    return ProgramExecutable(entry, target, executable.module, executable.function)
 
 
 def explain_launch(
@@ -466,8 +470,8 @@ def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:
     """The entry of a kernel. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     entry = fatbin.metadata.kernel(kernel_name)
     if entry is None:
-        known = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
-        raise invalid("tessKernelGet", f"no kernel {kernel_name!r}", f"one of {known or 'none'}")
+        names = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
+        raise invalid("tessKernelGet", f"no kernel {kernel_name!r}", f"one of {names or 'none'}")
     return entry
 
 

@@ -96,10 +96,10 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
         raise Rejection(
             [refusal_at(function.location, "types", message, "results that are tensors", "RT-02-01", remedy)]
         )
-    made = _kernel(function)
-    with_kernel = replace(module, functions={**module.functions, function.name: made})
+    kernel = _kernel(function)
+    with_kernel = replace(module, functions={**module.functions, function.name: kernel})
     verify(with_kernel)
-    return with_kernel, made
+    return with_kernel, kernel
 
 
 def _kernel(function: Function) -> Function:
@@ -113,8 +113,8 @@ def _kernel(function: Function) -> Function:
     return replace(function, body=body, results=types, kernel=True)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    return name if name not in taken else _free(f"{name}_", taken)
+def _free(name: str, names: set[str]) -> str:
+    return name if name not in names else _free(f"{name}_", names)
 
 
 def _inner(block: Block) -> Iterator[Block]:

@@ -61,7 +61,7 @@ def made_for(module: Module, target: Target) -> Module:
     def stated(function: Function) -> Function:
         return replace(function, attributes={"target": target.name, **function.attributes})
 
-    functions = {name: stated(each) if each.device else each for name, each in module.functions.items()}
+    functions = {name: stated(function) if function.device else function for name, function in module.functions.items()}
     return replace(module, functions=functions)
 
 
@@ -73,7 +73,7 @@ def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, .
     if options == Options():
         return tuple(modules)
     return tuple(
-        replace(module, functions={name: _annotated(each, options) for name, each in module.functions.items()})
+        replace(module, functions={name: _annotated(function, options) for name, function in module.functions.items()})
         for module in modules
     )
 
@@ -87,8 +87,8 @@ def _annotated(function: Function, options: Options) -> Function:
         raise lowering_refused(refusal, function.location) from refusal
     default = Options()
     said = {name: getattr(wished, name) for name in SETTINGS if getattr(wished, name) != getattr(default, name)}
-    kept = [(name, value) for name, value in pairs if name not in said]
-    return replace(function, attributes={**function.attributes, "schedule": (*kept, *said.items())})
+    pairs_left = [(name, value) for name, value in pairs if name not in said]
+    return replace(function, attributes={**function.attributes, "schedule": (*pairs_left, *said.items())})
 
 
 # Kernels with named dimensions, lowered ahead of a launch for one choice of extents (runtime spec 8.1; AMB-RT-60).
@@ -253,12 +253,12 @@ def compile_module(
     Raises `Rejection` for a source that is illegal, or has no kernels that a host can launch, `UnsupportedConstruct`
     for what goes beyond this reference, and `Failure` for a target that is unknown, and as `fatbin.write`.
     """
-    known = targets_named(targets)
+    targets_ = targets_named(targets)
     extras = Extras(abi_version, policy, signing_key)
     if at in ("dsl", "graph"):
-        modules = read_graph(source, at, known[0], filename)
-        return image_of_graph(modules, known, options or Options(), extras, ir_pack, filename)
-    return _image_of_kernels(source, at, known, extras, ir_pack, filename)
+        modules = read_graph(source, at, targets_[0], filename)
+        return image_of_graph(modules, targets_, options or Options(), extras, ir_pack, filename)
+    return _image_of_kernels(source, at, targets_, extras, ir_pack, filename)
 
 
 def targets_named(names: Sequence[str]) -> tuple[Target, ...]:
@@ -292,11 +292,11 @@ def image_of_graph(
     if not ir_pack:
         every: list[Module] = []
         for target in targets:
-            alone = [(each.name, for_shapes(each.module, each.function, {})) for each in closed]
+            alone = [(kernel.name, for_shapes(kernel.module, kernel.function, {})) for kernel in closed]
             explained += [explanation_of(name, module, target) for name, module in alone]
-            lowered = [lower(each, "target", target) for each in _closed(modules, closed)]
-            tried = [example(each, target) for each in kernels if each.is_open]
-            named = joined([*lowered, *(found for found in tried if found is not None)])
+            lowered = [lower(module, "target", target) for module in _closed(modules, closed)]
+            tried = [example(example_, target) for example_ in kernels if example_.is_open]
+            named = joined([*lowered, *(image for image in tried if image is not None)])
             every += named[: len(lowered)]
             sections += _sections(named, target) if named else []
         entries = [with_resources(entry, every) for entry in entries]
@@ -305,15 +305,15 @@ def image_of_graph(
 
 def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Module]:
     """The modules with the kernels whose extents are known, and what those call, for the shapes with which they do."""
-    found = []
+    modules_ = []
     for module in modules:
         functions = [kernel.function for kernel in kernels if kernel.module is module]
         if functions:
             types = {
                 function.name: tuple(parameter.type for parameter in function.parameters) for function in functions
             }
-            found.append(specialized_alone(module, types))
-    return found
+            modules_.append(specialized_alone(module, types))
+    return modules_
 
 
 def _image_of_kernels(
@@ -339,7 +339,7 @@ def _image_of_kernels(
 def _sections(modules: Sequence[Module], target: Target, ir_pack: bool = False) -> list[Section]:
     """The kernels of a target as text, and as code for its vendor's tools where LLVM is installed."""
     sections = [Section("target-ir", target.name, canonical_text(modules).encode())]
-    functions = {name: each for module in modules for name, each in module.functions.items() if each.device}
+    functions = {name: function for module in modules for name, function in module.functions.items() if function.device}
     if functions and not ir_pack:
         kind = BINARIES[target.vendor]
         kernels = Module("kernels", functions, modules[0].location)

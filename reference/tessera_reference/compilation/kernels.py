@@ -50,21 +50,21 @@ def stored_to(kernel: Function) -> set[Value]:
 def accessed_dtypes(kernel: Function) -> dict[Value, DType]:
     """The dtype that each pointer parameter is accessed as: by its first load or store, else as it is counted in."""
     bases = _bases(kernel)
-    found: dict[Value, DType] = {}
+    dtypes: dict[Value, DType] = {}
     counted: dict[Value, DType] = {}
     for instruction in kernel.body.walk():
         operation = instruction.operation
         if isinstance(operation, Load):
-            place, dtype, where = instruction.operands[0], operation.returns.dtype, found
+            place, dtype, where = instruction.operands[0], operation.returns.dtype, dtypes
         elif isinstance(operation, Store):
-            place, dtype, where = instruction.operands[1], operation.value.dtype, found
+            place, dtype, where = instruction.operands[1], operation.value.dtype, dtypes
         elif isinstance(operation, GetElementPtr):
             place, dtype, where = instruction.operands[0], operation.elem_type, counted
         else:
             continue
         if place in bases:
             where.setdefault(bases[place], dtype)
-    return counted | found
+    return counted | dtypes
 
 
 def _bases(kernel: Function) -> dict[Value, Value]:
@@ -123,15 +123,15 @@ def require_kernels(kernels: Sequence[Offered], filename: str) -> None:
         start = Location(filename, Span(1, 1, 1, 1))
         remedy = "declare what the host launches as kernel, not as func"
         raise Rejection([refusal_at(start, "types", "there is no kernel", "at least one kernel", "RT-02-01", remedy)])
-    found = [diagnostic for kernel in kernels for diagnostic in _unfit(kernel)]
+    problems = [diagnostic for kernel in kernels for diagnostic in _unfit(kernel)]
     names = [kernel.name for kernel in kernels]
     for position, kernel in enumerate(kernels):
         if kernel.name in names[:position]:
             message = f"two kernels are called {kernel.name}"
             place = kernel.function.location
-            found.append(refusal_at(place, "types", message, "kernels of different names", "RT-08.1-07"))
-    if found:
-        raise Rejection(found)
+            problems.append(refusal_at(place, "types", message, "kernels of different names", "RT-08.1-07"))
+    if problems:
+        raise Rejection(problems)
 
 
 def _unfit(kernel: Offered) -> Iterator[Diagnostic]:
@@ -169,11 +169,11 @@ def entry_of(kernel: Offered) -> KernelEntry:
 def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry:
     """The entry of a program with the largest block and the most shared memory that its launches take anywhere."""
     launched = [
-        module.functions[each.operation.kernel]
+        module.functions[function.operation.kernel]
         for module in lowered
         if entry.name in module.functions
-        for each in reachable(module, module.functions[entry.name])
-        if isinstance(each.operation, Launch)
+        for function in reachable(module, module.functions[entry.name])
+        if isinstance(function.operation, Launch)
     ]
     if not launched:
         return entry

@@ -159,8 +159,8 @@ class Collective(Stepwise):
 
     def anywhere(self, here: bool, location: Location) -> Generator[Arrival, tuple[Array, ...], bool]:
         """Return True if something is true on any rank of the group."""
-        asked = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
-        (answer,) = yield Arrival(asked, (Array(dtype("bool"), np.asarray(here)),), location)
+        any_rank = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
+        (answer,) = yield Arrival(any_rank, (Array(dtype("bool"), np.asarray(here)),), location)
         return bool(answer.values)
 
 

@@ -172,8 +172,8 @@ class LayerNorm(Composite):
         variance = (centred * centred).mean(axis=self.axis, keepdims=True)
         unit = centred * (variance + number(self.eps)).rsqrt()
         rank = self.x.rank
-        found = unit * along_axis(gamma, self.axis, rank) + along_axis(beta, self.axis, rank)
-        return found.cast_to(self.x.dtype).value
+        scaled = unit * along_axis(gamma, self.axis, rank) + along_axis(beta, self.axis, rank)
+        return scaled.cast_to(self.x.dtype).value
 
 
 @operation("tessera.graph.rms_norm", spellings=("op.rms_norm",), clauses=_NORMALIZATION)
@@ -257,9 +257,9 @@ class Distribution(Draw):
 
     def infer(self) -> Numeric:
         """A float dtype."""
-        found = super().infer()
-        require_float(found)
-        return found
+        result = super().infer()
+        require_float(result)
+        return result
 
     @property
     def result_dtype(self) -> DType:
@@ -559,10 +559,10 @@ class AdamW(Stateful):
 
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
         """The steps above; a step below 1 ends execution."""
-        *given, count = operands
+        *moments, count = operands
         step = Term(count, build)
         build.all(Assert, step.greater_equal(1).value, message="adamw counts steps from 1")
-        parameter, gradient, m, v = (widened(operand, build) for operand in given)
+        parameter, gradient, m, v = (widened(operand, build) for operand in moments)
         m = m * number(self.beta1) + gradient * (1 - number(self.beta1))
         v = v * number(self.beta2) + (gradient * gradient) * (1 - number(self.beta2))
         time = step.cast_to(parameter.dtype)

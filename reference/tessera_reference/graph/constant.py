@@ -103,8 +103,8 @@ class Constant(Operation):
     def infer(self) -> Scalar:
         """A scalar."""
         if not _is_held(self.value, self.dtype):
-            message, wanted = f"{self.value} is no value of {self.dtype}", f"a number that {self.dtype} holds exactly"
-            raise Refusal("types", message, wanted, "LANG-02.3-42", "")
+            message, expected = f"{self.value} is no value of {self.dtype}", f"a number that {self.dtype} holds exactly"
+            raise Refusal("types", message, expected, "LANG-02.3-42", "")
         return Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:
@@ -137,8 +137,8 @@ class ConstTensor(Operation):
         """Shape, dtype and layout are those of the type."""
         match results:
             case [Tensor(shape, dtype, layout)]:
-                known = tuple(extent for extent in shape if isinstance(extent, int))
-                return {"shape": known, "dtype": dtype, "layout": layout.text} if len(known) == len(shape) else {}
+                extents = tuple(extent for extent in shape if isinstance(extent, int))
+                return {"shape": extents, "dtype": dtype, "layout": layout.text} if len(extents) == len(shape) else {}
             case _:
                 return {}
 
@@ -146,11 +146,11 @@ class ConstTensor(Operation):
         """The shape and dtype asked for; a list of numbers has that shape, or is flat in row-major order."""
         require_extents("shape", self.shape)
         if isinstance(self.value, tuple):
-            given = _shape_of(self.value)
+            shape = _shape_of(self.value)
             require(
-                given in (self.shape, (prod(self.shape),)),
+                shape in (self.shape, (prod(self.shape),)),
                 "shapes",
-                f"value has shape {list(given) if given is not None else 'of no tensor'}",
+                f"value has shape {list(shape) if shape is not None else 'of no tensor'}",
                 f"one number, or {prod(self.shape)} of them in shape {list(self.shape)}",
                 "LANG-05.2-01",
             )
@@ -203,10 +203,10 @@ def _is_held(value: Any, dtype: DType) -> bool:
         return False
     if dtype.kind == "int":
         return isinstance(value, int) and dtype.int_min <= value <= dtype.int_max
-    held = (dtype.component if dtype.kind == "complex" else dtype).storage
+    component = (dtype.component if dtype.kind == "complex" else dtype).storage
     if isinstance(value, float) and not isfinite(value):
-        return value != value or held.has_infinity
-    if abs(value) > held.max_finite:
+        return value != value or component.has_infinity
+    if abs(value) > component.max_finite:
         return False
     number = float(value)
-    return number == value and (held.name == "fp64" or float(round_to(np.asarray(number), held)) == number)
+    return number == value and (component.name == "fp64" or float(round_to(np.asarray(number), component)) == number)

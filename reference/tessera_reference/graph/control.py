@@ -266,17 +266,17 @@ class Call(Stepwise):
         require(
             not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"
         )
-        wanted = tuple(parameter.type for parameter in callee.parameters)
+        types = tuple(parameter.type for parameter in callee.parameters)
         dims: dict[str, Dim] = {}
         require(
-            len(wanted) == len(shown.operands) and all(map(lambda w, o: fits(w, o, dims), wanted, shown.operands)),
+            len(types) == len(shown.operands) and all(map(lambda w, o: fits(w, o, dims), types, shown.operands)),
             "types",
             f"the arguments are ({', '.join(map(str, shown.operands))})",
-            f"those of @{name}: ({', '.join(map(str, wanted))})",
+            f"those of @{name}: ({', '.join(map(str, types))})",
             "LANG-11-01",
         )
-        given = tuple(substituted(type_, dims) for type_ in callee.results)
-        return {"returns": loosened_all(given, shown.results)}
+        results = tuple(substituted(type_, dims) for type_ in callee.results)
+        return {"returns": loosened_all(results, shown.results)}
 
     def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
         """The callee's results."""
@@ -348,12 +348,12 @@ class CallValue(Stepwise):
 
     def infer(self) -> Type:
         """The result of the function's type, whose parameters the arguments are."""
-        wanted = self.function.parameters
+        parameters = self.function.parameters
         require(
-            self.arguments == wanted,
+            self.arguments == parameters,
             "types",
             f"the arguments are ({', '.join(map(str, self.arguments))})",
-            f"({', '.join(map(str, wanted))})",
+            f"({', '.join(map(str, parameters))})",
             "LANG-11-01",
         )
         return self.function.result

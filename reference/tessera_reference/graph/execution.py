@@ -69,8 +69,8 @@ def spelled(arrival: Arrival) -> str:
 def shown(arrival: Arrival) -> str:
     """A collective with what a rank brings to it, and its place."""
     attributes = ", ".join(f"{name}={value}" for name, value in arrival.operation.attributes.items())
-    brought = ", ".join(describe(operand) for operand in arrival.operands)
-    return f"{spelled(arrival)}({brought}, {attributes}) in {arrival.location}"
+    types = ", ".join(describe(operand) for operand in arrival.operands)
+    return f"{spelled(arrival)}({types}, {attributes}) in {arrival.location}"
 
 
 def brought(arrival: Arrival) -> dict[str, object]:
@@ -85,11 +85,11 @@ def brought(arrival: Arrival) -> dict[str, object]:
 def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
     """The ranks of a group came to the same place, and not to the same collective."""
     first, *others = sorted(arrived)
-    wanted = brought(arrived[first])
-    odd = next(rank for rank in others if brought(arrived[rank]) != wanted)
-    found = brought(arrived[odd])
-    what = next(name for name in dict.fromkeys([*wanted, *found]) if wanted.get(name) != found.get(name))
-    values = f"{wanted.get(what, 'none')} and {found.get(what, 'none')}"
+    expected = brought(arrived[first])
+    odd = next(rank for rank in others if brought(arrived[rank]) != expected)
+    actual = brought(arrived[odd])
+    what = next(name for name in dict.fromkeys([*expected, *actual]) if expected.get(name) != actual.get(name))
+    values = f"{expected.get(what, 'none')} and {actual.get(what, 'none')}"
     subject = spelled(arrived[odd])
     return _diagnostic(
         arrived[odd],
@@ -127,8 +127,8 @@ def deadlock(standing: Sequence[Standing]) -> Diagnostic:
 def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
     """Return the rejection of a collective that a dimension known only at run time makes illegal."""
     operands = tuple(f"operand is {describe(operand)}" for operand in arrival.operands)
-    found = diagnostic_of(refusal, arrival.location, operands, "execute")
-    return Rejection([replace(found, message=f"{spelled(arrival)}: {refusal.message}")])
+    problem = diagnostic_of(refusal, arrival.location, operands, "execute")
+    return Rejection([replace(problem, message=f"{spelled(arrival)}: {refusal.message}")])
 
 
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
@@ -221,16 +221,16 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
         if isinstance(instruction.operation, Collective)
     ]
     candidates = [mesh] if mesh else list(dict.fromkeys(name for name in named if name)) or list(module.meshes)
-    known = [name for name in candidates if name in module.meshes]
-    sizes = {module.meshes[name].size for name in known}
-    if known == candidates and len(sizes) == 1:
-        return known[0]
-    if mesh or known != candidates:
+    meshes = [name for name in candidates if name in module.meshes]
+    sizes = {module.meshes[name].size for name in meshes}
+    if meshes == candidates and len(sizes) == 1:
+        return meshes[0]
+    if mesh or meshes != candidates:
         message = f"the module has no mesh {candidates[0]!r}"
-    elif not known:
+    elif not meshes:
         message = "the module declares no mesh"
     else:
-        message = f"which mesh runs it? {', '.join(f'{name} has {module.meshes[name].size} ranks' for name in known)}"
+        message = f"which mesh runs it? {', '.join(f'{name} has {module.meshes[name].size} ranks' for name in meshes)}"
     known_meshes = ", ".join(module.meshes)
     refusal = Refusal(
         "distributed",
@@ -366,8 +366,8 @@ class Ranks:
         self.mesh = mesh
         self.combine = combine
         self.running: list[Steps] = [
-            Interpreter(module, observer and partial(observer, rank), source=source).run(function, given)
-            for rank, given in enumerate(arguments)
+            Interpreter(module, observer and partial(observer, rank), source=source).run(function, values)
+            for rank, values in enumerate(arguments)
         ]
         self.waiting: dict[Group, dict[int, Arrival]] = {}
         self.ended: dict[int, tuple[Array, ...]] = {}
@@ -442,8 +442,8 @@ class Ranks:
         if len(arrived) < len(group.ranks) or lasting in self.broken:
             return sent
         first, *others = (arrived[member] for member in group.ranks)
-        wanted = brought(first)
-        if any(brought(other) != wanted for other in others):
+        expected = brought(first)
+        if any(brought(other) != expected for other in others):
             self.mismatched.append(group)
             self.broken.add(lasting)
             return sent
@@ -471,7 +471,7 @@ class Ranks:
         assert isinstance(operation, Collective)
         try:
             operation.results()  # dimensions are all known by now
-            given = self.combine(operation, [arrival.operands[0] for arrival in arrivals])
+            combined = self.combine(operation, [arrival.operands[0] for arrival in arrivals])
         except Refusal as refusal:
             for member in group.ranks:
                 self._fail(member, refused(arrived[member], refusal), self._number(member, group))
@@ -480,7 +480,7 @@ class Ranks:
                 failure = UnsupportedConstruct("execute.more_memory", arrived[member].location)
                 self._fail(member, failure, self._number(member, group))
         else:
-            pairs = zip(group.ranks, given, strict=True)
+            pairs = zip(group.ranks, combined, strict=True)
             return {member: (array,) for member, array in pairs if self._resumes(member, group, array)}
         return {}
 
@@ -517,8 +517,8 @@ class Ranks:
             mesh = self.module.meshes[name]
         if mesh.size != ranks or extent != operation.group:
             message = f"mesh {name} has {mesh.size} ranks, {extent} of them along {operation.axis}"
-            wanted = f"a mesh of the {ranks} ranks of {self.mesh}, {operation.group} of them along {operation.axis}"
-            raise Refusal("distributed", message, wanted, "LANG-05.4-04", "run on another mesh")
+            expected = f"a mesh of the {ranks} ranks of {self.mesh}, {operation.group} of them along {operation.axis}"
+            raise Refusal("distributed", message, expected, "LANG-05.4-04", "run on another mesh")
         if isinstance(operation, FutureCollective):
             group = Group.in_shard(name, mesh, operation.met, rank)
             return group.channel(operation, rank) if isinstance(operation, PointToPoint) else group
@@ -537,7 +537,7 @@ class Ranks:
             group = next(iter(open_futures.values()), None)
         else:
             futures = list(open_futures.values())
-            group = next(each for each, arrived in self.waiting.items() if rank in arrived and each not in futures)
+            group = next(key for key, arrived in self.waiting.items() if rank in arrived and key not in futures)
         if group is None:
             return Standing(rank, None)
         arrived = self.waiting[group]
@@ -625,7 +625,7 @@ def bind_on_mesh(
         raise InputMismatch(
             "ranks", f"one set of inputs for each of the {ranks} ranks of mesh {mesh}", str(len(inputs))
         )
-    return mesh, [_bind_on_rank(function, rank, given) for rank, given in enumerate(inputs)]
+    return mesh, [_bind_on_rank(function, rank, values) for rank, values in enumerate(inputs)]
 
 
 def _find(module: Module, function: str) -> Function:

@@ -45,25 +45,25 @@ SCHEMES = ("blockwise",)
 LARGEST_CHUNK = 2**63 - 1
 
 
-def require_known(name: str, given: str | None, known: Sequence[str], clause: str) -> None:
+def require_known(name: str, given: str | None, names: Sequence[str], clause: str) -> None:
     """Refuse a value that an attribute does not have, with the nearest one that it has."""
     require(
-        given is None or given in known,
+        given is None or given in names,
         "distributed",
         f"there is no {name} {str(given)[:40]!r}",
-        f"{name} = one of {', '.join(known)}",
+        f"{name} = one of {', '.join(names)}",
         clause,
-        did_you_mean(given or "", known),
+        did_you_mean(given or "", names),
     )
 
 
 def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
     """Refuse a chunk of no bytes, and two names of one attribute that say different things (AMB-COLL-01)."""
-    for name, given in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
+    for name, value in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
         require(
-            given is None or 1 <= given <= LARGEST_CHUNK,
+            value is None or 1 <= value <= LARGEST_CHUNK,
             "distributed",
-            f"{name} is {given}",
+            f"{name} is {value}",
             f"1 <= {name} <= {LARGEST_CHUNK} bytes",
             "COLL-02.3-01",
         )
@@ -104,16 +104,16 @@ def loses(wire: str | None, data: DType) -> bool:
 
 def holds(wire: DType, data: DType) -> bool:
     """True if a dtype has every value of another of its kind; those of different kinds hold none of each other."""
-    held = data.storage
-    if wire in (data, held) or wire.kind != held.kind:
-        return wire in (data, held)
-    if held.kind == "int":
-        return wire.bits >= held.bits
+    storage = data.storage
+    if wire in (data, storage) or wire.kind != storage.kind:
+        return wire in (data, storage)
+    if storage.kind == "int":
+        return wire.bits >= storage.bits
     return (
-        wire.fraction_bits >= held.fraction_bits
-        and wire.max_finite >= held.max_finite
-        and wire.min_subnormal <= held.min_subnormal
-        and wire.has_infinity >= held.has_infinity
+        wire.fraction_bits >= storage.fraction_bits
+        and wire.max_finite >= storage.max_finite
+        and wire.min_subnormal <= storage.min_subnormal
+        and wire.has_infinity >= storage.has_infinity
     )
 
 

@@ -143,8 +143,8 @@ def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: 
         dys = []
         for result in entry.results:
             dys.append((yield from _total(run, result, contributions, location)))
-        found = yield from _adjoint(run, entry, tuple(dys))
-        for operand, gradient in reversed(list(zip(entry.operands, found, strict=True))):
+        gradients = yield from _adjoint(run, entry, tuple(dys))
+        for operand, gradient in reversed(list(zip(entry.operands, gradients, strict=True))):
             if gradient is not None and id(operand) in depending:
                 contributions.setdefault(id(operand), []).append(gradient)
     totals = []
@@ -191,8 +191,8 @@ def _adjoint(
     incoming = tuple(build.value(type_) for type_ in types)
     outgoing = operation.adjoint(Applied(operands, results, incoming), build)
     block = build.block((*operands, *results, *incoming), tuple(value for value in outgoing if value is not None))
-    found = iter((yield from run(block, (*entry.operands, *entry.results, *dys))))
-    return tuple(None if value is None else next(found) for value in outgoing)
+    gradients = iter((yield from run(block, (*entry.operands, *entry.results, *dys))))
+    return tuple(None if value is None else next(gradients) for value in outgoing)
 
 
 def _row_major(operation: Operation) -> Operation:
@@ -227,14 +227,14 @@ def missing_adjoints(module: Module) -> list[Diagnostic]:
     if not lacking:
         return []
     flow = Flow(module)
-    found: dict[Instruction, None] = {}
+    missing: dict[Instruction, None] = {}
     for gradient in gradients:
         y, *wrt = gradient.operands
         behind, ahead = flow.before(y), flow.after(wrt)
         for instruction in lacking:
             if ahead.intersection(instruction.operands) and behind.intersection(instruction.results):
-                found[instruction] = None
-    return [_diagnostic(instruction) for instruction in found]
+                missing[instruction] = None
+    return [_diagnostic(instruction) for instruction in missing]
 
 
 class Flow:
@@ -276,9 +276,9 @@ class Flow:
                 for result in instruction.results:
                     self._connect(operand, result)
 
-    def _hand_on(self, given: tuple[Value, ...], taken: tuple[Value, ...]) -> None:
+    def _hand_on(self, values: tuple[Value, ...], types: tuple[Value, ...]) -> None:
         """One value for another, counted from the last: what is carried comes behind conditions and counters."""
-        for source, target in zip(reversed(given), reversed(taken), strict=False):
+        for source, target in zip(reversed(values), reversed(types), strict=False):
             if self._connect(source, target):
                 self._same.setdefault(target, []).append(source)
 
@@ -303,8 +303,8 @@ def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
 def _is_float(value: Value) -> bool:
     """True if it is of floats, or a future of such."""
     type_ = value.type.value if isinstance(value.type, Future) else value.type
-    found = dtype_of(type_)
-    return found is not None and found.kind == "float"
+    value_type = dtype_of(type_)
+    return value_type is not None and value_type.kind == "float"
 
 
 def _reached(start: Iterable[Value], edges: Edges) -> set[Value]:

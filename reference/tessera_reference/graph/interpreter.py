@@ -58,29 +58,29 @@ def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
             why = f"@{function.name} takes {', '.join(names) or 'none'}"
             raise InputMismatch(name, "", describe(array), why)
     bound: dict[str, tuple[int, str]] = {}
-    given = {**function.defaults, **inputs}
+    arguments = {**function.defaults, **inputs}
     for parameter in function.parameters:
-        if parameter.name not in given:
+        if parameter.name not in arguments:
             raise InputMismatch(parameter.name, str(parameter.type), "")
-        _bind_one(function, parameter, given[parameter.name], bound)
-    return tuple(given[name] for name in names)
+        _bind_one(function, parameter, arguments[parameter.name], bound)
+    return tuple(arguments[name] for name in names)
 
 
 def _bind_one(function: Function, parameter: Value, array: Array, bound: dict[str, tuple[int, str]]) -> None:
     type_ = parameter.type
     if not isinstance(type_, Tensor | Scalar):
         raise UnsupportedConstruct(f"execute.{type(type_).__name__.lower()}", function.location)
-    expected, given = str(type_), describe(array)
+    expected, actual = str(type_), describe(array)
     if array.dtype != type_.dtype or len(array.shape) != len(type_.shape):
-        raise InputMismatch(parameter.name, expected, given)
+        raise InputMismatch(parameter.name, expected, actual)
     for dim, extent in zip(type_.shape, array.shape, strict=True):
         if isinstance(dim, int):
             if dim != extent:
-                raise InputMismatch(parameter.name, expected, given)
+                raise InputMismatch(parameter.name, expected, actual)
         elif not is_unknown(dim):
             first, owner = bound.setdefault(dim, (extent, parameter.name))
             if first != extent:
-                raise InputMismatch(parameter.name, expected, given, f"{dim} is {first} in {owner}")
+                raise InputMismatch(parameter.name, expected, actual, f"{dim} is {first} in {owner}")
 
 
 def describe(array: Array) -> str:
@@ -218,9 +218,11 @@ class Interpreter:
         chain = chain_from(block, place, shape, frame)
         if len(chain) < 2:
             return 0
-        made = {value for instruction in chain for value in instruction.results}
-        kept = made.difference(*self.last_uses[block][place : place + len(chain)])
-        outer = {value: frame[value] for instruction in chain for value in instruction.operands if value not in made}
+        produced = {value for instruction in chain for value in instruction.results}
+        kept = produced.difference(*self.last_uses[block][place : place + len(chain)])
+        outer = {
+            value: frame[value] for instruction in chain for value in instruction.operands if value not in produced
+        }
         whole: dict[Value, npt.NDArray[Any]] = {}
         part: Frame = {}
         try:
@@ -248,8 +250,8 @@ class Interpreter:
 
     def next_stream(self) -> int:
         """The number of a random stream that nothing drew from before."""
-        taken, self.stream = self.stream, (self.stream + 1) % (1 << 64)
-        return taken
+        stream, self.stream = self.stream, (self.stream + 1) % (1 << 64)
+        return stream
 
     def _stepwise(
         self, operation: Stepwise, operands: tuple[Array, ...], instruction: Instruction, frame: Frame
@@ -349,15 +351,15 @@ class Within:
 def chain_from(block: Block, place: int, shape: tuple[int, ...], frame: Frame) -> list[Instruction]:
     """Return the elementwise instructions from `place` on whose operands have one shape or are scalars."""
     chain: list[Instruction] = []
-    made: dict[Value, tuple[int, ...]] = {}
+    chains: dict[Value, tuple[int, ...]] = {}
     for index in range(place, len(block.instructions)):
         instruction = block.instructions[index]
-        shapes = {made[value] if value in made else frame[value].shape for value in instruction.operands}
+        shapes = {chains[value] if value in chains else frame[value].shape for value in instruction.operands}
         type_ = instruction.results[0].type if instruction.operation.lanewise else None
         if not isinstance(type_, Tensor | Scalar) or not shapes <= {shape, ()} or (type_.shape and shape not in shapes):
             break
         chain.append(instruction)
-        made[instruction.results[0]] = shape if type_.shape else ()
+        chains[instruction.results[0]] = shape if type_.shape else ()
     return chain
 
 
@@ -383,21 +385,21 @@ def _read_by(instruction: Instruction) -> Iterator[Value]:
 
 def reachable(module: Module, function: Function) -> list[Instruction]:
     """Every instruction that running a function may execute."""
-    found: list[Instruction] = []
-    pending, seen = [function.name], set()
+    instructions: list[Instruction] = []
+    pending, visited = [function.name], set()
     while pending:
         name = pending.pop()
-        if name in seen or name not in module.functions:
+        if name in visited or name not in module.functions:
             continue
-        seen.add(name)
+        visited.add(name)
         body = list(module.functions[name].body.walk())
-        found += body
+        instructions += body
         pending += [
             str(instruction.operation.attributes["callee"])
             for instruction in body
             if "callee" in instruction.operation.attributes
         ]
-    return found
+    return instructions
 
 
 def too_many_steps(instruction: Instruction) -> Diagnostic:

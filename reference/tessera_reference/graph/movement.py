@@ -93,9 +93,9 @@ class Reshape(Movement):
             "-1 at most once",
             "LANG-03.2-01",
         )
-        count, asked = Count.of(self.x.shape), prod(extent for extent in self.shape if extent != -1)
-        left = count.without(asked) if -1 in self.shape and asked else None
-        fits = left is not None if -1 in self.shape else count.may_be(asked)
+        count, requested = Count.of(self.x.shape), prod(extent for extent in self.shape if extent != -1)
+        remainder = count.without(requested) if -1 in self.shape and requested else None
+        fits = remainder is not None if -1 in self.shape else count.may_be(requested)
         require(
             fits,
             "shapes",
@@ -103,7 +103,7 @@ class Reshape(Movement):
             "as many elements as before",
             "LANG-03.2-01",
         )
-        shape = tuple(left if extent == -1 and left is not None else extent for extent in self.shape)
+        shape = tuple(remainder if extent == -1 and remainder is not None else extent for extent in self.shape)
         return of_shape(shape, self.x)
 
     def execute(self, x: Array, env: Environment) -> Array:
@@ -203,8 +203,8 @@ class Concat(Movement):
         for part in others:
             self._require_alike(first, part, at)
         extents = [part.shape[at] for part in self.parts]
-        known = [extent for extent in extents if isinstance(extent, int)]
-        joined: Dim = sum(known) if len(known) == len(extents) else extents[0] if len(extents) == 1 else "?"
+        constants = [extent for extent in extents if isinstance(extent, int)]
+        joined: Dim = sum(constants) if len(constants) == len(extents) else extents[0] if len(extents) == 1 else "?"
         return Tensor((*first.shape[:at], joined, *first.shape[at + 1 :]), first.dtype)
 
     def _require_alike(self, first: Tensor, part: Tensor, at: int) -> None:
@@ -240,13 +240,13 @@ class Concat(Movement):
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """To each operand its part of dy."""
         dy, _, *parts = terms(at, build)
-        axis, found, start = self.axis % len(dy.shape), [], 0
+        axis, gradients, start = self.axis % len(dy.shape), [], 0
         for part in parts:
             extent = part.shape[axis]
             assert isinstance(extent, int)
-            found.append(dy.slice(spec=(*[":"] * axis, f"{start}:{start + extent}")).value)
+            gradients.append(dy.slice(spec=(*[":"] * axis, f"{start}:{start + extent}")).value)
             start += extent
-        return tuple(found)
+        return tuple(gradients)
 
 
 @operation("tessera.graph.pad", spellings=("op.pad",), clauses=("LANG-02-04", "LANG-03.2-01"))
@@ -302,8 +302,8 @@ def held_in(dtype: DType, value: int | float | bool) -> int | float | bool | Non
         return None
     if dtype.kind == "int":
         return int(value) if value == int(value) and dtype.int_min <= value <= dtype.int_max else None
-    held = round_exact(Fraction(value), dtype.component if dtype.kind == "complex" else dtype, "nonfinite")
-    return math.copysign(held, value) if math.isfinite(held) else None
+    number = round_exact(Fraction(value), dtype.component if dtype.kind == "complex" else dtype, "nonfinite")
+    return math.copysign(number, value) if math.isfinite(number) else None
 
 
 def _grown(dim: Dim, width: int) -> Dim:
@@ -582,8 +582,8 @@ def _allowed(entry: Entry, dim: Dim) -> str:
 
 def selected(x: Tensor, entries: tuple[Entry, ...]) -> Numeric:
     """The type of what is selected; a tensor of rank below 2 has only one order, the default."""
-    kept = [entry.extent(dim) for entry, dim in zip(entries, x.shape, strict=False) if not entry.is_index]
-    shape = (*kept, *x.shape[len(entries) :])
+    extents = [entry.extent(dim) for entry, dim in zip(entries, x.shape, strict=False) if not entry.is_index]
+    shape = (*extents, *x.shape[len(entries) :])
     return Tensor(shape, x.dtype, x.layout if len(shape) > 1 else ROW_MAJOR) if shape else Scalar(x.dtype)
 
 

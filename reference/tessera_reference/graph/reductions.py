@@ -86,9 +86,9 @@ class DifferentiableReduction(Reduction):
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The pullback, for dy and y with the axis kept."""
         dy, y, x = terms(at, build)
-        kept = list(x.shape)
-        kept[self.axis] = 1
-        return (self.pullback(dy.shaped(tuple(kept)), y.shaped(tuple(kept)), x).value,)
+        shape = list(x.shape)
+        shape[self.axis] = 1
+        return (self.pullback(dy.shaped(tuple(shape)), y.shaped(tuple(shape)), x).value,)
 
     @abstractmethod
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:

@@ -40,9 +40,9 @@ class Term:
     @property
     def dtype(self) -> DType:
         """The dtype of a tensor or scalar."""
-        found = dtype_of(self.value.type)
-        assert found is not None
-        return found
+        element = dtype_of(self.value.type)
+        assert element is not None
+        return element
 
     def __getattr__(self, name: str) -> Callable[..., Term]:
         """The operation of that short name, with this as its first operand."""
@@ -108,10 +108,10 @@ class Term:
 
     def summed_to(self, like: Term) -> Term:
         """The adjoint of broadcasting `like` to this shape: the sum over each axis that was spread, first to last."""
-        total, kept = self, like.shape
-        while len(total.shape) > len(kept):
+        total, shape = self, like.shape
+        while len(total.shape) > len(shape):
             total = total.sum(axis=0)
-        for axis, extent in enumerate(kept):
+        for axis, extent in enumerate(shape):
             if extent == 1 and total.shape[axis] != 1:
                 total = total.sum(axis=axis, keepdims=True)
         return total
@@ -119,8 +119,8 @@ class Term:
 
 def constant(build: Builder, number: Number, dtype: DType) -> Term:
     """A number as a scalar, rounded once to `dtype`."""
-    held = int(number) if dtype.kind in ("int", "bool") else round_exact(Fraction(number), dtype)
-    return Term(build(OPERATIONS["tessera.graph.constant"], value=held, dtype=dtype), build)
+    value = int(number) if dtype.kind in ("int", "bool") else round_exact(Fraction(number), dtype)
+    return Term(build(OPERATIONS["tessera.graph.constant"], value=value, dtype=dtype), build)
 
 
 # What adjoints share: the terms that one starts from, and positions along an axis (section 5.5; AMB-LANG-59).
@@ -172,8 +172,8 @@ def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
 def require_kind(dtype: DType, *kinds: str) -> None:
     """A dtype of one of these kinds. Raises `Refusal`."""
     if dtype.kind not in kinds:
-        wanted = f"a dtype of kind {' or '.join(kinds)}"
-        raise Refusal("types", f"is not defined on {dtype}", wanted, "LANG-11-01", "")
+        expected = f"a dtype of kind {' or '.join(kinds)}"
+        raise Refusal("types", f"is not defined on {dtype}", expected, "LANG-11-01", "")
 
 
 def require_numeric(dtype: DType) -> None:
@@ -191,8 +191,8 @@ def require_accumulator(dtype: DType, accum: DType) -> None:
     """An accumulator of the kind that `dtype` has by the reference arithmetic. Raises `Refusal`."""
     kind = dtype.accumulator.kind
     if accum.kind != kind:
-        message, wanted = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
-        raise Refusal("types", message, wanted, "LANG-10-01", "")
+        message, expected = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
+        raise Refusal("types", message, expected, "LANG-10-01", "")
 
 
 # What compound operations share: they compute in the accumulator type, and round each result once to its dtype.

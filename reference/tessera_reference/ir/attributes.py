@@ -83,7 +83,7 @@ def attribute_text(value: AttributeValue | Mapping[str, Any]) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(attribute_text, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name} = {attribute_text(each)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{name} = {attribute_text(element)}' for name, element in value.items())}}}"
     return string_text(value)
 
 
@@ -109,10 +109,10 @@ def string_text(text: str) -> str:
     return f'"{"".join(map(_character, escaped))}"'
 
 
-def _character(each: str) -> str:
-    if each.isprintable():
-        return each
-    return "".join(f"\\{byte:02X}" for byte in each.encode("utf-8", "surrogatepass"))
+def _character(match_: str) -> str:
+    if match_.isprintable():
+        return match_
+    return "".join(f"\\{byte:02X}" for byte in match_.encode("utf-8", "surrogatepass"))
 
 
 def string_of(quoted: str) -> str:
@@ -122,15 +122,15 @@ def string_of(quoted: str) -> str:
         return inside
     out, reached = bytearray(), 0
     while reached < len(inside):
-        found = _ESCAPED.match(inside, reached)
-        if found is None:
+        match = _ESCAPED.match(inside, reached)
+        if match is None:
             raise ValueError(f"{inside[reached : reached + 3]!r} is no escape")
-        plain, newline, tab, code = found.groups()
+        plain, newline, tab, code = match.groups()
         if code:
             out.append(int(code, 16))
         else:
-            out += (plain or (newline and "\n") or (tab and "\t") or found[0]).encode("utf-8", "surrogatepass")
-        reached = found.end()
+            out += (plain or (newline and "\n") or (tab and "\t") or match[0]).encode("utf-8", "surrogatepass")
+        reached = match.end()
     return out.decode("utf-8", "surrogatepass")
 
 
@@ -263,15 +263,15 @@ PROFILES = ("fast", "deterministic", "strict")
 def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
     """Refuse what contradicts the result type, axes that no mesh of the module has, and what is no annotation."""
     _check_numerics(values)
-    known = [axis for mesh in meshes.values() for axis in mesh.axes]
+    axes = [axis for mesh in meshes.values() for axis in mesh.axes]
     for axis in values.get("mesh_axes", ()):
         require(
-            axis in known,
+            axis in axes,
             "distributed",
             f"no mesh has the axis {axis!r}",
-            f"one of {', '.join(known)}" if known else "a mesh in the module",
+            f"one of {', '.join(axes)}" if axes else "a mesh in the module",
             "LANG-05.3-04",
-            did_you_mean(axis, known),
+            did_you_mean(axis, axes),
         )
     if values.keys() & {"shape", "dtype", "layout"}:
         _check_result(values, results[0] if results else None)
@@ -289,7 +289,7 @@ def _check_numerics(values: Mapping[str, Any]) -> None:
 
 
 def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:
-    shape, held, layout = values.get("shape"), values.get("dtype"), values.get("layout")
+    shape, dtype_, layout = values.get("shape"), values.get("dtype"), values.get("layout")
     actual = result.shape if isinstance(result, Tensor) else ()
     require(
         shape is None or (isinstance(shape, tuple) and _is_shape(shape, actual)),
@@ -299,9 +299,9 @@ def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> 
         "LANG-05.3-01",
     )
     require(
-        held is None or held == dtype_of(result),
+        dtype_ is None or dtype_ == dtype_of(result),
         "types",
-        f"dtype={held} is stated, the result is {result}",
+        f"dtype={dtype_} is stated, the result is {result}",
         "the dtype that the result has",
         "LANG-05.3-02",
     )

@@ -111,9 +111,9 @@ class BlockBuilder:
 
     def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
         """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
-        made = operation(**fields_of(operation, tuple([value.type for value in operands])), **attributes)
-        results = tuple([self.value(type_) for type_ in made.results()])
-        self.instructions.append(Instruction(made, operands, results, self.location))
+        built = operation(**fields_of(operation, tuple([value.type for value in operands])), **attributes)
+        results = tuple([self.value(type_) for type_ in built.results()])
+        self.instructions.append(Instruction(built, operands, results, self.location))
         return results
 
     def value(self, type_: Type) -> Value:

@@ -343,29 +343,37 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
     """Declare a class as the operation `name`, which the DSL writes as any of `spellings`."""
 
     def declare(cls: type[O]) -> type[O]:
-        made = dataclass(frozen=True)(cls)
-        lacking = [each for each in dir(made) if getattr(getattr(made, each), "__isabstractmethod__", False)]
+        declared = dataclass(frozen=True)(cls)
+        lacking = [name for name in dir(declared) if getattr(getattr(declared, name), "__isabstractmethod__", False)]
         if lacking:
             raise TypeError(f"operation {name} does not implement {', '.join(lacking)}")
-        hints = _annotations(made)
+        hints = _annotations(declared)
         roles, kinds, inners = {}, {}, {}
-        for field in fields(made):  # type: ignore[arg-type]
+        for field in fields(declared):  # type: ignore[arg-type]
             inner, role = get_args(hints[field.name])
             roles[field.name] = role
             inners[field.name] = inner
             choices = get_args(inner) if isinstance(inner, UnionType) else (inner,)
             kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
-        made.name, made.clauses, made.spellings, made.roles, made.kinds = name, clauses, spellings, roles, kinds
-        made.singles = tuple(name for name, role in roles.items() if role is Role.OPERAND)
-        made.rest = next((name for name, role in roles.items() if role is Role.OPERANDS), "")
-        made.hints = inners
-        made.own_attributes = {name: inners[name] for name, role in roles.items() if role is Role.ATTRIBUTE}
-        defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
-        made.required_attributes = tuple(name for name in made.own_attributes if defaults[name] is MISSING)
-        made.derived_attributes = tuple(name for name in roles if isinstance(getattr(made, name, None), Derived))
-        OPERATIONS[name] = made
-        SPELLINGS.update(dict.fromkeys(spellings, made))
-        return made
+        declared.name, declared.clauses, declared.spellings, declared.roles, declared.kinds = (
+            name,
+            clauses,
+            spellings,
+            roles,
+            kinds,
+        )
+        declared.singles = tuple(name for name, role in roles.items() if role is Role.OPERAND)
+        declared.rest = next((name for name, role in roles.items() if role is Role.OPERANDS), "")
+        declared.hints = inners
+        declared.own_attributes = {name: inners[name] for name, role in roles.items() if role is Role.ATTRIBUTE}
+        defaults = {field.name: field.default for field in fields(declared)}  # type: ignore[arg-type]
+        declared.required_attributes = tuple(name for name in declared.own_attributes if defaults[name] is MISSING)
+        declared.derived_attributes = tuple(
+            name for name in roles if isinstance(getattr(declared, name, None), Derived)
+        )
+        OPERATIONS[name] = declared
+        SPELLINGS.update(dict.fromkeys(spellings, declared))
+        return declared
 
     return declare
 
@@ -394,14 +402,14 @@ def diagnostic_of(
     )
 
 
-def other_type(subject: str, given: Type, wanted: Type) -> Refusal:
+def other_type(subject: str, actual: Type, expected: Type) -> Refusal:
     """Return the refusal of a value of a wrong type: shapes and layouts have categories of their own."""
     category: Category = "types"
     clause = "LANG-11-01"
-    if isinstance(given, Tensor) and isinstance(wanted, Tensor) and given.dtype == wanted.dtype:
-        same_layout = given.layout == wanted.layout
+    if isinstance(actual, Tensor) and isinstance(expected, Tensor) and actual.dtype == expected.dtype:
+        same_layout = actual.layout == expected.layout
         category, clause = ("shapes", "LANG-11-03") if same_layout else ("layouts", "LANG-11-05")
-    return Refusal(category, f"{subject} is {given}, not {wanted}", str(wanted), clause, "")
+    return Refusal(category, f"{subject} is {actual}, not {expected}", str(expected), clause, "")
 
 
 def recursion(circle: Sequence[str]) -> Refusal:

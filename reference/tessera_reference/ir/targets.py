@@ -43,13 +43,13 @@ class Target:
     threads_per_block: int
     mma: tuple[MmaShape, ...]
 
-    def shapes_of(self, held: DType) -> tuple[MmaShape, ...]:
+    def shapes_of(self, element: DType) -> tuple[MmaShape, ...]:
         """Its matrix instructions for operands of a dtype."""
-        return tuple(shape for shape in self.mma if shape.dtype == held)
+        return tuple(shape for shape in self.mma if shape.dtype == element)
 
-    def has_mma(self, held: DType, m: int, n: int, k: int) -> bool:
+    def has_mma(self, element: DType, m: int, n: int, k: int) -> bool:
         """True if it has a matrix instruction of that shape (LANG-07.3-02, LANG-11-10)."""
-        return MmaShape(held, m, n, k) in self.mma
+        return MmaShape(element, m, n, k) in self.mma
 
 
 class OtherVendor(Exception):
@@ -77,7 +77,7 @@ def target_of(name: str) -> Target:
 
 
 def _read(name: str, entry: Mapping[str, Any]) -> Target:
-    shapes = tuple(MmaShape(dtype(held), *shape) for held, every in entry["mma"].items() for shape in every)
+    shapes = tuple(MmaShape(dtype(element), *shape) for element, every in entry["mma"].items() for shape in every)
     return Target(name, **{**entry, "mma": shapes})
 
 

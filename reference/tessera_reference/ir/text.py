@@ -82,7 +82,9 @@ class _Printer:
             }
         if self.export:
             attributes["parameters"] = tuple(parameters)
-        signature = f"({self.types(each.type for each in function.parameters)}) -> ({self.types(function.results)})"
+        signature = (
+            f"({self.types(parameter.type for parameter in function.parameters)}) -> ({self.types(function.results)})"
+        )
         inside = f"{entries(attributes)}, function_type = {signature}"
         self.lines.append(f"  }}) {{{inside}}} : () -> (){self.place(function.location)}")
 
@@ -167,5 +169,5 @@ def entries(attributes: Mapping[str, Any]) -> str:
 
 def in_order(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
     """Attributes that any operation may carry in the order of section 5.3, others behind them by name."""
-    known = {name: attributes[name] for name in COMMON_ATTRIBUTES if name in attributes}
-    return known | {name: attributes[name] for name in sorted(attributes.keys() - known.keys())}
+    common = {name: attributes[name] for name in COMMON_ATTRIBUTES if name in attributes}
+    return common | {name: attributes[name] for name in sorted(attributes.keys() - common.keys())}

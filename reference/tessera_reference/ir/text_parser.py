@@ -60,14 +60,14 @@ class Tokens:
 
     def advance(self) -> str:
         """Go on to the next token; the text of the one left behind. Raises `Rejection` for what is no token."""
-        left, self.previous_end = self.text, self.end
-        found = next(self._matches)
-        self.kind = kind = found.lastgroup or ""
-        self.text = found[kind]
-        self.start, self.end = found.span(kind)
+        line, self.previous_end = self.text, self.end
+        match = next(self._matches)
+        self.kind = kind = match.lastgroup or ""
+        self.text = match[kind]
+        self.start, self.end = match.span(kind)
         if kind == "strange":
             self._refuse_character()
-        return left
+        return line
 
     def accept(self, mark: str) -> bool:
         """True if this is the token `mark`; goes on if so."""
@@ -127,7 +127,7 @@ class Tokens:
 
     def _place(self, offset: int) -> tuple[int, int]:
         if not self._lines:
-            self._lines = [0, *(found.end() for found in re.finditer("\n", self.source))]
+            self._lines = [0, *(match.end() for match in re.finditer("\n", self.source))]
         line = bisect_right(self._lines, offset)
         return line, offset - self._lines[line - 1] + 1
 
@@ -168,21 +168,21 @@ def number(tokens: Tokens) -> int | float | ByteCount:
     span = tokens.span(start, tokens.previous_end)
     if suffix not in FLOAT_TYPES:
         return _of_width(tokens, value, suffix, text, span) if suffix else value
-    held = dtype(FLOAT_TYPES[suffix])
+    type_ = dtype(FLOAT_TYPES[suffix])
     if not text.startswith("0x"):
-        return _held(tokens, Fraction(value), held, text, span)
-    if value >> held.bits:
-        message, requirement = f"{text[:40]} is no {suffix} of {held.bits} bits", f"at most {held.bits // 4} digits"
+        return _held(tokens, Fraction(value), type_, text, span)
+    if value >> type_.bits:
+        message, requirement = f"{text[:40]} is no {suffix} of {type_.bits} bits", f"at most {type_.bits // 4} digits"
         tokens.reject("syntax", "parse", message, span, requirement, "AMB-LANG-31", "")
-    return float_of_bits(value, held)
+    return float_of_bits(value, type_)
 
 
 def _of_width(tokens: Tokens, value: int, suffix: str, text: str, span: Span) -> int | bool:
     """An integer that fits the type behind it; as in MLIR, a signless type takes the unsigned spelling too."""
     type_ = re.fullmatch(r"(s|u)?i([1-9][0-9]{0,6})", "i64" if suffix == "index" else suffix)
     if type_ is None:
-        known = f"an integer type such as i8, index, or one of {', '.join(FLOAT_TYPES)}"
-        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of numbers", span, known, "LANG-02.3-38", "")
+        expected = f"an integer type such as i8, index, or one of {', '.join(FLOAT_TYPES)}"
+        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of numbers", span, expected, "LANG-02.3-38", "")
     sign, bits = type_[1], int(type_[2])
     least = 0 if sign == "u" else -(1 << bits - 1)
     largest = (1 << bits - (sign == "s")) - 1
@@ -204,8 +204,8 @@ def fraction(tokens: Tokens) -> float | ByteCount:
     suffix = _suffix(tokens)
     span = tokens.span(start, tokens.previous_end)
     if suffix and suffix not in FLOAT_TYPES:
-        known = f"one of {', '.join(FLOAT_TYPES)}"
-        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of floats", span, known, "LANG-02.3-38", "")
+        expected = f"one of {', '.join(FLOAT_TYPES)}"
+        tokens.reject("syntax", "parse", f"{suffix[:40]!r} is no type of floats", span, expected, "LANG-02.3-38", "")
     rounded, name = float(text), FLOAT_TYPES[suffix or "f64"]
     if math.isinf(rounded):
         _beyond(tokens, text, name, span)
@@ -215,10 +215,10 @@ def fraction(tokens: Tokens) -> float | ByteCount:
     return math.copysign(_held(tokens, exact, dtype(name), text, span), rounded)
 
 
-def _held(tokens: Tokens, exact: Fraction, held: DType, text: str, span: Span) -> float:
+def _held(tokens: Tokens, exact: Fraction, type_: DType, text: str, span: Span) -> float:
     """A number rounded once to a float dtype. Refuses one beyond the largest finite value."""
-    value = round_exact(exact, held, overflow="nonfinite")
-    return value if math.isfinite(value) else _beyond(tokens, text, held.name, span)
+    value = round_exact(exact, type_, overflow="nonfinite")
+    return value if math.isfinite(value) else _beyond(tokens, text, type_.name, span)
 
 
 def _beyond(tokens: Tokens, text: str, name: str, span: Span) -> NoReturn:
@@ -261,11 +261,11 @@ def _bytes_of(tokens: Tokens, count: Fraction | int) -> ByteCount:
         remedy = did_you_mean(unit, UNITS)
         tokens.refuse(f"{unit!r} is no unit of bytes", f"one of {', '.join(UNITS)}", "AMB-COLL-01", remedy)
     try:
-        found = ByteCount.of(count, unit)
+        count_ = ByteCount.of(count, unit)
     except ValueError as no_bytes:
         tokens.refuse(str(no_bytes), "a whole number of bytes", "AMB-COLL-35")
     tokens.advance()
-    return found
+    return count_
 
 
 def _suffix(tokens: Tokens) -> str:
@@ -357,7 +357,7 @@ class TextOperation:
 WORD = "kernel"
 
 SCALARS = {
-    name: Scalar(dtype(held)) for name, held in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
+    name: Scalar(dtype(name_)) for name, name_ in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
 }
 """The scalar parameters of an entry, as LLVM names them."""
 
@@ -405,36 +405,36 @@ def kernel_entry(parser: Parser) -> Walk[TextOperation]:
 
 
 def _parameters(parser: Parser) -> list[Name]:
-    tokens, found = parser.tokens, list[Name]()
+    tokens, names = parser.tokens, list[Name]()
     tokens.expect("(", "before the parameters of a kernel")
     while not tokens.accept(")"):
-        if found:
+        if names:
             tokens.expect(",", "between parameters")
         name = parser.value("a parameter")
         tokens.expect(":", f"behind %{name.text}")
         scalar = SCALARS.get(tokens.text)
         if scalar is not None:
             tokens.advance()
-        found.append(Name(name.text, name.start, scalar or parser.type()))
-    return found
+        names.append(Name(name.text, name.start, scalar or parser.type()))
+    return names
 
 
 def _attributes(parser: Parser) -> dict[str, Given]:
     """`{ grid=(2,1,1), stream=S }`."""
-    tokens, found = parser.tokens, dict[str, Given]()
+    tokens, attributes = parser.tokens, dict[str, Given]()
     tokens.expect("{", "to open the attributes")
     while not tokens.accept("}"):
-        if found:
+        if attributes:
             tokens.expect(",", "between attributes")
         start, name = tokens.start, tokens.text
-        if tokens.kind != "word" or name in found:
+        if tokens.kind != "word" or name in attributes:
             tokens.refuse(
                 f"expected another attribute, found {tokens.shown()}", "name=value, each once", "LANG-08.1-01"
             )
         tokens.advance()
         tokens.expect("=", f"behind {name}")
-        found[name] = Given(_value(parser), start, tokens.previous_end)
-    return found
+        attributes[name] = Given(_value(parser), start, tokens.previous_end)
+    return attributes
 
 
 def _value(parser: Parser) -> Any:
@@ -483,10 +483,10 @@ class _Parser:
 
     def operations(self, closing: str) -> Walk[list[TextOperation]]:
         """Operations up to the closing brace or another block; `closing` is empty at the end of the text."""
-        tokens, found = self.tokens, []
+        tokens, operations = self.tokens, []
         while tokens.text != closing and tokens.kind != "end" and not (closing and tokens.kind == "block"):
-            found.append((yield self.operation()))
-        return found
+            operations.append((yield self.operation()))
+        return operations
 
     # Operations
 
@@ -517,7 +517,7 @@ class _Parser:
 
     def results(self) -> list[Name]:
         """`%a, %b =` or `%c:2 =`."""
-        tokens, found = self.tokens, []
+        tokens, names = self.tokens, []
         while True:
             name = self.value("a result")
             count = 1
@@ -525,10 +525,10 @@ class _Parser:
                 if tokens.kind != "int" or re.fullmatch("[1-9][0-9]{0,3}", tokens.text) is None:
                     tokens.refuse(f"{tokens.shown()} results of one name", "1 to 9999")
                 count = integer(tokens)
-            found.append(Name(name.text, name.start, count=count))
+            names.append(Name(name.text, name.start, count=count))
             if not tokens.accept(","):
                 tokens.expect("=", "behind the results")
-                return found
+                return names
 
     def operands(self, operation: TextOperation) -> bool:
         """With parentheses or without them; whether what was opened last is the list of regions."""
@@ -616,7 +616,7 @@ class _Parser:
         if self.tokens.text == "{" and self.tokens.kind == "mark":
             self.entries(operation.attributes, 0)
 
-    def entries(self, found: dict[str, Given], depth: int) -> None:
+    def entries(self, attributes: dict[str, Given], depth: int) -> None:
         """`{name = value, flag, ...}`; a name alone says true."""
         tokens = self.tokens
         tokens.expect("{", "to open the attributes")
@@ -627,12 +627,12 @@ class _Parser:
             if tokens.kind not in ("word", "string"):
                 tokens.refuse(f"expected an attribute, found {tokens.shown()}", "name = value")
             name = string(tokens) if tokens.kind == "string" else tokens.text
-            if name in found:
+            if name in attributes:
                 tokens.refuse(f"attribute {name!r} is given twice", "each attribute once", "LANG-01-07")
             if tokens.kind == "word":
                 tokens.advance()
             value = self.attribute(depth) if tokens.accept("=") else True
-            found[name] = Given(value, start, tokens.previous_end)
+            attributes[name] = Given(value, start, tokens.previous_end)
             if not self.more("}", "between attributes"):
                 return
 
@@ -669,7 +669,7 @@ class _Parser:
         if tokens.text == "{":
             entries: dict[str, Given] = {}
             self.entries(entries, depth + 1)
-            return {name: given.value for name, given in entries.items()}
+            return {name: attribute.value for name, attribute in entries.items()}
         tokens.advance()
         if tokens.accept("]"):
             return ()
@@ -712,31 +712,31 @@ class _Parser:
         tokens.expect("(", "before the types")
         if tokens.accept(")"):
             return ()
-        found = [self.type(depth)]
+        types = [self.type(depth)]
         while self.more(")", "between types"):
-            found.append(self.type(depth))
-        return tuple(found)
+            types.append(self.type(depth))
+        return tuple(types)
 
     def type(self, depth: int = 0) -> Type:
         tokens = self.tokens
         text = tokens.text
-        known = self.types.get(text) if tokens.kind in ("type", "word") else None
-        if known is not None:
+        cached = self.types.get(text) if tokens.kind in ("type", "word") else None
+        if cached is not None:
             tokens.advance()
-            return known
+            return cached
         if tokens.kind not in ("type", "word"):
             tokens.refuse(f"expected a type, found {tokens.shown()}", "a type such as tensor<4xfp32>", "LANG-02.2-01")
         if text.removeprefix(DIALECT) == "fn":
             return self.function_type(depth)
         try:
-            found = self.types[text] = read_type(text)
+            type_ = self.types[text] = read_type(text)
         except Refusal as refusal:
             span = tokens.span(tokens.start, tokens.end)
             tokens.reject(
                 refusal.category, "parse", refusal.message, span, refusal.requirement, refusal.clause, refusal.remedy
             )
         tokens.advance()
-        return found
+        return type_
 
     def function_type(self, depth: int) -> FunctionType:
         """`fn(T) -> T`, exported as `!tessera.fn<(T) -> T>`."""
@@ -764,7 +764,7 @@ class _Parser:
             return None
         tokens.advance()
         tokens.expect("(", "behind loc")
-        found = None
+        location = None
         if tokens.kind == "string":
             filename, numbers = string(tokens), []
             for _ in range(2):
@@ -774,8 +774,8 @@ class _Parser:
                 numbers.append(integer(tokens))
             line, column = numbers
             if line and column:  # MLIR writes 0 where it does not know
-                found = Location(filename, Span(line, column, line, column + 1))
+                location = Location(filename, Span(line, column, line, column + 1))
         elif not tokens.accept("unknown"):
             tokens.refuse(f"expected a location, found {tokens.shown()}", 'loc("file":line:column)', "LANG-12-01")
         tokens.expect(")", "behind a location")
-        return found
+        return location

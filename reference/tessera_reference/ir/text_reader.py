@@ -114,13 +114,13 @@ class TextScope:
 
     def use(self, name: Name, operation: TextOperation) -> Value | None:
         """The value that a name stands for; nothing after a reported error."""
-        found = self.visible.get(name.text)
+        value = self.visible.get(name.text)
         if name.text in self.handles:
             message, remedy = "is the name of an operation without a result", "use what the operation writes"
             self._refuse(name, operation, message, "a value", remedy)
             return None
-        if found is not None or name.text in self.visible:
-            return found
+        if value is not None or name.text in self.visible:
+            return value
         if name.text in self.ended:
             message, remedy = "is defined in a region that has ended", "yield it from there"
         elif name.text in self._all_results:
@@ -168,9 +168,9 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
         return {}, {}
     said = declared.attributes_of(text.result_types or ())
     missing = [name for name in required if name not in said]
-    wanted = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
-    own = {name: stated(text.attributes, name, kinds[name]) for name in wanted}
-    common = {name: given for name, given in text.attributes.items() if name not in own}
+    expected = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
+    own = {name: stated(text.attributes, name, kinds[name]) for name in expected}
+    common = {name: attribute for name, attribute in text.attributes.items() if name not in own}
     return {**said, **own}, common_of(common, list(kinds))
 
 
@@ -184,7 +184,7 @@ def common_of(
     if not attributes:
         return {}
     kinds = {**COMMON_ATTRIBUTES, **(others or {})}
-    for name, given in attributes.items():
+    for name, attribute in attributes.items():
         if name not in kinds:
             refusal = Refusal(
                 "types",
@@ -193,24 +193,24 @@ def common_of(
                 "LANG-05.3-01",
                 did_you_mean(name, [*own, *kinds]),
             )
-            raise MisplacedAttribute(refusal, (given.start, given.end))
+            raise MisplacedAttribute(refusal, (attribute.start, attribute.end))
     return {name: stated(attributes, name, kind) for name, kind in kinds.items() if name in attributes}
 
 
 def stated(attributes: Mapping[str, Given], name: str, kind: Any) -> Any:
     """The value of an attribute, of its kind. Raises `MisplacedAttribute`."""
-    given = attributes.get(name)
-    if given is None:
+    value = attributes.get(name)
+    if value is None:
         message = f"the attribute {name} is missing"
         raise MisplacedAttribute(Refusal("types", message, f"{name} = {kind_text(kind)}", "LANG-01-07", ""), None)
     try:
-        return of_kind(given.value, kind)
+        return of_kind(value.value, kind)
     except Mismatch:
-        wanted = kind_text(kind)
-        refusal = Refusal("types", f"{name} is not {wanted}", f"{name} = {wanted}", "LANG-01-07", "")
+        expected = kind_text(kind)
+        refusal = Refusal("types", f"{name} is not {expected}", f"{name} = {expected}", "LANG-01-07", "")
     except Refusal as unknown:
         refusal = unknown
-    raise MisplacedAttribute(refusal, (given.start, given.end))
+    raise MisplacedAttribute(refusal, (value.start, value.end))
 
 
 # Reading one function of IR text: names to values, operations to instructions (LANG-05-01, LANG-11-01).
@@ -258,15 +258,17 @@ class FunctionReader:
         """The function, meaningless where something was reported; nothing where it has no signature."""
         text, kernel = self.text, self.text.name == KERNEL
         device = next((level for level, name in DEVICE_KERNELS.items() if name == text.name), "")
-        given = text.attributes.get("function_type")
-        if given is None or not isinstance(given.value, Signature) or len(text.regions) != 1:
+        signature = text.attributes.get("function_type")
+        if signature is None or not isinstance(signature.value, Signature) or len(text.regions) != 1:
             self.findings.report(
                 text, "a function has a signature and one region", "function_type = (T, T) -> (T)", "LANG-05-03"
             )
             return None
         block = text.regions[0]
-        attributes = {name: each for name, each in text.attributes.items() if name not in ("sym_name", "function_type")}
-        arguments = self._parameters(block, given.value, attributes)
+        attributes = {
+            name: attribute for name, attribute in text.attributes.items() if name not in ("sym_name", "function_type")
+        }
+        arguments = self._parameters(block, signature.value, attributes)
         body = trampoline(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
         defaults = self._defaults(attributes, arguments)
         try:
@@ -274,7 +276,7 @@ class FunctionReader:
         except MisplacedAttribute as misplaced:
             self.findings.refused(misplaced.refusal, text, place=misplaced.place)
             common = {}
-        results = self._results(given.value.results, arguments if kernel else None)
+        results = self._results(signature.value.results, arguments if kernel else None)
         return Function(self.name, body, results, self.findings.place(text), common, kernel, defaults, device)
 
     # The signature
@@ -305,25 +307,25 @@ class FunctionReader:
         if given is None:
             return {}
         types = {value.name: value.type for value in parameters}
-        found = {}
+        defaults = {}
         try:
             for name, value in given.value.items() if isinstance(given.value, dict) else [("", None)]:
                 type_ = types.get(name)
                 if not isinstance(type_, Tensor | Scalar):
                     raise Mismatch
-                found[name] = array_of(value, type_.dtype)
+                defaults[name] = array_of(value, type_.dtype)
         except Mismatch:
             message, requirement = "a default is none of its parameter's type", "defaults = {parameter = value}"
             refusal = Refusal("types", message, requirement, "AMB-LANG-74", "")
             self.findings.refused(refusal, self.text, place=(given.start, given.end))
-        return found
+        return defaults
 
-    def _results(self, given: tuple[Type, ...], parameters: Sequence[Value] | None) -> tuple[Type, ...]:
+    def _results(self, types: tuple[Type, ...], parameters: Sequence[Value] | None) -> tuple[Type, ...]:
         """The types of the signature, with what is known of their dimensions; of a kernel from its parameters."""
-        known = joined_all(self.returned)
+        joined = joined_all(self.returned)
         if parameters is not None:
-            known = tuple(value.type for value in parameters if isinstance(value.type, Tensor))
-        return tuple(map(with_marks, given, known)) if known and len(known) == len(given) else given
+            joined = tuple(value.type for value in parameters if isinstance(value.type, Tensor))
+        return tuple(map(with_marks, types, joined)) if joined and len(joined) == len(types) else types
 
     # Blocks
 
@@ -345,9 +347,9 @@ class FunctionReader:
                 break
             operands = self.operands(operation)
             regions = (yield self.regions(operation, operands)) if operation.regions else ()
-            made = self.instruction(operation, operands, regions)
-            if made is not None:
-                instructions.append(made)
+            built = self.instruction(operation, operands, regions)
+            if built is not None:
+                instructions.append(built)
         if end is None:
             name = next(name for name, kind in TERMINATORS.items() if kind == ending)
             refusal = Refusal("types", "the block has no terminator", f'"{name}"(...) at its end', "LANG-01-06", "")
@@ -398,14 +400,14 @@ class FunctionReader:
     ) -> Instruction | None:
         """An operation other than a terminator; nothing after a reported error, also about its parts."""
         values = tuple([value for value in operands if value is not None])
-        made: tuple[Operation, tuple[Type, ...]] | None = None
+        built: tuple[Operation, tuple[Type, ...]] | None = None
         common: dict[str, Any] = {}
         try:
             declared = _declared(operation)
             if len(values) == len(operands) and regions is not None:
                 own, common = own_and_common(operation, declared)
                 stated_profile = common.get("numerics_profile", self.profile)
-                made = self._made(operation, declared, values, own, regions, stated_profile)
+                built = self._made(operation, declared, values, own, regions, stated_profile)
         except MisplacedAttribute as misplaced:
             self.findings.refused(misplaced.refusal, operation, place=misplaced.place)
         except Refusal as refusal:
@@ -413,27 +415,27 @@ class FunctionReader:
             self.findings.refused(refusal, operation, operand_types)
         except Unimplemented as missing:
             raise UnsupportedConstruct(missing.feature, self.findings.place(operation)) from None
-        if made is None or regions is None:
+        if built is None or regions is None:
             self.scope.define_nothing(operation)
             return None
-        results = self.scope.define(operation, made[1])
-        return Instruction(made[0], values, results, self.findings.place(operation), regions, common)
+        results = self.scope.define(operation, built[1])
+        return Instruction(built[0], values, results, self.findings.place(operation), regions, common)
 
     def operands(self, operation: TextOperation) -> Operands:
         """The values that an operation uses, which must be visible and have the types that it states."""
-        found = [self.scope.use(operand, operation) for operand in operation.operands]
+        values = [self.scope.use(operand, operation) for operand in operation.operands]
         types = operation.operand_types
         if types is None:
-            return found
-        if len(types) != len(found):
-            message = f"{counted(len(found), 'operand')}, {counted(len(types), 'type')}"
+            return values
+        if len(types) != len(values):
+            message = f"{counted(len(values), 'operand')}, {counted(len(types), 'type')}"
             self.findings.report(operation, message, "a type for each operand", "LANG-11-01")
-            return [None] * max(1, len(found))
-        for place, (value, type_) in enumerate(zip(found, types, strict=True)):
+            return [None] * max(1, len(values))
+        for place, (value, type_) in enumerate(zip(values, types, strict=True)):
             if value is not None and value.type != type_ and shown(value.type) != type_:
                 self.findings.refused(other_type(f"%{value.name}", type_, value.type), operation)
-                found[place] = None
-        return found
+                values[place] = None
+        return values
 
     def _made(
         self,
@@ -460,9 +462,9 @@ class FunctionReader:
                 "",
             )
         hidden = declared.hidden(Shown(types, own, stated_types, regions, self.functions, self.meshes))
-        made: Operation = declared(**fields_of(declared, types), **own, **hidden)
-        refuse_narrow_accumulation(made, profile)
-        inferred = made.results()
+        built: Operation = declared(**fields_of(declared, types), **own, **hidden)
+        refuse_narrow_accumulation(built, profile)
+        inferred = built.results()
         if len(inferred) != named:
             raise Refusal(
                 "types",
@@ -471,19 +473,19 @@ class FunctionReader:
                 "LANG-11-01",
                 "",
             )
-        for type_, given in zip(inferred, inferred if stated_types is None else stated_types, strict=True):
-            if type_ != given and shown(type_) != given:
-                raise other_type("the result", given, type_)
-        return made, inferred
+        for type_, stated in zip(inferred, inferred if stated_types is None else stated_types, strict=True):
+            if type_ != stated and shown(type_) != stated:
+                raise other_type("the result", stated, type_)
+        return built, inferred
 
 
 def _declared(operation: TextOperation) -> type[Operation]:
     """The class of an operation. Raises `Refusal` when there is none."""
-    found = OPERATIONS.get(operation.name)
-    if found is None:
+    declared = OPERATIONS.get(operation.name)
+    if declared is None:
         remedy = did_you_mean(operation.name, [*OPERATIONS, *TERMINATORS])
         raise Refusal("types", f"unknown operation {operation.name[:60]}", "an operation", "LANG-05.2-01", remedy)
-    return found
+    return declared
 
 
 def _takes(declared: type[Operation], count: int) -> bool:
@@ -497,8 +499,8 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
     count = len(operation.operands)
     if not _takes(declared, count):
         names = [*declared.singles, *([f"{declared.rest}..."] if declared.rest else [])]
-        listed = ", ".join(f"%{name}" for name in names)
-        raise Refusal("types", f"{counted(count, 'operand')} given", f"({listed})", "LANG-11-01", "")
+        list_ = ", ".join(f"%{name}" for name in names)
+        raise Refusal("types", f"{counted(count, 'operand')} given", f"({list_})", "LANG-11-01", "")
     places = [*declared.singles, *[declared.rest] * (count - len(declared.singles))]
     for operand, name in zip(operation.operands, places, strict=True):
         if operand.label not in ("", name):
@@ -506,8 +508,8 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
                 "types", f"%{operand.label}(...) stands where %{name} does", f"%{name}(...)", "LANG-11-01", ""
             )
     if len(operation.regions) != len(declared.regions):
-        wanted = f"regions: {', '.join(declared.regions)}" if declared.regions else "no region"
-        raise Refusal("types", f"{counted(len(operation.regions), 'region')} given", wanted, "LANG-01-06", "")
+        expected = f"regions: {', '.join(declared.regions)}" if declared.regions else "no region"
+        raise Refusal("types", f"{counted(len(operation.regions), 'region')} given", expected, "LANG-01-06", "")
 
 
 # Reading IR text: from the tree of what it says to modules (spec sections 1, 5, 13.1; LANG-13.1-04, AMB-LANG-66).
@@ -600,15 +602,15 @@ class _ModuleReader:
     def _symbol(self, operation: TextOperation) -> str | None:
         """The name of a function or mesh; nothing after a reported error."""
         if operation.name not in DEFINITIONS:
-            known = f"one of {', '.join(DEFINITIONS)}"
+            expected = f"one of {', '.join(DEFINITIONS)}"
             remedy = did_you_mean(operation.name, DEFINITIONS)
-            self.findings.report(operation, "stands in a module, outside functions", known, "LANG-05-03", remedy)
+            self.findings.report(operation, "stands in a module, outside functions", expected, "LANG-05-03", remedy)
             return None
-        given = operation.attributes.get("sym_name")
-        if given is None or not isinstance(given.value, str):
+        name = operation.attributes.get("sym_name")
+        if name is None or not isinstance(name.value, str):
             self.findings.report(operation, "has no name", 'sym_name = "..."', "LANG-05-03")
             return None
-        return given.value
+        return name.value
 
     def _mesh(self, name: str, operation: TextOperation) -> None:
         try:
@@ -623,8 +625,10 @@ class _ModuleReader:
         """The functions, each behind those that it calls; none where one comes back to itself (AMB-LANG-97)."""
         calls: dict[str, list[str]] = {}
         for name, function in declared.items():
-            known = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
-            named = [each.attributes.get(kind.calls) for each, kind in known if kind is not None and kind.calls]
+            kinds = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
+            named = [
+                operation.attributes.get(kind.calls) for operation, kind in kinds if kind is not None and kind.calls
+            ]
             called = [given.value for given in named if given is not None]
             calls[name] = [callee for callee in called if isinstance(callee, str) and callee in declared]
         try:

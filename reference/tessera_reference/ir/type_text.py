@@ -49,10 +49,10 @@ _MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?
 
 def read_type(text: str) -> Type:
     """The type that a text is, of the home form or the exported one. Raises `Refusal`."""
-    found = _PARTS.fullmatch(text)
-    if found is None:
+    match = _PARTS.fullmatch(text)
+    if match is None:
         return Scalar(dtype_named(text.removeprefix(DIALECT)))
-    name, inside, space = found[1], "".join(found[2].split()), found[3]
+    name, inside, space = match[1], "".join(match[2].split()), match[3]
     require(
         name in _READERS and (space is None or name == "memref"),
         "types",
@@ -76,11 +76,11 @@ def exported(type_: Type) -> str:
 
 def _shaped(text: str) -> tuple[tuple[Dim, ...], DType]:
     """Extents and a dtype, joined by the letter x."""
-    found = _SHAPED.fullmatch(text)
-    assert found is not None, "the last component matches whatever is left"
-    dims = found[1].split("x")[:-1]
+    match = _SHAPED.fullmatch(text)
+    assert match is not None, "the last component matches whatever is left"
+    dims = match[1].split("x")[:-1]
     require(bool(dims), "shapes", f"a shape without dimensions in {text[:40]!r}", "a scalar type", "AMB-LANG-27")
-    return tuple(map(_dim, dims)), dtype_named(found[2])
+    return tuple(map(_dim, dims)), dtype_named(match[2])
 
 
 def _dim(text: str) -> Dim:
@@ -166,16 +166,16 @@ def _fragment(inside: str) -> Fragment:
 
 
 def _mesh(inside: str) -> Mesh:
-    found = _MESH.fullmatch(inside)
+    match = _MESH.fullmatch(inside)
     require(
-        found is not None,
+        match is not None,
         "distributed",
         f"mesh<{inside[:40]}> is no mesh type",
         "mesh<axes=[dp], shape=[4]>",
         "LANG-09-01",
     )
-    assert found is not None
-    return sound_mesh(tuple(found[1].split(",")), tuple(map(read_extent, found[2].split(","))))
+    assert match is not None
+    return sound_mesh(tuple(match[1].split(",")), tuple(map(read_extent, match[2].split(","))))
 
 
 def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
@@ -193,24 +193,24 @@ def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
 
 
 def _pointer(inside: str) -> Pointer:
-    known = {
+    spaces = {
         **{str(number): number for number in POINTER_SPACES},
-        **{name: each for each, name in POINTER_SPACES.items()},
+        **{name: number for number, name in POINTER_SPACES.items()},
     }
-    known["private"] = known["local"]
+    spaces["private"] = spaces["local"]
     require(
-        inside in known,
+        inside in spaces,
         "types",
         f"{inside[:40]!r} is no address space of a pointer",
         f"one of {', '.join(f'{number} ({name})' for number, name in POINTER_SPACES.items())}",
         "LANG-08.3-01",
-        did_you_mean(inside, known),
+        did_you_mean(inside, spaces),
     )
-    return Pointer(known[inside])
+    return Pointer(spaces[inside])
 
 
 def _vector(inside: str) -> Vector:
-    shape, held = _shaped(inside)
+    shape, element = _shaped(inside)
     extent = shape[0]
     require(
         len(shape) == 1 and isinstance(extent, int) and extent > 0,
@@ -220,7 +220,7 @@ def _vector(inside: str) -> Vector:
         "LANG-11-01",
     )
     assert isinstance(extent, int)
-    return Vector(extent, held)
+    return Vector(extent, element)
 
 
 def _future(inside: str) -> Future:
@@ -248,17 +248,17 @@ def _shard(inside: str) -> Shard:
     if axes is not None:
         return _sound_axes(tuple(axes[1].split(",")))
     assert groups is not None
-    found = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
-    ranks = [rank for group in found for rank in group]
+    groups_ = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
+    ranks = [rank for group in groups_ for rank in group]
     require(len(set(ranks)) == len(ranks), "distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
     require(
-        len({len(group) for group in found}) == 1,
+        len({len(group) for group in groups_}) == 1,
         "distributed",
         "groups have different sizes",
         "as many ranks in each group",
         "COLL-02.2-03",
     )
-    return Shard(groups=found)
+    return Shard(groups=groups_)
 
 
 def _sound_axes(axes: tuple[str, ...]) -> Shard:

@@ -59,11 +59,11 @@ LAYOUTS: dict[str, frozenset[str]] = {
 
 def layout_of(text: str) -> Layout:
     """The layout that its text names, known or not. Raises `ValueError` for what is no layout."""
-    found = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18}(?:,|(?=\))))*)\))?", "".join(text.split()))
-    if found is None:
+    match = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18}(?:,|(?=\))))*)\))?", "".join(text.split()))
+    if match is None:
         raise ValueError(text)
-    pairs = [pair.partition("=") for pair in (found[2] or "").split(",") if pair]
-    return Layout(found[1], tuple(sorted((name, int(value)) for name, _, value in pairs)))
+    pairs = [pair.partition("=") for pair in (match[2] or "").split(",") if pair]
+    return Layout(match[1], tuple(sorted((name, int(value)) for name, _, value in pairs)))
 
 
 def is_layout(layout: Layout) -> bool:
@@ -249,22 +249,22 @@ Dims = MutableMapping[str, Dim]
 
 def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
     """The open dimensions of a function's parameters, each standing for itself: so it is inside the function."""
-    held = [type_.value if isinstance(type_, Future) else type_ for type_ in types]
-    tensors = [type_ for type_ in held if isinstance(type_, Tensor)]
+    plain = [type_.value if isinstance(type_, Future) else type_ for type_ in types]
+    tensors = [type_ for type_ in plain if isinstance(type_, Tensor)]
     return {dim: dim for tensor in tensors for dim in tensor.shape if isinstance(dim, str)}
 
 
-def fits(wanted: Type, given: Type, dims: Dims) -> bool:
+def fits(expected: Type, actual: Type, dims: Dims) -> bool:
     """True if a value of type `given` may stand where `wanted` is; notes in `dims` what names stand for."""
-    if not isinstance(wanted, Tensor) or not isinstance(given, Tensor):
-        if isinstance(wanted, Future) and isinstance(given, Future):
-            return fits(wanted.value, given.value, dims)
-        return wanted == given
-    if (wanted.dtype, wanted.layout, wanted.rank) != (given.dtype, given.layout, given.rank):
+    if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
+        if isinstance(expected, Future) and isinstance(actual, Future):
+            return fits(expected.value, actual.value, dims)
+        return expected == actual
+    if (expected.dtype, expected.layout, expected.rank) != (actual.dtype, actual.layout, actual.rank):
         return False
     return all(
         want == have if isinstance(want, int) else want == "?" or dims.setdefault(want, have) == have
-        for want, have in zip(wanted.shape, given.shape, strict=True)
+        for want, have in zip(expected.shape, actual.shape, strict=True)
     )
 
 
@@ -306,24 +306,24 @@ def joined(a: Type, b: Type) -> Type | None:
     return replace(a, shape=tuple(x if x == y else "?" for x, y in zip(a.shape, b.shape, strict=True)))
 
 
-def with_marks(stated: Type, known: Type) -> Type:
+def with_marks(stated: Type, marked: Type) -> Type:
     """A type as the text states it, which shows no marks, with those that are known of it."""
-    if isinstance(stated, Future) and isinstance(known, Future):
-        return _future(with_marks(stated.value, known.value))
-    if not isinstance(stated, Tensor) or not isinstance(known, Tensor) or stated.rank != known.rank:
+    if isinstance(stated, Future) and isinstance(marked, Future):
+        return _future(with_marks(stated.value, marked.value))
+    if not isinstance(stated, Tensor) or not isinstance(marked, Tensor) or stated.rank != marked.rank:
         return stated
-    pairs = zip(stated.shape, known.shape, strict=True)
+    pairs = zip(stated.shape, marked.shape, strict=True)
     return replace(stated, shape=tuple(k if is_unknown(s) and is_unknown(k) else s for s, k in pairs))
 
 
-def loosened(known: Type, stated: Type) -> Type:
+def loosened(precise: Type, stated: Type) -> Type:
     """A type that is known, but for the dimensions that the text states not to be."""
-    if isinstance(stated, Future) and isinstance(known, Future):
-        return _future(loosened(known.value, stated.value))
-    if not isinstance(stated, Tensor) or not isinstance(known, Tensor) or stated.rank != known.rank:
-        return known
-    pairs = zip(stated.shape, known.shape, strict=True)
-    return replace(known, shape=tuple("?" if is_unknown(s) and not is_unknown(k) else k for s, k in pairs))
+    if isinstance(stated, Future) and isinstance(precise, Future):
+        return _future(loosened(precise.value, stated.value))
+    if not isinstance(stated, Tensor) or not isinstance(precise, Tensor) or stated.rank != precise.rank:
+        return precise
+    pairs = zip(stated.shape, precise.shape, strict=True)
+    return replace(precise, shape=tuple("?" if is_unknown(s) and not is_unknown(k) else k for s, k in pairs))
 
 
 def substituted(type_: Type, dims: Dims) -> Type:
@@ -344,9 +344,9 @@ def joined_all(lists: Sequence[tuple[Type, ...]]) -> tuple[Type, ...] | None:
     return both
 
 
-def loosened_all(known: tuple[Type, ...], stated: tuple[Type, ...] | None) -> tuple[Type, ...]:
+def loosened_all(precise: tuple[Type, ...], stated: tuple[Type, ...] | None) -> tuple[Type, ...]:
     """Types that are known, loosened as the text states, where it states any."""
-    return tuple(map(loosened, known, stated)) if stated is not None and len(stated) == len(known) else known
+    return tuple(map(loosened, precise, stated)) if stated is not None and len(stated) == len(precise) else precise
 
 
 def _future(value: Type) -> Future:

@@ -27,7 +27,7 @@ def loosest(profiles: Iterable[str | None]) -> str | None:
 
 def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
     """Return the faults of a module's calls; its functions come in `order`, each behind those that it calls."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
     for name in order:
         function = module.functions[name]
@@ -38,10 +38,10 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
             try:
                 _refuse_looser(callee, run_under[callee], None if ours is None else str(ours))
             except Refusal as refusal:
-                found.append(diagnostic_of(refusal, call.location))
+                problems.append(diagnostic_of(refusal, call.location))
         if not function.kernel:  # what is launched runs under a policy of its own
             run_under[name] = str(own) if own is not None else loosest(run_under[_named(call)] for call in calls)
-    return found
+    return problems
 
 
 def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> None:
@@ -101,10 +101,10 @@ def _named(instruction: Instruction) -> str:
 class FunctionVerifier:
     """Collects what is wrong with one function in `found`."""
 
-    def __init__(self, module: Module, function: Function, found: list[Diagnostic]) -> None:
+    def __init__(self, module: Module, function: Function, problems: list[Diagnostic]) -> None:
         self.module = module
         self.function = function
-        self.found = found
+        self.found = problems
         self.visible: set[Value] = set()
         self.everywhere: set[Value] = set()
         self.names: set[str] = set()
@@ -130,14 +130,14 @@ class FunctionVerifier:
         check_common({**function.attributes, "shape": None, "dtype": None, "layout": None}, (), self.module.meshes)
         types = {parameter.name: parameter.type for parameter in function.parameters}
         for name, array in function.defaults.items():
-            wanted = types.get(name)
-            layout = wanted.layout if isinstance(wanted, Tensor) else ROW_MAJOR
-            given = Tensor(array.shape, array.dtype, layout) if array.shape else Scalar(array.dtype)
+            expected = types.get(name)
+            layout = expected.layout if isinstance(expected, Tensor) else ROW_MAJOR
+            actual = Tensor(array.shape, array.dtype, layout) if array.shape else Scalar(array.dtype)
             require(
-                wanted is not None and fits(wanted, given, {}) and not function.kernel,
+                expected is not None and fits(expected, actual, {}) and not function.kernel,
                 "types",
-                f"the default of {name} is {given}",
-                f"{wanted}, of a parameter of a func",
+                f"the default of {name} is {actual}",
+                f"{expected}, of a parameter of a func",
                 "AMB-LANG-74",
             )
         if function.kernel:
@@ -173,9 +173,9 @@ class FunctionVerifier:
         """A function is left by a return; what returns fits its signature."""
         types = [value.type for value in block.results]
         if block.exit == "return":
-            wanted = self.function.results
-            if not _all_fit(wanted, types, self.dims):
-                message = f"@{self.function.name} returns ({_listed(types)}), its signature has ({_listed(wanted)})"
+            expected = self.function.results
+            if not _all_fit(expected, types, self.dims):
+                message = f"@{self.function.name} returns ({_listed(types)}), its signature has ({_listed(expected)})"
                 self._report(place, message, "the types of the signature", "LANG-11-01")
         elif block.exit == "yield" and ending == "return":
             self._report(place, "the body of a function does not yield", "a return", "LANG-01-06")
@@ -187,11 +187,13 @@ class FunctionVerifier:
         operation, place = instruction.operation, instruction.location
         if len(instruction.regions) != len(operation.regions):
             message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
-            wanted = f"{len(operation.regions)}: {', '.join(operation.regions)}"
-            self._report(place, message, wanted, "LANG-01-06")
+            expected = f"{len(operation.regions)}: {', '.join(operation.regions)}"
+            self._report(place, message, expected, "LANG-01-06")
         elif sound:
-            taken, given = operation.region_arguments(_types(instruction.operands)), operation.region_results()
-            for region, name, takes, gives in zip(instruction.regions, operation.regions, taken, given, strict=True):
+            arguments, results = operation.region_arguments(_types(instruction.operands)), operation.region_results()
+            for region, name, takes, gives in zip(
+                instruction.regions, operation.regions, arguments, results, strict=True
+            ):
                 self._check_region(region, f"{operation.short_name}: {name}", takes, gives, place)
         for region in instruction.regions:
             yield self._block(region, place, "yield")
@@ -296,8 +298,8 @@ class FunctionVerifier:
         for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
             operands.append(f"{name} is {type_}")
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
-        found = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
-        self.found.append(replace(found, remedy=remedy))
+        problem = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
+        self.found.append(replace(problem, remedy=remedy))
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
@@ -309,14 +311,16 @@ def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> Non
         f"({_listed(inferred)})",
         "LANG-11-01",
     )
-    for wanted, given in zip(inferred, results, strict=True):
-        if not agrees(wanted, given):
-            raise other_type("the result", given, wanted)
+    for expected, actual in zip(inferred, results, strict=True):
+        if not agrees(expected, actual):
+            raise other_type("the result", actual, expected)
 
 
-def _all_fit(wanted: Sequence[Type], given: Sequence[Type], dims: Dims) -> bool:
+def _all_fit(expected: Sequence[Type], actual: Sequence[Type], dims: Dims) -> bool:
     """True if values of these types may stand where those are wanted."""
-    return len(wanted) == len(given) and all(fits(want, have, dims) for want, have in zip(wanted, given, strict=True))
+    return len(expected) == len(actual) and all(
+        fits(want, have, dims) for want, have in zip(expected, actual, strict=True)
+    )
 
 
 def _types(values: tuple[Value, ...]) -> tuple[Type, ...]:
@@ -336,29 +340,29 @@ def _listed(types: Sequence[Type]) -> str:
 
 def verify(module: Module) -> None:
     """Raise `Rejection` unless the module is well formed, `UnsupportedConstruct` where this is beyond the reference."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for mesh in module.meshes.values():
         try:
             sound_mesh(mesh.axes, mesh.shape)
         except Refusal as refusal:
-            found.append(diagnostic_of(refusal, module.location))
+            problems.append(diagnostic_of(refusal, module.location))
     for name in sorted(module.functions.keys() & module.meshes.keys()):
         twice = Refusal("types", f"@{name} is a function and a mesh", "one definition of a symbol", "LANG-05-03", "")
-        found.append(diagnostic_of(twice, module.functions[name].location))
+        problems.append(diagnostic_of(twice, module.functions[name].location))
     calls: dict[str, list[str]] = {}
     for name, function in module.functions.items():
-        calls[name] = FunctionVerifier(module, function, found).verify()
-    order = _order(module, calls, found)
-    found += looser_calls(module, [name for name in order if name in module.functions])
-    if found:
-        raise Rejection(found)
+        calls[name] = FunctionVerifier(module, function, problems).verify()
+    order = _order(module, calls, problems)
+    problems += looser_calls(module, [name for name in order if name in module.functions])
+    if problems:
+        raise Rejection(problems)
 
 
-def _order(module: Module, calls: dict[str, list[str]], found: list[Diagnostic]) -> list[str]:
+def _order(module: Module, calls: dict[str, list[str]], problems: list[Diagnostic]) -> list[str]:
     """The functions, each behind those that it calls: no function comes back to itself (AMB-LANG-97)."""
     try:
         return list(TopologicalSorter(calls).static_order())
     except CycleError as error:
         circle = error.args[1]
-        found.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
+        problems.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
         return []

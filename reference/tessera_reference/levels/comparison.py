@@ -76,12 +76,12 @@ def compare_levels(
     for level in levels:
         try:
             host = executable(special, level, target, options)
-            found = graph_execution.execute(host, function, inputs)
+            results = graph_execution.execute(host, function, inputs)
         except Rejection as rejection:
             return Comparison(tuple(agreed), failure=rejection)
         outputs = Difference(level, f"@{function}", special.functions[function].location, "", (), "", "")
         names = [f"r{number}" for number in range(len(expected))]
-        if (wrong := _first(outputs, names, expected, found)) is not None:
+        if (wrong := _first(outputs, names, expected, results)) is not None:
             inside = Tracking(scheduled, target).difference(level, host, function, inputs)
             return Comparison(tuple(agreed), inside or wrong)
         agreed.append(level)
@@ -105,22 +105,22 @@ class Tracking:
         """Return the first run of a nest with another result at a level, or None if all agree."""
         expected = self._given(function, inputs)
         numbers = {instruction: number for number, instruction in enumerate(_nest_instructions(host))}
-        runs, found = Counter[int](), list[Difference]()
+        runs, differences = Counter[int](), list[Difference]()
 
         def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
             number = numbers.get(instruction)
-            if number is None or found:
+            if number is None or differences:
                 return
             nest = self.nests[number]
-            wanted = [expected[value][runs[number]] for value in nest.outputs]
+            expected_values = [expected[value][runs[number]] for value in nest.outputs]
             runs[number] += 1
             about = Difference(level, _description(nest, instruction), nest.location, "", (), "", "")
-            wrong = _first(about, [value.name for value in nest.outputs], wanted, results)
+            wrong = _first(about, [value.name for value in nest.outputs], expected_values, results)
             if wrong is not None:
-                found.append(wrong)
+                differences.append(wrong)
 
         graph_execution.execute(host, function, inputs, observe)
-        return found[0] if found else None
+        return differences[0] if differences else None
 
     def _given(self, function: str, inputs: Mapping[str, Array]) -> Mapping[Value, list[Array]]:
         """Return the values of each value of the program, run for run."""
@@ -153,25 +153,27 @@ def _description(nest: Nest, instruction: Instruction) -> str:
 
 
 def _first(
-    about: Difference, names: Sequence[str], expected: Sequence[Array], found: Sequence[Array]
+    about: Difference, names: Sequence[str], expected: Sequence[Array], actual: Sequence[Array]
 ) -> Difference | None:
     """A difference with its value, element and codes, if there is one."""
-    for name, wanted, given in zip(names, expected, found, strict=True):
-        place = first_difference(wanted, given)
+    for name, reference, result in zip(names, expected, actual, strict=True):
+        place = first_difference(reference, result)
         if place is not None:
-            index = tuple(map(int, np.unravel_index(place, wanted.shape))) if wanted.shape else ()
-            codes = (_code(wanted, place), _code(given, place))
+            index = tuple(map(int, np.unravel_index(place, reference.shape))) if reference.shape else ()
+            codes = (_code(reference, place), _code(result, place))
             return replace(about, value=name, index=index, expected=codes[0], found=codes[1])
     return None
 
 
-def first_difference(expected: Array, found: Array) -> int | None:
+def first_difference(expected: Array, actual: Array) -> int | None:
     """The first element, in row-major order, in whose codes two arrays of one dtype and size differ."""
-    size, wanted, given = expected.dtype.storage_bytes, expected.to_bits(), found.to_bits()
-    if wanted == given:
+    size, expected_bits, actual_bits = expected.dtype.storage_bytes, expected.to_bits(), actual.to_bits()
+    if expected_bits == actual_bits:
         return None
-    starts = range(0, len(wanted), size)
-    return next(start // size for start in starts if wanted[start : start + size] != given[start : start + size])
+    starts = range(0, len(expected_bits), size)
+    return next(
+        start // size for start in starts if expected_bits[start : start + size] != actual_bits[start : start + size]
+    )
 
 
 def _code(array: Array, place: int) -> str:

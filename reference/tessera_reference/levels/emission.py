@@ -19,20 +19,20 @@ from .execution import Options, lower
 
 def joined(modules: Sequence[Module]) -> list[Module]:
     """The modules, with a kernel whose symbol one before has too under a symbol that names its module."""
-    taken: set[str] = set()
-    found = []
+    names: set[str] = set()
+    parts = []
     for module in modules:
         symbols = [name for name, function in module.functions.items() if function.device]
-        renamed = {name: _qualified(module, name, taken) for name in symbols if name in taken}
-        found.append(_renamed(module, renamed) if renamed else module)
-        taken.update(renamed.get(name, name) for name in symbols)
-    return found
+        renamed = {name: _qualified(module, name, names) for name in symbols if name in names}
+        parts.append(_renamed(module, renamed) if renamed else module)
+        names.update(renamed.get(name, name) for name in symbols)
+    return parts
 
 
-def _qualified(module: Module, symbol: str, taken: set[str]) -> str:
+def _qualified(module: Module, symbol: str, names: set[str]) -> str:
     """A symbol that is free, here and in the module."""
     name = re.sub("[^A-Za-z0-9_]", "_", f"{SYMBOL}{module.name}_{symbol.removeprefix(SYMBOL)}")
-    while name in taken or name in module.functions:
+    while name in names or name in module.functions:
         name += "_"
     return name
 
@@ -87,5 +87,5 @@ def bitcode(module: Module, target: Target) -> bytes:
 def emit_all(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
     """The kernels of modules of Graph IR as one text. Raises as `emit` and `lower`."""
     lowered = joined([lower(module, "target", target, options) for module in modules])
-    kernels = {name: each for module in lowered for name, each in module.functions.items() if each.device}
+    kernels = {name: function for module in lowered for name, function in module.functions.items() if function.device}
     return emit(replace(lowered[0], functions=kernels), to, target) if lowered else ""

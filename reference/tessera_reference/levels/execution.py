@@ -147,8 +147,8 @@ def execute_on_mesh_at(
     """
     if level == "graph" or not inputs:
         return graph_execution.execute_on_mesh(module, function, inputs, mesh, observer)
-    made = executable(specialized(module, function, inputs[0]), level, target, options)
-    return graph_execution.execute_on_mesh(made, function, inputs, mesh, observer)
+    program = executable(specialized(module, function, inputs[0]), level, target, options)
+    return graph_execution.execute_on_mesh(program, function, inputs, mesh, observer)
 
 
 def specialized(module: Module, function: str, inputs: Mapping[str, Array]) -> Module:
@@ -180,5 +180,5 @@ def _only(module: Module, entry: Function) -> Module:
     called = {
         instruction.operation.attributes.get(instruction.operation.calls) for instruction in reachable(module, entry)
     }
-    kept = {name: each for name, each in module.functions.items() if name == entry.name or name in called}
-    return replace(module, functions=kept)
+    functions = {name: function for name, function in module.functions.items() if name == entry.name or name in called}
+    return replace(module, functions=functions)

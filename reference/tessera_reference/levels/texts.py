@@ -41,13 +41,13 @@ def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> 
     Raises `Rejection` for what is malformed or does not verify, `UnsupportedConstruct` for what is nested too deep.
     """
     modules = read_modules(text, filename)
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for module in modules:
-        found += missing_adjoints(module)
+        problems += missing_adjoints(module)
         for function in module.functions.values():
-            found += _foreign(level, function)
-    if found:
-        raise Rejection(found)
+            problems += _foreign(level, function)
+    if problems:
+        raise Rejection(problems)
     for module in modules:
         verify_at(level, module, target)
     return modules
@@ -63,21 +63,21 @@ def require_names(modules: Sequence[Module]) -> None:
 
     Raises `Rejection`.
     """
-    seen = set[str]()
-    found: list[Diagnostic] = []
+    names = set[str]()
+    problems: list[Diagnostic] = []
     for module in modules:
-        if module.name and module.name in seen:
+        if module.name and module.name in names:
             message = f"module: @{module.name} is declared twice"
             refusal = Refusal("types", message, "one module of a name", "AMB-LANG-86", "")
-            found.append(diagnostic_of(refusal, module.location))
-        seen.add(module.name)
-    if found:
-        raise Rejection(found)
+            problems.append(diagnostic_of(refusal, module.location))
+        names.add(module.name)
+    if problems:
+        raise Rejection(problems)
 
 
 def verify_at(level: Level, module: Module, target: Target) -> None:
     """Check the rules of the levels below Graph IR for a module. Raises `Rejection`."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for function in module.functions.values():
         try:
             if function.device:
@@ -85,9 +85,9 @@ def verify_at(level: Level, module: Module, target: Target) -> None:
             elif level == "schedule":
                 verify_schedule(function, target)
         except Rejection as rejection:
-            found += rejection.diagnostics
-    if found:
-        raise Rejection(found)
+            problems += rejection.diagnostics
+    if problems:
+        raise Rejection(problems)
 
 
 def _foreign(level: Level, function: Function) -> list[Diagnostic]:
@@ -105,10 +105,12 @@ def _foreign(level: Level, function: Function) -> list[Diagnostic]:
     ]
     return [
         diagnostic_of(
-            Refusal("types", f"{each.operation.name} is no operation of this level", requirement, "LANG-05.2-01", ""),
-            each.location,
+            Refusal(
+                "types", f"{instruction.operation.name} is no operation of this level", requirement, "LANG-05.2-01", ""
+            ),
+            instruction.location,
         )
-        for each in strange
+        for instruction in strange
     ]
 
 
@@ -124,14 +126,14 @@ def run_text(
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute and `UnsupportedConstruct`.
     """
     owner, _, short = name.rpartition(".")
-    found = [module for module in modules if short in module.functions and owner in ("", module.name)]
-    if len(found) != 1:
+    candidates = [module for module in modules if short in module.functions and owner in ("", module.name)]
+    if len(candidates) != 1:
         raise UnknownFunction(
             name, tuple(f"{module.name}.{function_name}" for module in modules for function_name in module.functions)
         )
-    function = found[0].functions[short]
+    function = candidates[0].functions[short]
     if not function.device:
-        return run_lowered(level, found[0], short, inputs, target)
+        return run_lowered(level, candidates[0], short, inputs, target)
     return run_kernel(function, bind_kernel(function, inputs), target)
 
 

@@ -53,17 +53,17 @@ class MeshAxes:
     def require(self, devices: int) -> None:
         """Raise `Failure` with TESS_ERR_INVALID_VALUE unless the mesh has as many ranks as devices (AMB-RT-01)."""
         if self.ranks != devices:
-            given = f"axes {self.tp} x {self.pp} x {self.dp} x {self.ep} for {devices} devices"
+            subject = f"axes {self.tp} x {self.pp} x {self.dp} x {self.ep} for {devices} devices"
             allowed = f"axes whose product, 0 counting as 1, is {devices}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", given, allowed)
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", subject, allowed)
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
         number = 0
         for axis, size, coordinate in zip(AXES, self.sizes, coordinates, strict=True):
             if not 0 <= coordinate < size:
-                given = f"coordinate {shown(coordinate)} along {axis}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", given, f"0 to {size - 1}")
+                subject = f"coordinate {shown(coordinate)} along {axis}"
+                raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", subject, f"0 to {size - 1}")
             number = number * size + coordinate
         return number
 
@@ -87,16 +87,16 @@ class MeshAxes:
 def _position(axis: str | None) -> int:
     if not isinstance(axis, str) or axis not in AXES:
         hint = did_you_mean(axis, AXES) if isinstance(axis, str) else ""
-        given = "a NULL axis" if axis is None else f"axis {shown(axis)}"
+        subject = "a NULL axis" if axis is None else f"axis {shown(axis)}"
         allowed = ", ".join(AXES) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", given, allowed)
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", subject, allowed)
     return AXES.index(axis)
 
 
 @lru_cache(maxsize=256)
 def _groups(axes: MeshAxes, position: int) -> tuple[tuple[int, ...], ...]:
     along = [range(size) for size in axes.sizes]
-    others = [range(1) if place == position else each for place, each in enumerate(along)]
+    others = [range(1) if place == position else range_ for place, range_ in enumerate(along)]
     step = prod(axes.sizes[position + 1 :])
     starts = [axes.rank(corner) for corner in product(*others)]
     return tuple(tuple(start + step * coordinate for coordinate in along[position]) for start in starts)

@@ -130,24 +130,24 @@ class DeadlockReport:
 class Deadlock(Exception):
     """Raised when no event is due and processes still wait."""
 
-    def __init__(self, found: DeadlockReport) -> None:
-        super().__init__(str(found))
-        self.report = found
+    def __init__(self, report: DeadlockReport) -> None:
+        super().__init__(str(report))
+        self.report = report
 
 
 def held_up_by(processes: Sequence[Process]) -> list[Wait]:
     """Return the waits of processes and, transitively, those of the processes that could wake them."""
-    found: list[Wait] = []
-    seen: dict[Process, None] = {}
-    left = list(processes)
-    while left:
-        process = left.pop()
-        if process in seen or process.done or process.waits_for is None:
+    waits: list[Wait] = []
+    visited: dict[Process, None] = {}
+    remaining = list(processes)
+    while remaining:
+        process = remaining.pop()
+        if process in visited or process.done or process.waits_for is None:
             continue
-        seen[process] = None
-        found.append(process.waits_for)
-        left += process.waits_for.wakers()
-    return found
+        visited[process] = None
+        waits.append(process.waits_for)
+        remaining += process.waits_for.wakers()
+    return waits
 
 
 def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:

@@ -121,9 +121,9 @@ class Allocation:
         self.freed = False
         self._foreign = foreign
         copies = len(self.devices) if space == "device" and foreign is None else 1
-        held = foreign if foreign is not None else storage
-        self._storage: list[memoryview | None] = [held] * copies
-        self._written: list[Intervals | None] = [None if held is not None else Intervals() for _ in range(copies)]
+        buffer = foreign if foreign is not None else storage
+        self._storage: list[memoryview | None] = [buffer] * copies
+        self._written: list[Intervals | None] = [None if buffer is not None else Intervals() for _ in range(copies)]
 
     @property
     def copies(self) -> int:
@@ -171,10 +171,10 @@ class Allocation:
             return bytes([NEVER_WRITTEN]) * (stop - start)
         if not gaps:
             return bytes(self.view(copy, start, stop))
-        held = bytearray(self.view(copy, start, stop))
+        content = bytearray(self.view(copy, start, stop))
         for gap, until in gaps:
-            held[gap - start : until - start] = bytes([NEVER_WRITTEN]) * (until - gap)
-        return bytes(held)
+            content[gap - start : until - start] = bytes([NEVER_WRITTEN]) * (until - gap)
+        return bytes(content)
 
     def note_written(self, copy: int, start: int, stop: int) -> None:
         """Remember that the bytes from start to before stop were written."""
@@ -263,8 +263,8 @@ def byte_view(memory: BytesLike, what: str) -> memoryview:
             return memoryview(b"")
         return view.cast("B")
     except (TypeError, ValueError) as error:
-        given = f"{what} of type {type(memory).__name__} ({shown(str(error))})"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "memory", given, "contiguous bytes") from None
+        subject = f"{what} of type {type(memory).__name__} ({shown(str(error))})"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "memory", subject, "contiguous bytes") from None
 
 
 # Where allocations lie in the machine's one address space, and what lies at an address (runtime spec 9).
@@ -299,8 +299,10 @@ class AddressRange:
     def place(self, size: int, function: str) -> int:
         """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
         if self._next + size + GUARD > self.addresses.stop:
-            given = f"{size} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
-            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "fewer bytes")
+            subject = (
+                f"{size} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
+            )
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, subject, "fewer bytes")
         return self._next
 
     def add(self, allocation: Allocation) -> None:
@@ -352,7 +354,7 @@ class Diagnosis:
     kind: FindingKind | None = None
 
 
-def diagnose(address: object, size: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
+def diagnose(address: object, size: object, access: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
     """Why `bytes` bytes at an address cannot be used."""
     if type(address) is not int or not 0 <= address <= _LARGEST:
         return Diagnosis(f"{shown(address)}, which is no address")
@@ -361,25 +363,25 @@ def diagnose(address: object, size: object, wanted: Wanted, ranges: tuple[Addres
     if address == 0:
         return Diagnosis("NULL")
     for range_ in ranges:
-        found = _in_range(address, size, wanted, range_)
-        if found:
-            return found
+        problem = _in_range(address, size, access, range_)
+        if problem:
+            return problem
     return Diagnosis(f"{address:#x}, where nothing is allocated")
 
 
-def _in_range(address: int, size: int, wanted: Wanted, held: AddressRange) -> Diagnosis | None:
-    at = held.at(address)
+def _in_range(address: int, size: int, access: Wanted, range_: AddressRange) -> Diagnosis | None:
+    at = range_.at(address)
     if at is not None and (address < at.stop or address == at.address):
-        return _inside(address, size, wanted, at)
-    return _beside(address, at, held.after(address))
+        return _inside(address, size, access, at)
+    return _beside(address, at, range_.after(address))
 
 
-def _inside(address: int, size: int, wanted: Wanted, at: Allocation) -> Diagnosis:
+def _inside(address: int, size: int, access: Wanted, at: Allocation) -> Diagnosis:
     place = f"{address:#x}, offset {address - at.address} of {at}"
     if at.freed:
         return Diagnosis(f"{place}, which was freed", "use_after_free")
-    if wanted not in ("any", at.space):
-        return Diagnosis(f"{place}, a {at.space} pointer where a {wanted} pointer is wanted", "host_device_mixup")
+    if access not in ("any", at.space):
+        return Diagnosis(f"{place}, a {at.space} pointer where a {access} pointer is wanted", "host_device_mixup")
     past = address + size - at.stop
     return Diagnosis(f"{place}, from where {counted(size, 'byte')} go {past} past its end", "overrun")
 
@@ -399,15 +401,15 @@ def _named(allocation: Allocation) -> str:
     return f"{allocation}, which was freed" if allocation.freed else str(allocation)
 
 
-def diagnose_free(address: object, wanted: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
+def diagnose_free(address: object, access: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
     """Why an address cannot be freed."""
     at = _holding(address, ranges)
     if at is None:
-        return Diagnosis(diagnose(address, 0, wanted, ranges).text)
+        return Diagnosis(diagnose(address, 0, access, ranges).text)
     if at.freed:
         return Diagnosis(f"{at}, which was freed before", "double_free")
-    if at.space != wanted:
-        return Diagnosis(f"{at}, a {at.space} pointer where a {wanted} pointer is wanted", "host_device_mixup")
+    if at.space != access:
+        return Diagnosis(f"{at}, a {at.space} pointer where a {access} pointer is wanted", "host_device_mixup")
     if address != at.address:
         return Diagnosis(f"{address:#x}, inside {at} and not its start")
     return Diagnosis(f"{at}, which belongs to another mesh")
@@ -417,9 +419,13 @@ def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | 
     """The allocation, live or freed, that an address is in, or is the start of."""
     if type(address) is not int:
         return None
-    found = (held.at(address) for held in ranges)
+    allocations = (range_.at(address) for range_ in ranges)
     return next(
-        (candidate for candidate in found if candidate and (address < candidate.stop or address == candidate.address)),
+        (
+            candidate
+            for candidate in allocations
+            if candidate and (address < candidate.stop or address == candidate.address)
+        ),
         None,
     )
 
@@ -460,15 +466,15 @@ class Capacity:
             device = self._topology.device(number, "tessMalloc")
             lacking = self.devices[number].lacks(size)
             if lacking:
-                given = f"{size} bytes on device {number} ({device.target}), which has {lacking}"
-                raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", given, "what is free on every device")
+                subject = f"{size} bytes on device {number} ({device.target}), which has {lacking}"
+                raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", subject, "what is free on every device")
 
     def require_on_host(self, size: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has room for so many bytes."""
         lacking = self.host.lacks(size)
         if lacking:
-            given = f"{size} bytes of {self._topology.host.name}, which has {lacking}"
-            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", given, "what is free on the host")
+            subject = f"{size} bytes of {self._topology.host.name}, which has {lacking}"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", subject, "what is free on the host")
 
     def take(self, allocation: Allocation) -> None:
         """Count an allocation in."""
@@ -591,13 +597,13 @@ class AddressSpaceMemory:
 
     def adopt_host(self, memory: BytesLike) -> int:
         """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
-        held = byte_view(memory, "adopted host memory")
-        return self._add(self._host, len(held), "tessHostAlloc", foreign=held, pinned=False)
+        view = byte_view(memory, "adopted host memory")
+        return self._add(self._host, len(view), "tessHostAlloc", foreign=view, pinned=False)
 
     def adopt_device(self, devices: Sequence[int], memory: BytesLike, owner: int = 0) -> int:
         """A device pointer for memory of the caller, which all ranks share in place. Raises `Failure`."""
-        held = byte_view(memory, "adopted device memory")
-        return self._add(self._device, len(held), "tessMalloc", devices=devices, owner=owner, foreign=held)
+        view = byte_view(memory, "adopted device memory")
+        return self._add(self._device, len(view), "tessMalloc", devices=devices, owner=owner, foreign=view)
 
     def free_device(self, pointer: int, owner: int = 0) -> Allocation:
         """Free device memory of an owner (its mesh); returns the allocation.
@@ -612,10 +618,10 @@ class AddressSpaceMemory:
 
     def release(self, owner: int) -> tuple[Allocation, ...]:
         """Free all device memory that an owner still has (AMB-RT-50); returns the allocations."""
-        held = tuple(each for each in self._device.live() if each.owner == owner)
-        for allocation in held:
+        allocations = tuple(each for each in self._device.live() if each.owner == owner)
+        for allocation in allocations:
             self._forget(self._device, allocation)
-        return held
+        return allocations
 
     def live(self) -> tuple[Allocation, ...]:
         """The live allocations: first of devices, then of the host, each by address."""
@@ -628,8 +634,8 @@ class AddressSpaceMemory:
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
         """
         if type(address) is int and type(size) is int and size >= 0:
-            held = self._device if address in self._device.addresses else self._host
-            at = held.at(address)
+            range_ = self._device if address in self._device.addresses else self._host
+            at = range_.at(address)
             if at and not at.freed and address + size <= at.stop and (space == "any" or at.space == space):
                 return Region(at, address - at.address)
             programs = self._program and self._program.find(address, size)
@@ -658,18 +664,18 @@ class AddressSpaceMemory:
 
     def write(self, region: Region, rank: int, data: BytesLike) -> None:
         """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no room."""
-        held = data if type(data) is bytes else byte_view(data, "data to be written")
-        allocation, start, stop, copy = self._placed(region, rank, len(held))
+        view = data if type(data) is bytes else byte_view(data, "data to be written")
+        allocation, start, stop, copy = self._placed(region, rank, len(view))
         if allocation.read_only:
-            given = f"a write to {allocation}, which is read-only"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "write", given, "memory that may be written")
+            subject = f"a write to {allocation}, which is read-only"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "write", subject, "memory that may be written")
         if start == stop:
             return
         try:
-            allocation.view(copy, start, stop)[:] = held
+            allocation.view(copy, start, stop)[:] = view
         except MemoryError:
-            given = f"a write to {allocation}, for which the simulating machine has no memory"
-            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "write", given, "smaller allocations") from None
+            subject = f"a write to {allocation}, for which the simulating machine has no memory"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "write", subject, "smaller allocations") from None
         allocation.note_written(copy, start, stop)
 
     def _placed(self, region: Region, rank: int, size: int) -> tuple[Allocation, int, int, int]:
@@ -685,7 +691,7 @@ class AddressSpaceMemory:
 
     def _add(
         self,
-        held: AddressRange,
+        range_: AddressRange,
         size: int,
         function: str,
         *,
@@ -695,11 +701,11 @@ class AddressSpaceMemory:
         foreign: memoryview | None = None,
         storage: memoryview | None = None,
     ) -> int:
-        start = held.place(size, function)
+        start = range_.place(size, function)
         self._made += 1
-        made = Allocation(
+        allocation = Allocation(
             self._made,
-            held.space,
+            range_.space,
             start,
             size,
             devices=devices,
@@ -708,47 +714,47 @@ class AddressSpaceMemory:
             foreign=foreign,
             storage=storage,
         )
-        held.add(made)
-        self.capacity.take(made)
+        range_.add(allocation)
+        self.capacity.take(allocation)
         return start
 
-    def _free(self, held: AddressRange, pointer: int, owner: int, function: str) -> Allocation:
-        at = held.at(pointer) if type(pointer) is int else None
+    def _free(self, range_: AddressRange, pointer: int, owner: int, function: str) -> Allocation:
+        at = range_.at(pointer) if type(pointer) is int else None
         if at and at.address == pointer and not at.freed and at.owner == owner:
-            self._forget(held, at)
+            self._forget(range_, at)
             return at
-        found = diagnose_free(pointer, held.space, (self._device, self._host))
-        if found.kind:
-            self.findings.add(found.kind, f"{function}: pointer is {found.text}")
-        allowed = f"a {held.space} pointer that was allocated and not yet freed"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"pointer is {found.text}", allowed)
+        problem = diagnose_free(pointer, range_.space, (self._device, self._host))
+        if problem.kind:
+            self.findings.add(problem.kind, f"{function}: pointer is {problem.text}")
+        allowed = f"a {range_.space} pointer that was allocated and not yet freed"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"pointer is {problem.text}", allowed)
 
-    def _forget(self, held: AddressRange, allocation: Allocation) -> None:
+    def _forget(self, range_: AddressRange, allocation: Allocation) -> None:
         self.capacity.give_back(allocation)
-        of_process = self._process if held is self._host and not allocation.foreign else None
-        held.free(allocation)
+        of_process = self._process if range_ is self._host and not allocation.foreign else None
+        range_.free(allocation)
         if of_process is not None:
             of_process.close(allocation.address, allocation.bytes)
 
     def _refusal(self, address: int, size: int, function: str, argument: str, space: Wanted) -> Failure:
         """The failure for a wrong pointer, which is added to the findings."""
-        found = diagnose(address, size, space, (self._device, self._host))
+        problem = diagnose(address, size, space, (self._device, self._host))
         if self._program is not None and type(address) is int and self._program.find(address, 0):
-            found = _of_the_program(address, size, space)
-        if found.kind:
-            self.findings.add(found.kind, f"{function}: {argument} is {found.text}")
+            problem = _of_the_program(address, size, space)
+        if problem.kind:
+            self.findings.add(problem.kind, f"{function}: {argument} is {problem.text}")
         owner = "" if space == "any" else f" of the {space}"
         allowed = f"a pointer to {shown(size)} allocated bytes{owner}"
-        return Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{argument} is {found.text}", allowed)
+        return Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{argument} is {problem.text}", allowed)
 
     def _require_size(self, size: int, function: str) -> None:
         if type(size) is not int or size < 0:
             raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(size)} bytes", "0 or more bytes")
 
 
-def _of_the_program(address: int, size: int, wanted: Wanted) -> Diagnosis:
+def _of_the_program(address: int, size: int, access: Wanted) -> Diagnosis:
     """Why memory of the program cannot be used."""
-    if wanted == "device":
+    if access == "device":
         text = f"{address:#x}, memory of the program where a device pointer is wanted"
         return Diagnosis(text, "host_device_mixup")
     return Diagnosis(f"{address:#x}, from where the program has less than {shown(size)} bytes", "overrun")

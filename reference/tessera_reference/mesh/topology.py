@@ -32,11 +32,11 @@ TYPES = {"object": "an object", "array": "an array", "string": "a string", "inte
 class InvalidDocument(Failure):
     """A document that cannot be read: `file`, JSON `path`, what is there and what is expected."""
 
-    def __init__(self, file: str, path: str, found: str, expected: str) -> None:
-        super().__init__(Status.TESS_ERR_INVALID_VALUE, file, f"{path} {found}", expected)
+    def __init__(self, file: str, path: str, problem: str, expected: str) -> None:
+        super().__init__(Status.TESS_ERR_INVALID_VALUE, file, f"{path} {problem}", expected)
         self.file = file
         self.path = path
-        self.found = found
+        self.found = problem
         self.expected = expected
 
 
@@ -72,33 +72,33 @@ def require_form(document: object, schema: Mapping[str, Any], file: str) -> None
 def _described(error: Any) -> tuple[str, str]:
     """Return the fault of a `jsonschema.ValidationError`, and the value that the schema expects instead."""
     value, form, bound = error.instance, error.schema, error.validator_value
-    found = f"is {shown(value)}"
+    problem = f"is {shown(value)}"
     match error.validator:
         case "required":
             return "lacks one", f"a member {next(name for name in bound if name not in value)!r}"
         case "additionalProperties":
-            known = tuple(form["properties"])
-            unknown = next(name for name in value if name not in known)
-            return f"has an unknown member {shown(unknown)}", _one_of(known, unknown)
+            names = tuple(form["properties"])
+            unknown = next(name for name in value if name not in names)
+            return f"has an unknown member {shown(unknown)}", _one_of(names, unknown)
         case "minItems" | "maxItems":
             return f"has {len(value)} elements", f"{form.get('minItems', 0)} to {form['maxItems']}"
         case "minimum" | "maximum":
-            return found, f"{form['minimum']} to {form['maximum']}"
+            return problem, f"{form['minimum']} to {form['maximum']}"
         case "maxLength":
-            return found, f"a string of at most {bound} characters"
+            return problem, f"a string of at most {bound} characters"
         case "enum":
-            return found, f"one of {_one_of(bound, value)}"
+            return problem, f"one of {_one_of(bound, value)}"
         case "const":
-            return found, shown(bound)
+            return problem, shown(bound)
         case "type":
-            return found, TYPES[bound]
+            return problem, TYPES[bound]
         case _:
-            return found, form["description"]
+            return problem, form["description"]
 
 
-def _one_of(known: tuple[str, ...], value: object) -> str:
-    hint = did_you_mean(value, known) if isinstance(value, str) else ""
-    return ", ".join(known) + (f": {hint}" if hint else "")
+def _one_of(names: tuple[str, ...], value: object) -> str:
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    return ", ".join(names) + (f": {hint}" if hint else "")
 
 
 # Links between the parts of a machine, and the shortest way from one to another (collectives spec 3.3).
@@ -181,7 +181,7 @@ class Routes:
         """
         waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
         done: set[End] = set()
-        known: tuple[int, int] | None = None
+        best: tuple[int, int] | None = None
         while waiting:
             latency, hops, names, end, way = heappop(waiting)
             if end == b:
@@ -194,8 +194,8 @@ class Routes:
                 reached = latency + link.latency, hops + 1
                 other = link.other(end)
                 if other == b and link.name not in down:
-                    known = min(known or reached, reached)
-                elif known is not None and reached >= known:
+                    best = min(best or reached, reached)
+                elif best is not None and reached >= best:
                     break
                 if link.name not in down and other not in done:
                     heappush(waiting, (*reached, (*names, link.name), other, (*way, link)))
@@ -285,8 +285,8 @@ class Topology:
     def device(self, number: int, function: str = "tessMeshCreate") -> Device:
         """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:
-            known = ", ".join(str(range_) for range_ in self._devices)
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {known}")
+            ranges = ", ".join(str(range_) for range_ in self._devices)
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {ranges}")
         return self._devices[number]
 
     def by_node(self, devices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -294,7 +294,7 @@ class Topology:
         together: dict[str, list[int]] = {}
         for number in devices:
             together.setdefault(self.device(number).node, []).append(number)
-        return tuple(tuple(each) for each in together.values())
+        return tuple(tuple(group) for group in together.values())
 
     def route(self, a: End, b: End, down: frozenset[str] = frozenset()) -> tuple[Link, ...] | None:
         """The links from one end to another, without those down; None where they are cut off.
@@ -391,8 +391,8 @@ def _naming_the_link(problem: InvalidDocument, document: Any) -> InvalidDocument
     if not isinstance(link, dict):
         return problem
     name, a, b = (shown(link.get(member)) for member in ("name", "a", "b"))
-    found = f"{problem.found} (link {name} between {a} and {b})"
-    return InvalidDocument(problem.file, problem.path, found, problem.expected)
+    message = f"{problem.found} (link {name} between {a} and {b})"
+    return InvalidDocument(problem.file, problem.path, message, problem.expected)
 
 
 def _whole(members: dict[str, Any]) -> dict[str, Any]:
@@ -407,16 +407,18 @@ def _require_meaning(document: Any, file: str) -> None:
         if not allowed:
             raise InvalidDocument(file, path, f"is {shown(value)}", expected)
 
-    def require_named(path: str, value: Any, known: Sequence[str]) -> None:
-        hint = "" if value in known else did_you_mean(value, known)
-        require(value in known, path, value, f"one of {', '.join(known)}" + (f": {hint}" if hint else ""))
+    def require_named(path: str, value: Any, names: Sequence[str]) -> None:
+        hint = "" if value in names else did_you_mean(value, names)
+        require(value in names, path, value, f"one of {', '.join(names)}" + (f": {hint}" if hint else ""))
 
     keys = (("nodes", "name"), ("switches", "name"), ("nics", "name"), ("devices", "id"), ("links", "name"))
     for list_, key in keys:
         seen: set[str | int] = set()
-        for at, each in enumerate(document.get(list_, ())):
-            require(each[key] not in seen, f"$.{list_}[{at}].{key}", each[key], f"a {key} that no earlier element has")
-            seen.add(each[key])
+        for at, entry in enumerate(document.get(list_, ())):
+            require(
+                entry[key] not in seen, f"$.{list_}[{at}].{key}", entry[key], f"a {key} that no earlier element has"
+            )
+            seen.add(entry[key])
     nodes, switches, nics = (
         tuple(row["name"] for row in document.get(list_, ())) for list_ in ("nodes", "switches", "nics")
     )
@@ -425,9 +427,9 @@ def _require_meaning(document: Any, file: str) -> None:
     for at, name in enumerate(nics):
         require(name not in (*nodes, *switches), f"$.nics[{at}].name", name, "a name that no node or switch has")
     for list_ in ("switches", "nics", "devices"):
-        for at, each in enumerate(document.get(list_, ())):
-            if "node" in each:
-                require_named(f"$.{list_}[{at}].node", each["node"], nodes)
+        for at, entry in enumerate(document.get(list_, ())):
+            if "node" in entry:
+                require_named(f"$.{list_}[{at}].node", entry["node"], nodes)
     names, ids = (*nodes, *switches, *nics), {device["id"] for device in document["devices"]}
     for at, link in enumerate(document["links"]):
         for end in ("a", "b"):
@@ -506,8 +508,8 @@ def resident_blocks(device: Device, block: Sequence[int]) -> int:
 def occupancy(device: Device, grid: Sequence[int], block: Sequence[int]) -> float:
     """The part of the device's lanes that the first wave of a kernel takes, above 0 and at most 1 (RT-17-01)."""
     holds = resident_blocks(device, block) * device.multiprocessors
-    taken = min(prod(grid), holds) * _threads(device, block)
-    return min(1.0, taken / (THREADS * device.multiprocessors))
+    threads = min(prod(grid), holds) * _threads(device, block)
+    return min(1.0, threads / (THREADS * device.multiprocessors))
 
 
 def kernel_duration(device: Device, grid: Sequence[int], block: Sequence[int], quick: bool = False) -> int:
@@ -533,8 +535,8 @@ def copy_duration(
         return COPY + carrying(2 * size, device.memory_bandwidth)
     way = topology.route(topology.host.name, device.id, down)
     if way is None:
-        given = f"no way between {topology.host.name} and device {device.id}"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", given, "links that are not down")
+        subject = f"no way between {topology.host.name} and device {device.id}"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", subject, "links that are not down")
     return COPY + _over(way, size if pinned else 2 * size)
 
 

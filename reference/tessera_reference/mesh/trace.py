@@ -225,10 +225,10 @@ def chrome_trace(
     records: Iterable[Record], names: Names | None = None, counters: Iterable[LinkCounter] = ()
 ) -> dict[str, Any]:
     """The trace as a JSON object: metadata first, then all events in order of time (RT-17-01, -02, -04 to -07)."""
-    numbered = sorted(enumerate(records), key=lambda each: each[1].start)
+    numbered = sorted(enumerate(records), key=lambda event: event[1].start)
     rows = Rows((record for _, record in numbered), names or Names())
     timed = [*_occupancy(record for _, record in numbered), *_slices(numbered, rows), *_counted(counters, rows)]
-    timed.sort(key=lambda each: each[0])
+    timed.sort(key=lambda event: event[0])
     return {
         "displayTimeUnit": "ns",
         "otherData": {"clock": "virtual time of the simulated machine"},
@@ -251,9 +251,9 @@ def write_trace(records: Iterable[Record], path: str, names: Names | None = None
     try:
         path_named(path).write_text(text, encoding="ascii", newline="\n")
     except (OSError, ValueError, AttributeError) as error:  # ValueError: a NUL or half a character; the last: no text
-        given = f"outJsonPath {shown(path)} ({getattr(error, 'strerror', None) or error})"
+        subject = f"outJsonPath {shown(path)} ({getattr(error, 'strerror', None) or error})"
         allowed = "a file that can be written, in a directory that exists"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessProfilerStop", given, allowed) from None
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessProfilerStop", subject, allowed) from None
 
 
 def _metadata(rows: Rows) -> Iterator[Event]:

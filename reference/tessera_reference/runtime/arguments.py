@@ -21,9 +21,9 @@ UNSIGNED = (0, (1 << 32) - 1)
 SIZE = (0, (1 << 64) - 1)
 
 
-def invalid(given: str, allowed: str) -> Failure:
+def invalid(subject: str, allowed: str) -> Failure:
     """A failure with TESS_ERR_INVALID_VALUE."""
-    return Failure(Status.TESS_ERR_INVALID_VALUE, "", given, allowed)
+    return Failure(Status.TESS_ERR_INVALID_VALUE, "", subject, allowed)
 
 
 @contextmanager
@@ -91,11 +91,11 @@ class Handles:
         self._dead: dict[int, str] = {}
         self._last = 0
 
-    def give(self, kind: str, held: Any) -> int:
+    def give(self, kind: str, value: Any) -> int:
         """Give an object a handle."""
         self._last += 1
-        self._live[self._last] = (kind, held)
-        self._of_kind.setdefault(kind, {})[self._last] = held
+        self._live[self._last] = (kind, value)
+        self._of_kind.setdefault(kind, {})[self._last] = value
         return self._last
 
     def end(self, handle: int) -> None:
@@ -110,22 +110,22 @@ class Handles:
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
         TESS_ERR_INVALID_VALUE.
         """
-        known = self._live.get(handle) if type(handle) is int else None
-        if known is None:
+        entry = self._live.get(handle) if type(handle) is int else None
+        if entry is None:
             raise self._refused(kind, handle, function)
-        live, held = known
+        live, value = entry
         if live != kind:
-            given = f"{kind} is {handle}, the handle of a {live}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, given, f"the handle of a {kind}")
-        return held  # type: ignore[no-any-return]  # of the kind, hence of the type
+            subject = f"{kind} is {handle}, the handle of a {live}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, subject, f"the handle of a {kind}")
+        return value  # type: ignore[no-any-return]  # of the kind, hence of the type
 
     def _refused(self, kind: str, handle: Any, function: str) -> Failure:
-        known = type(handle) is int and handle in self._dead
+        is_dead = type(handle) is int and handle in self._dead
         status = Status.TESS_ERR_NOT_INITIALIZED if kind in WITHOUT else Status.TESS_ERR_INVALID_VALUE
-        if known and self._dead[handle] != kind:
+        if is_dead and self._dead[handle] != kind:
             status = Status.TESS_ERR_INVALID_VALUE
         what = "NULL" if handle == 0 or handle is None else shown(handle)
-        was = f", the handle of a {self._dead[handle]} that is no more" if known else ""
+        was = f", the handle of a {self._dead[handle]} that is no more" if is_dead else ""
         return Failure(status, function, f"{kind} is {what}{was}", f"the handle of a live {kind}")
 
     def live(self, kind: str) -> list[tuple[int, Any]]:

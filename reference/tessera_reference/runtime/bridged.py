@@ -125,11 +125,11 @@ class BridgedRuntime(Runtime):
         launched, queue = self.handles.find("kernel", Kernel, kernel), self.stream(stream)
         pointers, scalars = scalars_of(launched.entry, argument_bytes(launched, buffer, size, queue))
         tensors = tensors_of(launched.entry, pointers, extents_of(launched.entry, scalars), queue)
-        given = LaunchArguments(
-            {name: (pointers[name], each.bytes) for name, each in tensors.items()}, scalars, cfg.grid, cfg.block
+        arguments = LaunchArguments(
+            {name: (pointers[name], tensor.bytes) for name, tensor in tensors.items()}, scalars, cfg.grid, cfg.block
         )
         code = self._code[launched.module.handle]
-        self.bridge.launch(code, launched.entry, self.bridge.places(queue.mesh.devices), given)
+        self.bridge.launch(code, launched.entry, self.bridge.places(queue.mesh.devices), arguments)
 
     def _require_executed(self, stream: Any) -> None:
         """A stream is not being captured. Raises `RequestFailed` with UNSUPPORTED."""
@@ -220,10 +220,10 @@ def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int,
     It is without machine code, which no PE of an endpoint runs and which is there only where LLVM is installed.
     """
     specialized = for_shapes(module, function, shapes)
-    made, _ = as_kernel(specialized, specialized.functions[function.name])
-    fatbin = read(image_of_graph([made], targets_named([DEFAULT]), Options(), Extras()))
-    kept = tuple(section for section in fatbin.sections if section.kind not in BINARIES.values())
-    return write(replace(fatbin, sections=kept))
+    kernel, _ = as_kernel(specialized, specialized.functions[function.name])
+    fatbin = read(image_of_graph([kernel], targets_named([DEFAULT]), Options(), Extras()))
+    sections = tuple(section for section in fatbin.sections if section.kind not in BINARIES.values())
+    return write(replace(fatbin, sections=sections))
 
 
 def counted(function: Function, extents: Mapping[str, int], rank: int) -> dict[str, Array]:
@@ -231,19 +231,19 @@ def counted(function: Function, extents: Mapping[str, int], rank: int) -> dict[s
 
     Raises `NumericsFailure` for a dtype that has not these numbers, and `Failure` for a dimension that has no extent.
     """
-    made = {}
-    for place, each in enumerate(function.parameters):
-        type_ = each.type
+    counts = {}
+    for place, parameter in enumerate(function.parameters):
+        type_ = parameter.type
         if isinstance(type_, Tensor):
             shape = tuple(_extent(function, extent, extents) for extent in type_.shape)
             numbers = (np.arange(prod(shape)) * 7919 + 104729 * rank + 31 * place) % 251 - 125
             scaled = numbers / 64 if type_.dtype.kind in ("float", "complex") else numbers
-            made[each.name] = Array.checked(
+            counts[parameter.name] = Array.checked(
                 type_.dtype, (numbers > 0 if type_.dtype.kind == "bool" else scaled).reshape(shape)
             )
         elif isinstance(type_, Scalar):
-            made[each.name] = Array.checked(type_.dtype, extents.get(each.name, 1))
-    return made
+            counts[parameter.name] = Array.checked(type_.dtype, extents.get(parameter.name, 1))
+    return counts
 
 
 def _extent(function: Function, extent: int | str, extents: Mapping[str, int]) -> int:
@@ -278,7 +278,9 @@ def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Map
         kernel = program.call("tessKernelGet", module, name)
         entry = next(candidate for candidate in read(image).metadata.kernels if candidate.name == name)
         extents = {
-            name: int(each.values) for name, each in inputs[0].items() if not each.shape and each.dtype.kind == "int"
+            name: int(array.values)
+            for name, array in inputs[0].items()
+            if not array.shape and array.dtype.kind == "int"
         }
         shapes = shapes_of(entry, extents)
         contents = {
@@ -286,7 +288,7 @@ def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Map
             for parameter in entry.parameters
             if parameter.type == "ptr"
         }
-        pointers = {name: program.tensor(each) for name, each in contents.items()}
+        pointers = {name: program.tensor(array) for name, array in contents.items()}
         values = [pointers.get(parameter.name) or _scalar(inputs[0][parameter.name]) for parameter in entry.parameters]
         buffer = pack(entry.layout, values)
         config = LaunchConfig((1, 1, 1))
@@ -350,8 +352,8 @@ class _HostProgram:
         if self.runtime.gaps:
             raise _NotExpressed
         if status is not Status.TESS_OK:
-            given, _, allowed = self.runtime.last_error.removeprefix(f"{name}: ").rpartition("; expected ")
-            raise Failure(status, name, given, allowed)
+            subject, _, allowed = self.runtime.last_error.removeprefix(f"{name}: ").rpartition("; expected ")
+            raise Failure(status, name, subject, allowed)
         return value
 
     def tensor(self, contents: Sequence[bytes]) -> int:

@@ -77,8 +77,8 @@ def tessShutdown(state: State, ctx: Any) -> None:
         if mesh.context is context:
             state.release_mesh(mesh)
     for kind in ("module", "kernel", "graph"):
-        for handle, held in state.handles.live(kind):
-            if held.context is context:
+        for handle, value in state.handles.live(kind):
+            if value.context is context:
                 state.handles.end(handle)
     for profiler in context.profilers:
         state.handles.end(profiler)
@@ -109,12 +109,12 @@ def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: 
     if len(ids) != count:
         raise invalid(f"{len(ids)} device ids for nDevices {count}", "an id for each device")
     named = set[int]()
-    for place, each in enumerate(ids):
-        integer(f"deviceIds[{place}]", each, INT)
-        state.machine.topology.device(each)
-        if each in named:
-            raise invalid(f"deviceIds[{place}] is {each}, named twice", "each device once")
-        named.add(each)
+    for place, device in enumerate(ids):
+        integer(f"deviceIds[{place}]", device, INT)
+        state.machine.topology.device(device)
+        if device in named:
+            raise invalid(f"deviceIds[{place}] is {device}, named twice", "each device once")
+        named.add(device)
     axes.require(count)
     mesh = Mesh(0, context, state.machine, tuple(ids), axes)
     mesh.handle = state.handles.give("mesh", mesh)
@@ -188,8 +188,8 @@ def tessStreamWaitEvent(state: State, stream: Any, event: Any) -> None:
     if recording is None:
         return
     if not set(recording.mesh.devices) & set(waiting.mesh.devices):
-        given = f"an event of mesh {recording.mesh.handle}, which shares no device with mesh {waiting.mesh.handle}"
-        raise invalid(given, "a mesh with common devices")
+        subject = f"an event of mesh {recording.mesh.handle}, which shares no device with mesh {waiting.mesh.handle}"
+        raise invalid(subject, "a mesh with common devices")
     captured = recording.captured_by
     if captured is not None:
         _require_may_join(captured, recording, waiting, capture_of(state.captures, waiting))
@@ -213,14 +213,14 @@ def _event(state: State, handle: Any) -> Event:
 def _require_may_join(capture: Capture, recording: Recording, stream: Stream, current: Capture | None) -> None:
     """A stream joins a capture of its own mesh, while it runs, and only one at a time. Raises `Failure`."""
     if capture not in capture.running:
-        given = "an event that was recorded in a capture, which has ended"
-        raise invalid(given, "an event recorded since")
+        subject = "an event that was recorded in a capture, which has ended"
+        raise invalid(subject, "an event recorded since")
     if stream.mesh is not recording.mesh:
-        given = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
-        raise invalid(given, "a stream of the mesh that is captured")
+        subject = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
+        raise invalid(subject, "a stream of the mesh that is captured")
     if current not in (None, capture):
-        given = f"an event of another capture than that of stream {stream.handle}"
-        raise invalid(given, "an event of the capture that the stream is in")
+        subject = f"an event of another capture than that of stream {stream.handle}"
+        raise invalid(subject, "an event of the capture that the stream is in")
 
 
 # Memory and copies (runtime spec 4.4; AMB-RT-05, AMB-RT-06, AMB-RT-40, AMB-RT-53).
@@ -240,8 +240,8 @@ def tessMalloc(state: State, mesh: Any, bytes: int) -> int:
     on = state.mesh(mesh)
     size = integer("bytes", bytes, SIZE)
     if on.context.faults.of_allocation():
-        given = f"{size} bytes, while a fault plan leaves no memory"
-        raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "", given, "memory that is there")
+        subject = f"{size} bytes, while a fault plan leaves no memory"
+        raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "", subject, "memory that is there")
     return state.machine.memory.allocate_device(on.devices, size, owner=mesh)
 
 
@@ -303,13 +303,13 @@ def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int)
     fatbin = read(data)
     if keys is not None:
         verify(data, keys)
-    known = {device.target for device in state.machine.topology.devices}
-    if not known & set(fatbin.targets):
-        given = f"a module for {', '.join(fatbin.targets) or 'no target'}"
-        allowed = f"one for a device of this machine: {', '.join(sorted(known))}"
-        raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", given, allowed)
-    given, allowed = "a module whose policy allows fast math", "one without, as the context demands"
-    context.require_no_fast_math(given, allowed, fatbin.metadata.policy)
+    targets = {device.target for device in state.machine.topology.devices}
+    if not targets & set(fatbin.targets):
+        subject = f"a module for {', '.join(fatbin.targets) or 'no target'}"
+        allowed = f"one for a device of this machine: {', '.join(sorted(targets))}"
+        raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", subject, allowed)
+    subject, allowed = "a module whose policy allows fast math", "one without, as the context demands"
+    context.require_no_fast_math(subject, allowed, fatbin.metadata.policy)
     module = LoadedModule(0, context, fatbin)
     module.handle = state.handles.give("module", module)
     context.plans[module.handle] = fatbin.metadata.collective_plans
@@ -331,15 +331,15 @@ def tessModuleUnload(state: State, module: Any) -> None:
 def tessKernelGet(state: State, module: Any, name: str | None) -> int:
     """The kernel of a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
     of = state.module(module)
-    wanted = required("name", name)
-    found = of.entry(wanted) if isinstance(wanted, str) else None
-    if found is None:
-        known = ", ".join(each.name for each in of.fatbin.metadata.kernels)
-        raise invalid(f"name is {shown(wanted)}", f"a kernel of the module: {known or 'it has none'}")
-    if found.name not in of.kernels:
-        kernel = Kernel(0, of, found)
-        of.kernels[found.name] = kernel.handle = state.handles.give("kernel", kernel)
-    return of.kernels[found.name]
+    kernel_name = required("name", name)
+    entry = of.entry(kernel_name) if isinstance(kernel_name, str) else None
+    if entry is None:
+        names = ", ".join(each.name for each in of.fatbin.metadata.kernels)
+        raise invalid(f"name is {shown(kernel_name)}", f"a kernel of the module: {names or 'it has none'}")
+    if entry.name not in of.kernels:
+        kernel = Kernel(0, of, entry)
+        of.kernels[entry.name] = kernel.handle = state.handles.give("kernel", kernel)
+    return of.kernels[entry.name]
 
 
 @entry()
@@ -401,11 +401,11 @@ def _executable(
     try:
         return state.code.executable(kernel.module, kernel.entry, target, extents, policy)
     except Rejection as rejection:
-        given = f"kernel {kernel.entry.name} with {dict(extents)}: {rejection.diagnostics[0].message}"
-        raise invalid(given, "extents that the kernel can be compiled for") from None
+        subject = f"kernel {kernel.entry.name} with {dict(extents)}: {rejection.diagnostics[0].message}"
+        raise invalid(subject, "extents that the kernel can be compiled for") from None
     except UnsupportedConstruct as construct:
-        given = f"kernel {kernel.entry.name} needs {construct.feature}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, "what the device can do") from None
+        subject = f"kernel {kernel.entry.name} needs {construct.feature}"
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, "what the device can do") from None
 
 
 # Stream graphs: capture, instantiation, replay (runtime spec 6, 12; AMB-RT-11, AMB-RT-64, AMB-RT-86).
@@ -432,8 +432,8 @@ def tessxGraphLaunch(state: State, graph: Any, stream: Any) -> None:
     """Replay a graph on a stream of its mesh (RT-12-08, RT-12-09)."""
     replayed, on = _graph(state, graph), state.stream(stream)
     if on.mesh is not replayed.stream.mesh:
-        given = f"a stream of mesh {on.mesh.handle} for a graph of mesh {replayed.stream.mesh.handle}"
-        raise invalid(given, "a stream of the mesh that the graph was captured on")
+        subject = f"a stream of mesh {on.mesh.handle} for a graph of mesh {replayed.stream.mesh.handle}"
+        raise invalid(subject, "a stream of the mesh that the graph was captured on")
     if capture_of(state.captures, on) is not None:
         raise invalid(f"stream {stream}, which is captured", "a stream that is not")
     for node in replayed.nodes:

@@ -62,10 +62,10 @@ def plan(
         return Plan(algorithm, "hint")
 
     def tuned(possible: tuple[str, ...]) -> str | None:
-        found = mesh.context.tuned.get(collective)
-        if found is None and environment.autotune:
+        algorithm = mesh.context.tuned.get(collective)
+        if algorithm is None and environment.autotune:
             return _autotuned(mesh, collective, count, dtype, groups[0], possible, cache)
-        return found
+        return algorithm
 
     size, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
     chosen = choose(collective, size, topology, groups, hint, environment.collectives, tuned)
@@ -76,10 +76,10 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     """The algorithm that the context was given, or that the module loaded last hints at (AMB-RT-167, AMB-COLL-85)."""
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
-    plans = [each for module in mesh.context.plans.values() for each in module]
+    plans = [hint for module in mesh.context.plans.values() for hint in module]
     hints = [plan for plan in plans if plan.source == "hint" and plan.subgroup is None]
-    found = [hint.algorithm for hint in hints if (hint.collective, hint.axis) == (collective, axis)]
-    return found[-1] if found else None
+    algorithms = [hint.algorithm for hint in hints if (hint.collective, hint.axis) == (collective, axis)]
+    return algorithms[-1] if algorithms else None
 
 
 def _autotuned(
@@ -96,16 +96,16 @@ def _autotuned(
     path = mesh.context.environment.collectives.path
     machine = (mesh.machine.topology.name, group, *(() if path == "auto" else (path,)))
     key = CacheKey((collective, *machine), (count,), dtype.name, cache.arch(*mesh.targets))
-    known = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
-    if known is not None:
+    entry = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
+    if entry is not None:
         cache.hits += 1
-        return known.decode()
+        return entry.decode()
     size = count * dtype.storage_bytes
     durations = {
         algorithm: collective_duration(mesh.machine.topology, group, collective, size, algorithm, path=path)
         for algorithm in possible
     }
-    best = min(possible, key=lambda each: durations[each])
+    best = min(possible, key=lambda measurement: durations[measurement])
     if store is not None:
         cache.misses += 1
         store.put("autotune", key, tags, best.encode())
@@ -304,18 +304,22 @@ class CollectiveWork(Work):
             data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes)
             buffers.append(Array.from_bits(call.dtype, (call.count,), data))
         op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
-        made = combine(call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor)
-        return dict(zip(group, made, strict=True))
+        results = combine(
+            call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor
+        )
+        return dict(zip(group, results, strict=True))
 
     def _require_agreement(self, contributions: Mapping[int, Contribution]) -> None:
         lowest, first = next(iter(contributions.items()))
-        for rank, each in contributions.items():
-            if difference := first.call.difference(each.call, lowest):
+        for rank, contribution in contributions.items():
+            if difference := first.call.difference(contribution.call, lowest):
                 raise self._mismatch(rank, difference)
             for name in ("descriptor", "policy"):
-                if getattr(each, name) != getattr(first, name):
-                    given = f"rank {rank} brings another {name} than rank {lowest}"
-                    raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, given, "the same on every rank")
+                if getattr(contribution, name) != getattr(first, name):
+                    subject = f"rank {rank} brings another {name} than rank {lowest}"
+                    raise Failure(
+                        Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, subject, "the same on every rank"
+                    )
 
 
 @dataclass(eq=False)
@@ -348,12 +352,12 @@ def read_call(
 ) -> CollectiveCall:
     """The parameters of a collective, with the plan that it follows. Raises `Failure`."""
     elements = integer("count", count, SIZE)
-    held = _dtype(dtype)
+    element = _dtype(dtype)
     operator = None
     if collective in ("all_reduce", "reduce_scatter"):
         one_of("op", op, list(CollOp), "TESS_COLL_SUM (0), TESS_COLL_MAX (1) or TESS_COLL_MIN (2)")
         operator = CollOp(op)
-        require_operator(operator.name.removeprefix("TESS_COLL_").lower(), held, "")
+        require_operator(operator.name.removeprefix("TESS_COLL_").lower(), element, "")
     if collective == "broadcast":
         integer("root", root, INT)
         if axis is not None:
@@ -363,10 +367,10 @@ def read_call(
     else:
         size = mesh.axes.size_along(axis)
         if collective != "all_reduce" and elements % size:
-            given = f"count {elements} over the {size} ranks of axis {axis}"
-            raise invalid(given, f"a multiple of {size} (AMB-RT-04)")
-    chosen = plan(mesh, collective, elements, held, axis, code, algorithm)
-    return CollectiveCall(collective, elements, held, chosen, op=operator, axis=axis, root=root)
+            subject = f"count {elements} over the {size} ranks of axis {axis}"
+            raise invalid(subject, f"a multiple of {size} (AMB-RT-04)")
+    chosen = plan(mesh, collective, elements, element, axis, code, algorithm)
+    return CollectiveCall(collective, elements, element, chosen, op=operator, axis=axis, root=root)
 
 
 def collective_work(

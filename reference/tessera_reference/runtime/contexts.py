@@ -48,12 +48,12 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
     """The settings of these variables; others are ignored. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     for name, allowed in ALLOWED.items():
         if name in variables and variables[name] not in allowed:
-            given = f"the environment variable {name} is {variables[name]!r}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, " or ".join(allowed))
+            subject = f"the environment variable {name} is {variables[name]!r}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", subject, " or ".join(allowed))
     directory = variables.get("TESS_CACHE_DIR")
     if directory is not None and (not isinstance(directory, str) or "\0" in directory or not directory.isprintable()):
-        given = f"the environment variable TESS_CACHE_DIR is {directory!r:.200}"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", given, "the path of a directory")
+        subject = f"the environment variable TESS_CACHE_DIR is {directory!r:.200}"
+        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessInit", subject, "the path of a directory")
     return Environment(
         numerics=variables.get("TESS_NUMERICS"),
         deterministic=_switch(variables.get("TESS_DETERMINISTIC")),
@@ -116,8 +116,8 @@ class FaultPlan:
         if not self.faults:
             return ()
         self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
-        found = [fault for fault in self.faults if fault.kind.startswith("kernel_") and fault.nth == count]
-        return tuple(each for each in found if each.kernel in (None, kernel))
+        faults = [fault for fault in self.faults if fault.kind.startswith("kernel_") and fault.nth == count]
+        return tuple(fault for fault in faults if fault.kernel in (None, kernel))
 
     def of_allocation(self) -> bool:
         """Count an allocation; returns whether it is to fail."""
@@ -145,7 +145,9 @@ def read_faults(described: Sequence[Mapping[str, Any]], links: Sequence[str] = (
     """
     if not isinstance(described, Sequence) or not all(isinstance(row, Mapping) for row in described):
         raise invalid(f"faults is {shown(described)}", "a list of faults, each with its kind")
-    return FaultPlan(tuple(_fault(f"faults[{i}]", each, links) for i, each in enumerate(described)), since)
+    return FaultPlan(
+        tuple(_fault(f"faults[{i}]", description, links) for i, description in enumerate(described)), since
+    )
 
 
 def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fault:
@@ -165,9 +167,9 @@ def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fau
     if kind == "link_down" and (not isinstance(ranks, list | tuple) or len(ranks) != 2):
         raise invalid(f"{name}.ranks is {ranks!r}", "a list of two ranks")
     numbers = {
-        each: integer(f"{name}.{each}", described[each], SIZE)
-        for each in ("nth", "nanoseconds", "mesh")
-        if each in described
+        member: integer(f"{name}.{member}", described[member], SIZE)
+        for member in ("nth", "nanoseconds", "mesh")
+        if member in described
     }
     rank = None if described.get("rank") is None else integer(f"{name}.rank", described["rank"], SIZE)
     pair = tuple(integer(f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
@@ -223,10 +225,10 @@ class Context:
         if self.module_policy.forbid_fast_math and policy.allowFastMath:
             raise _violation(function, "work with fast math", "work without, as the context demands")
 
-    def require_no_fast_math(self, given: str, allowed: str, policy: NumericsPolicy | None) -> None:
+    def require_no_fast_math(self, subject: str, allowed: str, policy: NumericsPolicy | None) -> None:
         """A policy does not allow fast math where the context forbids it (AMB-RT-88). Raises `Failure`."""
         if self.module_policy.forbid_fast_math and policy is not None and policy.allowFastMath:
-            raise _violation("", given, allowed)
+            raise _violation("", subject, allowed)
 
     def default(self) -> NumericsPolicy:
         """The policy of the environment, or else the strict one."""
@@ -235,5 +237,5 @@ class Context:
         return policy if deterministic is None else replace(policy, deterministic=int(deterministic))
 
 
-def _violation(function: str, given: str, allowed: str) -> Failure:
-    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, given, allowed)
+def _violation(function: str, subject: str, allowed: str) -> Failure:
+    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, subject, allowed)

@@ -52,9 +52,9 @@ def tessxHostRead(state: State, hostPtr: Any, bytes: int) -> Any:
 @entry()
 def tessxHostWrite(state: State, hostPtr: Any, data: bytes) -> None:
     """Put bytes into host memory."""
-    held = byte_view(data, "data")
-    region = state.machine.memory.find(hostPtr, len(held), "tessxHostWrite", "hostPtr", "host")
-    state.machine.memory.write(region, 0, held)
+    view = byte_view(data, "data")
+    region = state.machine.memory.find(hostPtr, len(view), "tessxHostWrite", "hostPtr", "host")
+    state.machine.memory.write(region, 0, view)
 
 
 @entry("hostPtr")
@@ -80,9 +80,9 @@ def tessxPeek(state: State, mesh: Any, rank: int, devPtr: Any, bytes: int) -> An
 @entry()
 def tessxPoke(state: State, mesh: Any, rank: int, devPtr: Any, data: bytes) -> None:
     """Put bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
-    held = byte_view(data, "data")
-    region = _of_rank(state, "tessxPoke", mesh, rank, devPtr, len(held))
-    state.machine.memory.write(region, rank, held)
+    view = byte_view(data, "data")
+    region = _of_rank(state, "tessxPoke", mesh, rank, devPtr, len(view))
+    state.machine.memory.write(region, rank, view)
 
 
 def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, size: int) -> Any:
@@ -91,8 +91,8 @@ def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, si
     on.drain()
     region = state.machine.memory.find(pointer, size, function, "devPtr", "device")
     if region.allocation.devices != on.devices:
-        given = f"devPtr is memory of devices {list(region.allocation.devices)}"
-        raise invalid(given, "memory of the mesh")
+        subject = f"devPtr is memory of devices {list(region.allocation.devices)}"
+        raise invalid(subject, "memory of the mesh")
     return region
 
 
@@ -271,9 +271,9 @@ def tessxExplain(state: State, module: Any) -> Explained:
 @entry("entries")
 def tessxCacheEntries(state: State) -> Sequence[tuple[Path, CacheEntry]]:
     """Return the entries in the cache directories of the live contexts (AMB-RT-69). Raises TESS_ERR_CACHE_CORRUPT."""
-    found: dict[Path, CacheEntry] = {}
+    entries: dict[Path, CacheEntry] = {}
     for _, context in state.handles.live("context"):
         store = state.code.store(context)
         if store is not None:
-            found.update((store.path(each.kind, each.key), each) for each in store.entries())
-    return tuple(found.items())
+            entries.update((store.path(entry.kind, entry.key), entry) for entry in store.entries())
+    return tuple(entries.items())

@@ -106,10 +106,10 @@ class CodeCache:
 
         Raises `Failure` with TESS_ERR_CACHE_CORRUPT, and as `executables_of`.
         """
-        known = (entry.name, target, tuple(sorted(extents.items())), policy)
-        if known not in module.executables:
-            module.executables[known] = self._made(module, entry, target, extents, policy)
-        return module.executables[known]
+        key = (entry.name, target, tuple(sorted(extents.items())), policy)
+        if key not in module.executables:
+            module.executables[key] = self._made(module, entry, target, extents, policy)
+        return module.executables[key]
 
     def _made(
         self, module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int], policy: NumericsPolicy
@@ -218,7 +218,7 @@ class LaunchWork(Work):
         mesh = self.stream.mesh
         device = mesh.device(rank)
         befalls = [fault for fault in self.faults if fault.rank in (None, rank)]
-        kinds = {each.kind for each in befalls}
+        kinds = {fault.kind for fault in befalls}
         executable = self.executables[device.description.target]
         arguments, results = None, None
         if executable.needs_mesh and not kinds & {"kernel_trap", "kernel_hang"}:
@@ -263,14 +263,14 @@ class LaunchWork(Work):
     def _arguments(self, executable: Executable, rank: int) -> dict[str, Array]:
         """The contents of the tensors; those that the kernel only writes may be uninitialised."""
         mesh, arguments = self.stream.mesh, dict(self.scalars)
-        for name, each in self.tensors.items():
-            if each.region is None:
+        for name, tensor in self.tensors.items():
+            if tensor.region is None:
                 data = b""
             elif name in executable.reads:
-                data = bytes(mesh.read(each.region, rank, each.bytes, self.name))
+                data = bytes(mesh.read(tensor.region, rank, tensor.bytes, self.name))
             else:
-                data = mesh.peek(each.region, rank, each.bytes)
-            arguments[name] = Array.from_bits(each.dtype, each.shape, data)
+                data = mesh.peek(tensor.region, rank, tensor.bytes)
+            arguments[name] = Array.from_bits(tensor.dtype, tensor.shape, data)
         return arguments
 
     def _executed(self, executable: Executable, rank: int, arguments: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -371,10 +371,10 @@ def configuration_of(config: LaunchConfig) -> tuple[Extents, Extents, int]:
     return grid, block, integer("shmemBytes", config.shmemBytes, SIZE)
 
 
-def _three(name: str, given: Any, least: int) -> Extents:
-    if not isinstance(given, list | tuple) or len(given) != 3:
-        raise invalid(f"{name} is {shown(given)}", "three numbers")
-    x, y, z = (integer(f"{name}[{i}]", each, (least, INT[1])) for i, each in enumerate(given))
+def _three(name: str, value: Any, least: int) -> Extents:
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        raise invalid(f"{name} is {shown(value)}", "three numbers")
+    x, y, z = (integer(f"{name}[{i}]", number, (least, INT[1])) for i, number in enumerate(value))
     return x, y, z
 
 
@@ -382,8 +382,8 @@ def require_targets(mesh: Mesh, targets: tuple[str, ...]) -> None:
     """A module is for every device of a mesh. Raises `Failure` with TESS_ERR_ARCH_MISMATCH (RT-19.A-05)."""
     for name in mesh.targets:
         if name not in targets:
-            given = f"a module for {', '.join(targets) or 'no target'} on a mesh with a device {name}"
-            raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", given, f"a module with code for {name}")
+            subject = f"a module for {', '.join(targets) or 'no target'} on a mesh with a device {name}"
+            raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", subject, f"a module with code for {name}")
 
 
 def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
@@ -398,8 +398,8 @@ def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
     for target in mesh.targets:
         own = reduction_orders(kernel.module.fatbin, kernel.entry.name, target)
         if own - {order}:
-            given = f"kernel {kernel.entry.name}, which adds in the order {', '.join(sorted(map(str, own)))}"
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, f"the order of the descriptor, {order}")
+            subject = f"kernel {kernel.entry.name}, which adds in the order {', '.join(sorted(map(str, own)))}"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, f"the order of the descriptor, {order}")
 
 
 def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Mapping[str, Array]]:
@@ -444,24 +444,24 @@ def tensors_of(
 ) -> dict[str, Tensor]:
     """The tensors behind the pointers. Raises `Failure` for a pointer that is NULL, misaligned or too short."""
     shapes = shapes_of(entry, extents)
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for parameter in entry.parameters:
         if parameter.type != "ptr":
             continue
         argument, pointer = f"argument {parameter.name}", pointers[parameter.name]
         if parameter.dtype is None:
-            found[parameter.name] = _untyped(argument, pointer, parameter.written, stream)
+            tensors[parameter.name] = _untyped(argument, pointer, parameter.written, stream)
             continue
-        held, shape = dtype(parameter.dtype), shapes[parameter.name]
-        size = prod(shape) * held.storage_bytes
+        element, shape = dtype(parameter.dtype), shapes[parameter.name]
+        size = prod(shape) * element.storage_bytes
         if size == 0 and pointer == 0:  # nothing is read or written there (AMB-RT-172)
-            found[parameter.name] = Tensor(None, held, shape, 0, parameter.written)
+            tensors[parameter.name] = Tensor(None, element, shape, 0, parameter.written)
             continue
         required(argument, pointer)
-        require_aligned(argument, pointer, held)
+        require_aligned(argument, pointer, element)
         region = region_of(FUNCTION, argument, pointer, size, "device", stream, parameter.written)
-        found[parameter.name] = Tensor(region, held, shape, size, parameter.written)
-    return found
+        tensors[parameter.name] = Tensor(region, element, shape, size, parameter.written)
+    return tensors
 
 
 def _untyped(argument: str, pointer: int, written: bool, stream: Stream) -> Tensor:
@@ -475,8 +475,8 @@ def require_together(kernel: Kernel, mesh: Mesh, stream: Stream) -> None:
     """Kernel, mesh and stream belong to each other. Raises `Failure`."""
     stream.require_of(mesh)
     if kernel.context is not mesh.context:
-        given = f"a kernel of context {kernel.context.handle} on a mesh of context {mesh.context.handle}"
-        raise invalid(given, "a kernel and a mesh of one context")
+        subject = f"a kernel of context {kernel.context.handle} on a mesh of context {mesh.context.handle}"
+        raise invalid(subject, "a kernel and a mesh of one context")
 
 
 def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
@@ -488,12 +488,12 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
     for device in stream.mesh.devices:
         count = sum(device in other.mesh.devices for other in others)
         if count >= KERNELS_AT_ONCE - 1:
-            given = f"one more stream with persistent kernels beside {count} on device {device}"
+            subject = f"one more stream with persistent kernels beside {count} on device {device}"
             allowed = f"at most {KERNELS_AT_ONCE - 1} at a time"
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", given, allowed)
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, allowed)
 
 
 def _may_stay(stream: Stream) -> bool:
     """True if a stream has persistent kernels that have not ended."""
     works = [unit for work in stream.queued for unit in (work.works if isinstance(work, GraphWork) else (work,))]
-    return any(isinstance(each, LaunchWork) and each.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for each in works)
+    return any(isinstance(work, LaunchWork) and work.flags & LaunchFlag.TESS_LAUNCH_PERSISTENT for work in works)

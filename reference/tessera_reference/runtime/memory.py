@@ -22,15 +22,15 @@ def region_of(
     function: str, argument: str, pointer: Any, size: int, space: Wanted, stream: Stream, written: bool = False
 ) -> Region:
     """The memory of a pointer, for work of a stream: on every device of its mesh (AMB-RT-05). Raises `Failure`."""
-    found = stream.mesh.machine.memory.find(pointer, size, function, argument, space)
-    devices = set(found.allocation.devices)
+    region = stream.mesh.machine.memory.find(pointer, size, function, argument, space)
+    devices = set(region.allocation.devices)
     missing = [device for device in stream.mesh.devices if device not in devices]
-    if missing and found.allocation.space == "device":
-        given = f"{argument} is memory of devices {list(found.allocation.devices)}, none of device {missing[0]}"
-        raise invalid(given, "memory of every device of the stream's mesh")
-    if written and found.allocation.read_only:
-        raise invalid(f"{argument} is in {found.allocation}, which is read-only", "memory to write")
-    return found
+    if missing and region.allocation.space == "device":
+        subject = f"{argument} is memory of devices {list(region.allocation.devices)}, none of device {missing[0]}"
+        raise invalid(subject, "memory of every device of the stream's mesh")
+    if written and region.allocation.read_only:
+        raise invalid(f"{argument} is in {region.allocation}, which is read-only", "memory to write")
+    return region
 
 
 def require_aligned(argument: str, pointer: int, dtype: DType) -> None:

@@ -120,8 +120,8 @@ def as_failure(problem: Exception, function: str) -> Failure:
     if isinstance(problem, Failure):
         return within(problem, function)
     if isinstance(problem, MemoryError):
-        given = "work for which the simulating machine has no memory"
-        return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, given, "smaller sizes")
+        subject = "work for which the simulating machine has no memory"
+        return Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, subject, "smaller sizes")
     return Failure(Status.TESS_ERR_INVALID_VALUE, function, str(problem), "other arguments")
 
 
@@ -215,8 +215,8 @@ class Work(ABC):
 
     def timed_out(self, timeout: int) -> Failure:
         """Return the failure of work that took too long."""
-        given = f"{self.name} is not done after {timeout // 1000} ns"
-        return Failure(Status.TESS_ERR_TIMEOUT, self.function, given, "work that ends before its timeout")
+        subject = f"{self.name} is not done after {timeout // 1000} ns"
+        return Failure(Status.TESS_ERR_TIMEOUT, self.function, subject, "work that ends before its timeout")
 
     def profile(self, rank: int, start: int, over: Callable[[], str | None] = lambda: None, **more: Any) -> None:
         """Record with the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
@@ -299,10 +299,10 @@ class Rendezvous:
 
     def _incomplete(self, work: Work) -> Failure:
         absent = [rank for rank in self.expected if rank not in self.contributions]
-        given = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
+        subject = f"{self.name}: rank {', '.join(map(str, absent)) or 'none'} never came"
         whole = len(self.expected) == len(work.stream.mesh.devices)
         allowed = "every rank of the mesh" if whole else f"each of the ranks {', '.join(map(str, self.expected))}"
-        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, given, allowed)
+        return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, work.function, subject, allowed)
 
 
 def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
@@ -312,8 +312,8 @@ def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
         if any(a in group and b in group for group in groups):
             if mesh.context.timeout is not None:
                 raise work.timed_out(mesh.context.timeout)
-            given = f"{work.name}: nothing passes between ranks {a} and {b}"
-            raise Failure(Status.TESS_ERR_LAUNCH_FAILED, work.function, given, "ranks that reach each other")
+            subject = f"{work.name}: nothing passes between ranks {a} and {b}"
+            raise Failure(Status.TESS_ERR_LAUNCH_FAILED, work.function, subject, "ranks that reach each other")
 
 
 # Streams: work in order, on every rank of a mesh (runtime spec 4.3, 6, 12; AMB-RT-14, AMB-RT-37, AMB-RT-50).
@@ -393,8 +393,8 @@ class Stream:
     def require_of(self, mesh: Mesh) -> None:
         """It is a stream of this mesh. Raises `Failure`."""
         if self.mesh is not mesh:
-            given = f"stream {self.handle}, which is of mesh {self.mesh.handle}, for mesh {mesh.handle}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "", given, "a stream of the mesh")
+            subject = f"stream {self.handle}, which is of mesh {self.mesh.handle}, for mesh {mesh.handle}"
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "", subject, "a stream of the mesh")
 
     def fail(self, failure: Failure, number: int, rank: int) -> None:
         """Keep an asynchronous error; of a graph, the first of its nodes (AMB-RT-14)."""
@@ -434,8 +434,8 @@ class Stream:
         devices = {region.allocation.number: region.allocation for region in regions if region.allocation.devices}
         referred = sum(device.bytes for device in devices.values())
         if referred > self.limit and any(region.allocation.devices for region, _, _ in work.accesses()):
-            given = f"the stream's queued work would refer to {referred} bytes"
-            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, given, f"at most its limit, {self.limit}")
+            subject = f"the stream's queued work would refer to {referred} bytes"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, work.function, subject, f"at most its limit, {self.limit}")
 
 
 @coroutine

@@ -32,12 +32,14 @@ def chunk_trace(
     A message that was lost is one that left alone. `links` are those of the machine.
     """
     records = []
-    for number, each in enumerate(transfers):
-        sent = each.sent
+    for number, transfer in enumerate(transfers):
+        sent = transfer.sent
         part = f" chunk {sent.first // chunk}" if chunk else ""
         elements = f"elements {sent.first} to {sent.first + sent.elements}"
         name = f"{operation} {sent.source} to {sent.target}, step {sent.step}{part}, {elements}"
-        directions = [("lost send", sent.source)] if each.lost else [("send", sent.source), ("receive", sent.target)]
+        directions = (
+            [("lost send", sent.source)] if transfer.lost else [("send", sent.source), ("receive", sent.target)]
+        )
         for direction, rank in directions:
             leaves = direction != "receive"
             records.append(
@@ -47,11 +49,11 @@ def chunk_trace(
                     stream=COMM_QUEUE,
                     rank=rank,
                     device=devices[rank],
-                    enqueued=each.start,
-                    start=each.start,
-                    stop=each.end,
+                    enqueued=transfer.start,
+                    start=transfer.start,
+                    stop=transfer.end,
                     bytes=sent.elements * element_bytes,
-                    link=each.links[0] if leaves else None,
+                    link=transfer.links[0] if leaves else None,
                     flow_out=number if direction == "send" else None,
                     flow_in=None if leaves else number,
                 )
@@ -92,11 +94,11 @@ COMPUTE_QUEUE, COMM_QUEUE_ROW = 0, 1
 
 def queue_trace(run: Run, units: Sequence[Unit]) -> str:
     """The trace in the Chrome format, one row for each queue of a device and for chunks that are in flight beside."""
-    known = {unit.id: unit for unit in units}
+    units_by_id = {unit.id: unit for unit in units}
     ranks = {device: rank for rank, device in enumerate(run.devices)}
     records = []
     for slot in run.slots:
-        unit, computes = known[slot.id], slot.queue == "compute"
+        unit, computes = units_by_id[slot.id], slot.queue == "compute"
         records.append(
             Record(
                 kind="kernel" if computes else "collective",

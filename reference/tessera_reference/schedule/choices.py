@@ -212,11 +212,11 @@ class Choices:
             return cls()
         depth = (options.depth or DEPTH) if kind == "contract" else None
         tile = _tile(instruction, target, options, depth or 1)
-        wanted = options.prefetch != "none" and kind != "map"
+        prefetched = options.prefetch != "none" and kind != "map"
         positions = [
             position
             for position, value in enumerate(instruction.operands)
-            if wanted and isinstance(value.type, Tensor) and ("schedule.prefetch", value) not in directed
+            if prefetched and isinstance(value.type, Tensor) and ("schedule.prefetch", value) not in directed
         ]
         follows = isinstance(instruction.operation, Elementwise) and ("schedule.fuse", result) in directed
         return cls(

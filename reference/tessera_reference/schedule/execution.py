@@ -138,8 +138,8 @@ class Grid:
         if values.ndim == 0:
             return values
         spread = values.reshape((1,) * (len(self.shape) - values.ndim) + values.shape)
-        taken = zip(spread.shape, covered, strict=True)
-        return spread[tuple(slice(0, 1) if extent == 1 else part for extent, part in taken)]
+        pairs = zip(spread.shape, covered, strict=True)
+        return spread[tuple(slice(0, 1) if extent == 1 else part for extent, part in pairs)]
 
 
 def shape_of(covered: tuple[slice, ...]) -> tuple[int, ...]:
@@ -190,9 +190,9 @@ def moved(instruction: Instruction, operands: Sequence[Array], env: Environment)
     if isinstance(operation, Pad):
         filler = held_in(operation.x.dtype, operation.value)
         operation = replace(operation, value=FILLER)
-    found: Array = operation.execute(*numbered, *operands[len(sources) :], env=env)
+    result: Array = operation.execute(*numbered, *operands[len(sources) :], env=env)
     line = np.concatenate([source.values.reshape(-1) for source in sources])
-    return Moved(line, found.values, filler)
+    return Moved(line, result.values, filler)
 
 
 def data_operands(operation: Operation, count: int) -> int:
@@ -229,10 +229,10 @@ def execute_nest(nest: Nest, inputs: Sequence[Array], env: Environment, tracer: 
 def executed(instruction: Instruction, operation: Operation, operands: Sequence[Array], env: Environment) -> Array:
     """The result of an operation on part of its operands. Raises `Rejection` with its place."""
     try:
-        found: Array = operation.execute(*operands, env=env)
+        result: Array = operation.execute(*operands, env=env)
     except NumericsFailure as failure:
         raise Rejection([failed(instruction, failure)]) from failure
-    return found
+    return result
 
 
 class Outputs:
@@ -242,10 +242,10 @@ class Outputs:
         self.nest = nest
         self.arrays = {value: poisoned(grid.shape, _type(value).dtype) for value in nest.outputs}
 
-    def store(self, covered: tuple[slice, ...], known: Memory) -> None:
+    def store(self, covered: tuple[slice, ...], memory: Memory) -> None:
         """Write a tile of each output."""
         for value, array in self.arrays.items():
-            array[covered] = known[value].values.reshape(shape_of(covered))
+            array[covered] = memory[value].values.reshape(shape_of(covered))
 
     def results(self) -> tuple[Array, ...]:
         """The outputs in their own shapes."""
@@ -267,7 +267,7 @@ class Staged:
         epilogue = [
             instruction for instruction in self.nest.instructions if not isinstance(instruction.operation, MatMul)
         ]
-        self.read = tuple(dict.fromkeys(v for each in epilogue for v in each.operands if v not in inside))
+        self.read = tuple(dict.fromkeys(v for instruction in epilogue for v in instruction.operands if v not in inside))
         batch = (1,) * (len(self.grid.shape) - 2)
         self.rings = {
             value: Ring(self.depth, (*batch, *tile_of(self.nest, "epilogue", value)), self.memory[value].dtype)
@@ -284,20 +284,20 @@ class Staged:
 
     def operands(self, step: int, covered: tuple[slice, ...]) -> dict[Value, Array]:
         """The operands of the operations of a tile."""
-        found = {}
+        operands = {}
         for value in self.read:
             part = self.grid.part(self.memory[value].values, covered)
-            taken = self.rings[value].read(step, part.shape) if value in self.rings else part
-            found[value] = Array(self.memory[value].dtype, taken)
-        return found
+            operand = self.rings[value].read(step, part.shape) if value in self.rings else part
+            operands[value] = Array(self.memory[value].dtype, operand)
+        return operands
 
 
-def apply_all(nest: Nest, known: dict[Value, Array], env: Environment) -> None:
+def apply_all(nest: Nest, values: dict[Value, Array], env: Environment) -> None:
     """Compute constants and elementwise operations on the tiles in `known`, and add their results."""
     for instruction in nest.instructions:
-        if instruction.results[0] not in known:
-            operands = [known[value] for value in instruction.operands]
-            known[instruction.results[0]] = executed(instruction, instruction.operation, operands, env)
+        if instruction.results[0] not in values:
+            operands = [values[value] for value in instruction.operands]
+            values[instruction.results[0]] = executed(instruction, instruction.operation, operands, env)
 
 
 def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
@@ -312,10 +312,10 @@ def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) ->
 
     def compute(step: int) -> None:
         place, covered = tiles[step]
-        known = staged.operands(step, covered)
-        apply_all(nest, known, env)
+        operands = staged.operands(step, covered)
+        apply_all(nest, operands, env)
         tracer("compute", place, step % nest.depth)
-        outputs.store(covered, known)
+        outputs.store(covered, operands)
         tracer("store", place)
 
     pipelined(len(tiles), nest.depth, stage, compute)
@@ -361,16 +361,16 @@ def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[
     lined = np.moveaxis(x.values, axis, -1)
     *around, length = lined.shape
     lined = lined.reshape(prod(around), length)
-    taken, chunk, _ = nest.tile
+    tile, chunk, _ = nest.tile
     operation = _on_last_axis(lead.operation)
     reduces = isinstance(operation, Reduction)
     (result,) = nest.outputs
     out = poisoned(lined.shape[:1] if reduces else lined.shape, _type(result).dtype)
     is_staged = lead.operands[0] in nest.staged
-    for number, start in enumerate(range(0, len(lined), taken)):
-        block = lined[start : start + taken]
-        ring = Ring(nest.depth, (taken, chunk), x.dtype)
-        held = poisoned(block.shape, x.dtype)
+    for number, start in enumerate(range(0, len(lined), tile)):
+        block = lined[start : start + tile]
+        ring = Ring(nest.depth, (tile, chunk), x.dtype)
+        content = poisoned(block.shape, x.dtype)
 
         def stage(step: int, number: int = number, block: Values = block, ring: Ring = ring) -> None:
             if is_staged:
@@ -378,14 +378,14 @@ def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[
                 tracer("stage", (number, step), step % nest.depth)
 
         def compute(
-            step: int, number: int = number, block: Values = block, ring: Ring = ring, held: Values = held
+            step: int, number: int = number, block: Values = block, ring: Ring = ring, content: Values = content
         ) -> None:
             part = block[:, step * chunk : (step + 1) * chunk]
-            held[:, step * chunk : (step + 1) * chunk] = ring.read(step, part.shape) if is_staged else part
+            content[:, step * chunk : (step + 1) * chunk] = ring.read(step, part.shape) if is_staged else part
             tracer("compute", (number, step), step % nest.depth)
 
         pipelined(-(-length // chunk), nest.depth, stage, compute)
-        out[start : start + taken] = executed(lead, operation, [Array(x.dtype, held)], env).values
+        out[start : start + tile] = executed(lead, operation, [Array(x.dtype, content)], env).values
         tracer("store", (number,))
     shaped = out.reshape(_extents(result)) if reduces else np.moveaxis(out.reshape(*around, length), -1, axis)
     return (Array(_type(result).dtype, np.array(shaped, order="C")),)
@@ -417,10 +417,10 @@ class Contraction:
     def run(self) -> tuple[Array, ...]:
         """The outputs."""
         for place, covered in self.grid.tiles():
-            known = self.epilogue_operands(place, covered)
-            known[self.nest.lead.results[0]] = self.tile(place, covered)
-            apply_all(self.nest, known, self.env)
-            self.outputs.store(covered, known)
+            operands = self.epilogue_operands(place, covered)
+            operands[self.nest.lead.results[0]] = self.tile(place, covered)
+            apply_all(self.nest, operands, self.env)
+            self.outputs.store(covered, operands)
             self.tracer("store", place)
         return self.outputs.results()
 
@@ -438,7 +438,7 @@ class Contraction:
         parts = ((left, (rows, None)), (right, (None, columns)))
         rings = [Ring(self.nest.depth, shape, self.operands[0].dtype) for shape in shapes]
         accumulator = Array(self.product.accum, np.zeros((self.m, self.n), self.product.accum.carrier))
-        held = [accumulator]
+        cells = [accumulator]
         is_staged = [value in self.nest.staged for value in self.nest.lead.operands]
 
         def of_step(side: int, step: int) -> Values:
@@ -456,27 +456,27 @@ class Contraction:
 
         def compute(step: int) -> None:
             dtype = self.operands[0].dtype
-            taken = [
+            parts = [
                 rings[side].read(step, shapes[side]) if is_staged[side] else padded(of_step(side, step), shapes[side])
                 for side in (0, 1)
             ]
-            a, b = (Array(dtype, values) for values in taken)
+            a, b = (Array(dtype, values) for values in parts)
             accum = self.product.accum
-            held[0] = matmul(a, b, accum, addend=held[0], accumulator=accum)
+            cells[0] = matmul(a, b, accum, addend=cells[0], accumulator=accum)
             self.tracer("compute", (*place, step), step % self.nest.depth)
 
         pipelined(self.steps, self.nest.depth, stage, compute)
         out = self.product.out or self.product.a.dtype
-        total = Array(self.product.accum, held[0].values[: rows.stop - rows.start, : columns.stop - columns.start])
+        total = Array(self.product.accum, cells[0].values[: rows.stop - rows.start, : columns.stop - columns.start])
         result = cast(total, out)
         return Array(out, result.values.reshape(shape_of(covered)))
 
 
 def padded(values: Values, shape: tuple[int, ...]) -> Values:
     """Values with zeros appended along each dimension."""
-    found: Values = np.zeros(shape, values.dtype)
-    found[tuple(slice(extent) for extent in values.shape)] = values
-    return found
+    result: Values = np.zeros(shape, values.dtype)
+    result[tuple(slice(extent) for extent in values.shape)] = values
+    return result
 
 
 def _type(value: Value) -> Any:

@@ -37,8 +37,8 @@ def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> l
 
 def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> list[tuple[int, int]]:
     """Positions that a fusion puts into one group."""
-    fusible = [(place, each) for place, each in enumerate(instructions) if each.operation.nest]
-    produced = {value: place for place, each in fusible for value in each.results}
+    fusible = [(place, instruction) for place, instruction in enumerate(instructions) if instruction.operation.nest]
+    produced = {value: place for place, instruction in fusible for value in instruction.results}
     pairs = []
     for _, values in fusions:
         members = [produced[value] for value in values if value in produced]
@@ -172,7 +172,9 @@ class FusionGroups:
         self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]], fusions: Sequence[Fusion]
     ) -> None:
         self.place = {instruction: position for position, instruction in enumerate(instructions)}
-        self.produced = {value: position for each, position in self.place.items() for value in each.results}
+        self.produced = {
+            value: position for instruction, position in self.place.items() for value in instruction.results
+        }
         self.instructions = tuple(instructions)
         self.directed = directed
         self.needs = needs_of(instructions, range(len(instructions)), lambda value: value)
@@ -236,12 +238,12 @@ class FusionGroups:
         """True if a group outside needs this one, or the instruction at a place, and is needed by either."""
         inside, start = {group, self.group[place]}, self.start[group]
         pending = list(self._needed(inside, start) - inside)
-        seen = set(pending)
+        visited = set(pending)
         while pending:
-            needed = self._needed((pending.pop(),), start) - seen
+            needed = self._needed((pending.pop(),), start) - visited
             if needed & inside:
                 return True
-            seen |= needed
+            visited |= needed
             pending += needed
         return False
 
@@ -252,17 +254,17 @@ class FusionGroups:
 
     def _last_of(self, group: int, instruction: Instruction) -> Value:
         """The first operand that the group produces; there is one."""
-        made = [value for value in instruction.operands if value in self.produced]
-        return next(value for value in made if self.group[self.produced[value]] == group)
+        operands = [value for value in instruction.operands if value in self.produced]
+        return next(value for value in operands if self.group[self.produced[value]] == group)
 
 
 def directed_fusions(instructions: Sequence[Instruction]) -> dict[Instruction, tuple[Value, ...]]:
     """For each directive that fuses, the values it names and those of elementwise operations between them, in order."""
-    found: dict[Instruction, tuple[Value, ...]] = {}
+    fusions: dict[Instruction, tuple[Value, ...]] = {}
     for position, directive in enumerate(instructions):
         if isinstance(directive.operation, Directive) and directive.operation.directive == "schedule.fuse":
-            found[directive] = with_between(instructions[:position], directive.operands)
-    return found
+            fusions[directive] = with_between(instructions[:position], directive.operands)
+    return fusions
 
 
 def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -316,10 +318,10 @@ def is_expandable(instruction: Instruction) -> bool:
 
 def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
     """The instructions of a block without composites; regions are left as they are."""
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for instruction in block.instructions:
-        found += expansion(instruction, names) if is_expandable(instruction) else [instruction]
-    return tuple(found)
+        instructions += expansion(instruction, names) if is_expandable(instruction) else [instruction]
+    return tuple(instructions)
 
 
 def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
@@ -328,15 +330,15 @@ def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
     assert isinstance(composite, Composite)
     build = BlockBuilder(instruction.location)
     built = composite.decompose(build, *instruction.operands)
-    known: dict[Value, Value] = {}
+    values: dict[Value, Value] = {}
     for inner, outer in zip(built if isinstance(built, tuple) else (built,), instruction.results, strict=True):
-        is_own = inner not in instruction.operands and inner not in known
-        known[inner if is_own else build(Identity, inner)] = outer
-    made: list[Instruction] = []
+        is_own = inner not in instruction.operands and inner not in values
+        values[inner if is_own else build(Identity, inner)] = outer
+    instructions: list[Instruction] = []
     for each in build.instructions:
         for value in each.results:
-            known.setdefault(value, Value(names.unique(f"{instruction.results[0].name}_{value.name}"), value.type))
-        operands = tuple(known.get(value, value) for value in each.operands)
-        renamed = replace(each, operands=operands, results=tuple(known[value] for value in each.results))
-        made += expansion(renamed, names) if is_expandable(renamed) else [renamed]
-    return made
+            values.setdefault(value, Value(names.unique(f"{instruction.results[0].name}_{value.name}"), value.type))
+        operands = tuple(values.get(value, value) for value in each.operands)
+        renamed = replace(each, operands=operands, results=tuple(values[value] for value in each.results))
+        instructions += expansion(renamed, names) if is_expandable(renamed) else [renamed]
+    return instructions

@@ -32,28 +32,28 @@ class _NotOnePath(Exception):
 
 def without_gradients(module: Module) -> Module:
     """The module, at Graph IR and with extents that are known, with the gradients written out of which that is done."""
-    return replace(module, functions={name: _written(module, each) for name, each in module.functions.items()})
+    return replace(module, functions={name: _written(module, function) for name, function in module.functions.items()})
 
 
 def _written(module: Module, function: Function) -> Function:
     """A function without gradients; as it is where one of them is told only by what is executed."""
     if not any(isinstance(each.operation, Grad) for each in function.body.walk()):
         return function
-    made: list[Instruction] = []
+    instructions: list[Instruction] = []
     gradients: set[Value] = set()
     try:
         for instruction in function.body.instructions:
             if any(isinstance(inner.operation, Grad) for region in instruction.regions for inner in region.walk()):
                 return function
             if isinstance(instruction.operation, Grad):
-                made = _one_path(module, made, instruction, gradients)
-                made += _gradients(made, instruction)
+                instructions = _one_path(module, instructions, instruction, gradients)
+                instructions += _gradients(instructions, instruction)
                 gradients.update(instruction.results)
             else:
-                made.append(instruction)
+                instructions.append(instruction)
     except (_NotOnePath, MissingAdjoint):
         return function
-    return replace(function, body=replace(function.body, instructions=tuple(made)))
+    return replace(function, body=replace(function.body, instructions=tuple(instructions)))
 
 
 # One path
@@ -82,11 +82,11 @@ def _one_path(
 
 def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
     """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
-    found = set(wrt)
+    values = set(wrt)
     for instruction in instructions:
-        if found.intersection(used_by(instruction)):
-            found.update(value for value in instruction.results if _is_float(value))
-    return found
+        if values.intersection(used_by(instruction)):
+            values.update(value for value in instruction.results if _is_float(value))
+    return values
 
 
 def _is_float(value: Value) -> bool:
@@ -109,18 +109,18 @@ def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
     else:
         yield instruction
         return
-    known = {argument: Value(argument.name, argument.type) for argument in inner.arguments}
+    values = {argument: Value(argument.name, argument.type) for argument in inner.arguments}
     for argument, operand in zip(inner.arguments, instruction.operands, strict=True):
-        yield _copied(operand, known[argument], at)
+        yield _copied(operand, values[argument], at)
     for each in inner.instructions:
         if each.regions:
             raise _NotOnePath
-        operands = tuple(known[value] for value in each.operands)
-        known |= {value: Value(value.name, value.type) for value in each.results}
-        results = tuple(known[value] for value in each.results)
+        operands = tuple(values[value] for value in each.operands)
+        values |= {value: Value(value.name, value.type) for value in each.results}
+        results = tuple(values[value] for value in each.results)
         yield from _flat(module, replace(each, operands=operands, results=results))
     for inside, outside in zip(inner.results, instruction.results, strict=True):
-        yield _copied(known[inside], outside, at)
+        yield _copied(values[inside], outside, at)
 
 
 def _copied(value: Value, copy: Value, at: Location) -> Instruction:
@@ -173,16 +173,16 @@ class _Backward:
         outgoing = operation.adjoint(Applied(instruction.operands, instruction.results, dys), build)
         self.made += build.instructions
         pairs = zip(instruction.operands, outgoing, strict=True)
-        return [(operand, found) for operand, found in reversed(list(pairs)) if found is not None]
+        return [(operand, gradient) for operand, gradient in reversed(list(pairs)) if gradient is not None]
 
     def total(self, value: Value) -> Value:
         """The contributions of all uses of a value, added in program order (AMB-LANG-117)."""
-        found = self.contributions.get(value, [])
-        if not found:
+        terms = self.contributions.get(value, [])
+        if not terms:
             return self.filled(value, 0)
         build = BlockBuilder(self.location, PREFIX)
-        total = found[-1]
-        for term in reversed(found[:-1]):
+        total = terms[-1]
+        for term in reversed(terms[:-1]):
             total = build(Add, total, term)
         self.made += build.instructions
         self.contributions[value] = [total]
@@ -195,8 +195,8 @@ class _Backward:
             raise _NotOnePath
         build = BlockBuilder(self.location, PREFIX)
         if isinstance(type_, Tensor):
-            made = build(ConstTensor, shape=type_.shape, dtype=type_.dtype, value=float(number))
+            constant = build(ConstTensor, shape=type_.shape, dtype=type_.dtype, value=float(number))
         else:
-            made = build(Constant, value=float(number), dtype=type_.dtype)
+            constant = build(Constant, value=float(number), dtype=type_.dtype)
         self.made += build.instructions
-        return made
+        return constant

@@ -43,20 +43,20 @@ def to_schedule(module: Module, target: Target, options: Options | None = None) 
     """The module with every function scheduled. Raises `Rejection` for a schedule that is not legal."""
     module = without_gradients(module)
     host = host_functions(module)
-    functions, found = {}, list[Diagnostic]()
+    functions, problems = {}, list[Diagnostic]()
     for name, function in module.functions.items():
         try:
             wished = annotated(options or Options(), function)
-            made = Scheduling(function, target, wished, name in host).function()
-            verify_schedule(made, target)
+            scheduled = Scheduling(function, target, wished, name in host).function()
+            verify_schedule(scheduled, target)
         except Refusal as refusal:
-            found += lowering_refused(refusal, function.location).diagnostics
+            problems += lowering_refused(refusal, function.location).diagnostics
         except Rejection as rejection:
-            found += [replace(diagnostic, phase="lower") for diagnostic in rejection.diagnostics]
+            problems += [replace(diagnostic, phase="lower") for diagnostic in rejection.diagnostics]
         else:
-            functions[name] = made
-    if found:
-        raise Rejection(found)
+            functions[name] = scheduled
+    if problems:
+        raise Rejection(problems)
     return replace(module, functions=functions)
 
 
@@ -85,8 +85,8 @@ class Scheduling:
     def function(self) -> Function:
         """The scheduled function. Raises `Rejection`."""
         body = trampoline(self._block(self.source.body))
-        kept = {name: value for name, value in self.source.attributes.items() if name != "schedule"}
-        return replace(self.source, body=body, attributes=kept)
+        attributes = {name: value for name, value in self.source.attributes.items() if name != "schedule"}
+        return replace(self.source, body=body, attributes=attributes)
 
     def _block(self, block: Block) -> Walk[Block]:
         outer, self.made = self.made, []
@@ -197,21 +197,21 @@ class Scheduling:
         """A layout cast of Graph IR is a materialized copy (AMB-LANG-67)."""
         operation, operands = instruction.operation, self._read(instruction.operands)
         assert isinstance(operation, GraphLayoutCast)
-        made = LayoutCast(x=operation.x, to=operation.to, materialize=True)
-        self.made.append(replace(instruction, operation=made, operands=operands))
+        cast = LayoutCast(x=operation.x, to=operation.to, materialize=True)
+        self.made.append(replace(instruction, operation=cast, operands=operands))
 
     def _put(
         self, at: Instruction, operation: type[Operation], operands: tuple[Value, ...], name: str, **attributes: Any
     ) -> Value:
         """Add a schedule operation; its result."""
         types = tuple(operand.type for operand in operands)
-        made = operation(**fields_of(operation, types), **attributes)
+        operation_ = operation(**fields_of(operation, types), **attributes)
         try:
-            (type_,) = made.results()
+            (type_,) = operation_.results()
         except Refusal as refusal:
-            raise lowering_refused(refusal.by(made), at.location) from refusal
+            raise lowering_refused(refusal.by(operation_), at.location) from refusal
         result = Value(self.names.unique(name), type_)
-        self.made.append(Instruction(made, operands, (result,), at.location))
+        self.made.append(Instruction(operation_, operands, (result,), at.location))
         return result
 
 

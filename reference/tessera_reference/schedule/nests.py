@@ -143,9 +143,9 @@ class Plan:
         operation = instruction.operation
         if isinstance(operation, LayoutCast):
             operation = layouts.LayoutCast(x=operation.x, to=operation.to)
-        made = replace(instruction, operation=operation, operands=tuple(map(self.root, instruction.operands)))
-        self._read_as[made] = instruction.operands
-        return made
+        plain = replace(instruction, operation=operation, operands=tuple(map(self.root, instruction.operands)))
+        self._read_as[plain] = instruction.operands
+        return plain
 
     def _used_elsewhere(self, block: Block) -> set[Value]:
         """Values that the block yields or that regions inside it use."""
@@ -160,12 +160,14 @@ class Plan:
         made_here = {member.results[0] for member in part}
         sinks = kind == "contract" or isinstance(part[0].operation, Elementwise)
         instructions = _with_constants(part, around.constants) if sinks else tuple(part)
-        known = {value for instruction in instructions for value in instruction.results}
+        produced = {value for instruction in instructions for value in instruction.results}
         inputs = tuple(
-            dict.fromkeys(value for instruction in instructions for value in instruction.operands if value not in known)
+            dict.fromkeys(
+                value for instruction in instructions for value in instruction.operands if value not in produced
+            )
         )
         outputs = tuple(member.results[0] for member in part if around.is_used_outside(member.results[0], part))
-        pipelines = [found for member in part if (found := self.annotations.pipelines.get(member.results[0]))]
+        pipelines = [pipeline for member in part if (pipeline := self.annotations.pipelines.get(member.results[0]))]
         depth = pipelines[-1].depth if pipelines else 1
         staged, align = self._staged(part, made_here)
         return Nest(kind, instructions, inputs, outputs, self._tile(kind, part, depth), depth, staged, align)
@@ -185,7 +187,7 @@ class Plan:
 
     def _tile(self, kind: Kind, part: Sequence[Instruction], depth: int) -> TileSizes:
         """The sizes that the schedule states for the last of its values with any, else the default ones."""
-        tiles = [found for member in part if (found := self.annotations.tiles.get(member.results[0]))]
+        tiles = [tile for member in part if (tile := self.annotations.tiles.get(member.results[0]))]
         stated = tiles[-1] if tiles else None
         lead = part[0]
         if kind == "contract":
@@ -235,22 +237,22 @@ def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> 
     for member in every:
         used.update(member.inputs if isinstance(member, Nest) else member.operands)
     return tuple(
-        each
-        for each in every
-        if isinstance(each, Nest) or not isinstance(each.operation, Constant) or each.results[0] in used
+        entry
+        for entry in every
+        if isinstance(entry, Nest) or not isinstance(entry.operation, Constant) or entry.results[0] in used
     )
 
 
 def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruction]) -> tuple[Instruction, ...]:
     """Elementwise operations with the constants that they take before them."""
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for instruction in part:
         for value in instruction.operands:
             constant = constants.get(value)
-            if constant is not None and constant not in found:
-                found.append(constant)
-        found.append(instruction)
-    return tuple(found)
+            if constant is not None and constant not in instructions:
+                instructions.append(constant)
+        instructions.append(instruction)
+    return tuple(instructions)
 
 
 def _shape(instruction: Instruction) -> tuple[object, ...]:
@@ -278,25 +280,25 @@ def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
     """Each read of a staged operand, and the bytes of all its buffers, each of which begins aligned."""
     for role, value in reads(nest):
         if value in nest.staged:
-            held = dtype_of(value.type)
-            assert held is not None
-            size = prod(tile_of(nest, role, value)) * held.storage_bytes
+            element = dtype_of(value.type)
+            assert element is not None
+            size = prod(tile_of(nest, role, value)) * element.storage_bytes
             yield value, -(-size // nest.align) * nest.align * (nest.depth if role != "epilogue" else 1)
 
 
 def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
     """Return the tiles that are read from memory: `left` and `right` of a product, `epilogue`, `rows`, `map`."""
     lead, inside = nest.lead, {value for instruction in nest.instructions for value in instruction.results}
-    found = []
+    values = []
     if isinstance(lead.operation, MatMul):
-        found += [("left", lead.operands[0]), ("right", lead.operands[1])]
+        values += [("left", lead.operands[0]), ("right", lead.operands[1])]
     elif nest.kind == "rows":
-        found += [("rows", lead.operands[0])]
+        values += [("rows", lead.operands[0])]
     others = [
-        value for operation in nest.operations[len(found) > 0 :] for value in operation.operands if value not in inside
+        value for operation in nest.operations[len(values) > 0 :] for value in operation.operands if value not in inside
     ]
-    role = "epilogue" if found else "map"
-    return (*found, *((role, value) for value in dict.fromkeys(others)))
+    role = "epilogue" if values else "map"
+    return (*values, *((role, value) for value in dict.fromkeys(others)))
 
 
 def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
@@ -326,26 +328,26 @@ def registers(nest: Nest, target: Target) -> int:
 def at_once(nest: Nest) -> int:
     """The most registers that the values of one element take at a time."""
     last: dict[Value, int] = {}
-    for position, each in enumerate(nest.instructions):
-        last.update(dict.fromkeys((*each.operands, *each.results), position))
+    for position, instruction in enumerate(nest.instructions):
+        last.update(dict.fromkeys((*instruction.operands, *instruction.results), position))
     live: set[Value] = set()
     most = 0
-    for position, each in enumerate(nest.instructions):
-        live.update(each.operands, each.results)
+    for position, instruction in enumerate(nest.instructions):
+        live.update(instruction.operands, instruction.results)
         most = max(most, sum(words(_held(value)) for value in live))
         live = {value for value in live if last[value] > position}
     return most
 
 
-def words(held: DType) -> int:
+def words(element: DType) -> int:
     """The registers of one value."""
-    return -(-held.bits // 32)
+    return -(-element.bits // 32)
 
 
 def _held(value: Value) -> DType:
-    held = dtype_of(value.type)
-    assert held is not None
-    return held
+    element = dtype_of(value.type)
+    assert element is not None
+    return element
 
 
 # Functions with every nest replaced by instructions: one that executes it, or the launch of its kernel.
@@ -374,13 +376,13 @@ def rewritten(function: Function, plan: Plan, replacement: Replacement) -> Funct
 
 
 def _block(block: Block, plan: Plan, replacement: Replacement) -> Walk[Block]:
-    made: list[Instruction] = []
+    instructions: list[Instruction] = []
     for item in plan.block(block):
         if isinstance(item, Nest):
-            made += replacement(item)
+            instructions += replacement(item)
         else:
             regions = []
             for region in item.regions:
                 regions.append((yield _block(region, plan, replacement)))
-            made.append(replace(item, regions=tuple(regions)))
-    return Block(block.arguments, tuple(made), tuple(map(plan.root, block.results)), block.exit)
+            instructions.append(replace(item, regions=tuple(regions)))
+    return Block(block.arguments, tuple(instructions), tuple(map(plan.root, block.results)), block.exit)

@@ -358,13 +358,13 @@ def host_functions(module: Module) -> frozenset[str]:
     Differentiation traverses the executed operations in reverse, so each of them has to be executed by itself.
     """
     pending = [name for name, function in module.functions.items() if Annotations(function).is_host]
-    found: set[str] = set()
+    functions: set[str] = set()
     while pending:
         name = pending.pop()
-        if name in found or name not in module.functions:
+        if name in functions or name not in module.functions:
             continue
-        found.add(name)
+        functions.add(name)
         for instruction in module.functions[name].body.walk():
             calls = instruction.operation.calls
             pending += [str(instruction.operation.attributes[calls])] if calls else []
-    return frozenset(found)
+    return frozenset(functions)

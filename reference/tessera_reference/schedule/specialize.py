@@ -32,10 +32,10 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
     entry = module.functions[function]
     try:
         types = tuple(_type_of(entry, parameter, input_shapes) for parameter in entry.parameters)
-        made = specialized_alone(module, {function: types})
+        specialized = specialized_alone(module, {function: types})
     except Refusal as refusal:
         raise lowering_refused(refusal, entry.location) from refusal
-    return replace(module, functions={**module.functions, **made.functions})
+    return replace(module, functions={**module.functions, **specialized.functions})
 
 
 def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> Module:
@@ -43,10 +43,10 @@ def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> 
 
     Raises `Refusal` and `Rejection`.
     """
-    made = _Specializer(module)
-    for function, each in types.items():
-        trampoline(made.function(function, each))
-    return replace(module, functions=made.functions)
+    specializer = _Specializer(module)
+    for function, types_ in types.items():
+        trampoline(specializer.function(function, types_))
+    return replace(module, functions=specializer.functions)
 
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
@@ -108,51 +108,51 @@ class _Specializer:
         return self._returned[0] if self._returned else tuple(substituted(type_, dims) for type_ in function.results)
 
     def _clone(self, name: str) -> str:
-        taken = self.module.functions.keys() | self.functions.keys() | self.module.meshes.keys()
-        return next(f"{name}_{count}" for count in range(1, len(taken) + 2) if f"{name}_{count}" not in taken)
+        names = self.module.functions.keys() | self.functions.keys() | self.module.meshes.keys()
+        return next(f"{name}_{count}" for count in range(1, len(names) + 2) if f"{name}_{count}" not in names)
 
-    def _block(self, block: Block, types: tuple[Type, ...], known: Known) -> Walk[Block]:
+    def _block(self, block: Block, types: tuple[Type, ...], values: Known) -> Walk[Block]:
         """A block whose arguments have these types."""
         for argument, type_ in zip(block.arguments, types, strict=True):
-            known[argument] = Value(argument.name, type_)
-        made = []
+            values[argument] = Value(argument.name, type_)
+        instructions = []
         for instruction in block.instructions:
             try:
-                made.append((yield self._instruction(instruction, known)))
+                instructions.append((yield self._instruction(instruction, values)))
             except Refusal as refusal:
                 raise lowering_refused(refusal.by(instruction.operation), instruction.location) from refusal
-        results = tuple(known[value] for value in block.results)
+        results = tuple(values[value] for value in block.results)
         if block.exit == "return":
             self._returned.append(tuple(value.type for value in results))
-        return Block(tuple(known[argument] for argument in block.arguments), tuple(made), results, block.exit)
+        return Block(tuple(values[argument] for argument in block.arguments), tuple(instructions), results, block.exit)
 
-    def _instruction(self, instruction: Instruction, known: Known) -> Walk[Instruction]:
+    def _instruction(self, instruction: Instruction, values: Known) -> Walk[Instruction]:
         """An instruction on specialized operands. Raises `Refusal`."""
         operation = instruction.operation
-        operands = tuple(known[value] for value in instruction.operands)
+        operands = tuple(values[value] for value in instruction.operands)
         types = tuple(value.type for value in operands)
-        taken, regions = type(operation).region_arguments(types), []
-        for region, takes in zip(instruction.regions, taken, strict=True):
-            regions.append((yield self._block(region, takes, known)))
-        made: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
+        arguments, regions = type(operation).region_arguments(types), []
+        for region, takes in zip(instruction.regions, arguments, strict=True):
+            regions.append((yield self._block(region, takes, values)))
+        built: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
         if operation.calls:
             given = operation.arguments_of_callee(types)
             callee = yield self.function(str(operation.attributes[operation.calls]), given)
-            made = replace(made, **{operation.calls: callee})  # type: ignore[type-var]
+            built = replace(built, **{operation.calls: callee})  # type: ignore[type-var]
         if operation.roles.get("returns") is Role.HIDDEN:
-            shown = Shown(types, made.attributes, None, tuple(regions), self.functions, self.module.meshes)
-            made = replace(made, **type(made).hidden(shown))  # type: ignore[type-var]
-        results = made.results()
+            shown = Shown(types, built.attributes, None, tuple(regions), self.functions, self.module.meshes)
+            built = replace(built, **type(built).hidden(shown))  # type: ignore[type-var]
+        results = built.results()
         for type_ in results:
             _require_known("the result", type_)
-        _require_same_shapes(made, regions)
+        _require_same_shapes(built, regions)
         for value, type_ in zip(instruction.results, results, strict=True):
-            known[value] = Value(value.name, type_)
+            values[value] = Value(value.name, type_)
         return replace(
             instruction,
-            operation=made,
+            operation=built,
             operands=operands,
-            results=tuple(known[value] for value in instruction.results),
+            results=tuple(values[value] for value in instruction.results),
             regions=tuple(regions),
         )
 

@@ -23,9 +23,9 @@ def verify_schedule(function: Function, target: Target) -> None:
     """Raise `Rejection` unless the schedule of a function of the host can be executed on a target."""
     if function.device:
         return
-    found = list(Legality(function, target).findings())
-    if found:
-        raise Rejection(found)
+    problems = list(Legality(function, target).findings())
+    if problems:
+        raise Rejection(problems)
 
 
 class Legality:

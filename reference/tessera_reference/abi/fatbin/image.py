@@ -158,8 +158,8 @@ class Fatbin:
         targets = set(self.targets)
         for kind, target in names:
             require(kind != "metadata", "a section's kind", kind, "another: the metadata stands apart")
-            known = target is None or target in targets
-            require(known, f"the target of section {kind}", target, "one of the module's targets")
+            listed_target = target is None or target in targets
+            require(listed_target, f"the target of section {kind}", target, "one of the module's targets")
         require(len(set(names)) == len(names), "sections", names, "each kind once for each target")
         require(
             any(kind in CODE_KINDS for kind, _ in names), "sections", names, "one at least of " + ", ".join(CODE_KINDS)
@@ -228,8 +228,8 @@ def _ed25519() -> Any:
         raise Failure(Status.TESS_ERR_UNSUPPORTED, "signing", "no Ed25519 here", allowed) from None
 
 
-def _refused(given: str) -> Failure:
-    return invalid("tessModuleLoad", given, "an image signed by one of the trusted keys")
+def _refused(subject: str) -> Failure:
+    return invalid("tessModuleLoad", subject, "an image signed by one of the trusted keys")
 
 
 # Reading a fatbin: any bytes give a `Fatbin` or a `Failure` (runtime spec 8.1, 16; AMB-RT-32, AMB-RT-43).
@@ -258,8 +258,8 @@ def read(image: bytes, runtime: AbiVersion | None = ABI_VERSION) -> Fatbin:
     version = (header.abi_major, header.abi_minor)
     if runtime is not None and not is_compatible(version, runtime):
         allowed = f"{runtime[0]}.0 to {runtime[0]}.{runtime[1]}"
-        given = f"a module of ABI version {version[0]}.{version[1]}"
-        raise Failure(Status.TESS_ERR_ABI_VERSION_MISMATCH, "tessModuleLoad", given, allowed)
+        actual = f"a module of ABI version {version[0]}.{version[1]}"
+        raise Failure(Status.TESS_ERR_ABI_VERSION_MISMATCH, "tessModuleLoad", actual, allowed)
     return _contents(image, header, entries, targets)
 
 
@@ -274,8 +274,8 @@ def _header(image: bytes) -> Header:
     size = header.image_size
     require(size == len(image), "the size in the header", size, f"{len(image)}, the bytes there are")
     content = memoryview(image)[:-CHECKSUM_BYTES]
-    found = image[-CHECKSUM_BYTES:].hex()
-    require(image.endswith(checksum(content)), "the checksum", found, "the SHA-256 of all bytes before it")
+    digest = image[-CHECKSUM_BYTES:].hex()
+    require(image.endswith(checksum(content)), "the checksum", digest, "the SHA-256 of all bytes before it")
     return header
 
 
@@ -296,15 +296,15 @@ def _table_start(header: Header) -> int:
 
 
 def _targets(image: bytes, header: Header) -> tuple[str, ...]:
-    found = []
+    targets = []
     for position in range(header.target_count):
         start = HEADER.size + TARGET_BYTES * position
         field = image[start : start + TARGET_BYTES]
         name = field.rstrip(b"\0")
         plain = len(name) < TARGET_BYTES and name.isascii() and b"\0" not in name
         require(plain, "a target", field, f"up to {TARGET_BYTES - 1} ASCII characters, then zeros")
-        found.append(name.decode("ascii"))
-    return tuple(found)
+        targets.append(name.decode("ascii"))
+    return tuple(targets)
 
 
 def _require_tidy(image: bytes, header: Header, entries: list[TableEntry]) -> None:
@@ -333,8 +333,8 @@ def _contents(image: bytes, header: Header, entries: list[TableEntry], targets: 
             entry.kind,
             ", ".join(f"{number} {name}" for number, name in _KIND_NAMES.items()),
         )
-        known = entry.target == NO_TARGET or entry.target < len(targets)
-        require(known, "the target of a section", entry.target, f"below {len(targets)}, or {NO_TARGET:#x} for none")
+        in_range = entry.target == NO_TARGET or entry.target < len(targets)
+        require(in_range, "the target of a section", entry.target, f"below {len(targets)}, or {NO_TARGET:#x} for none")
         target = None if entry.target == NO_TARGET else targets[entry.target]
         sections.append(Section(_KIND_NAMES[entry.kind], target, image[entry.offset : entry.offset + entry.size]))
     first = sections[0].kind if sections else "none"
@@ -354,15 +354,15 @@ def write(fatbin: Fatbin, signing_key: bytes | None = None) -> bytes:
     """
     if signing_key is not None:
         content = signed_content(fatbin)
-        kept = [section for section in fatbin.sections if section.kind != "signature"]
-        fatbin = replace(fatbin, sections=(*kept, Section("signature", None, sign(content, signing_key))))
+        sections = [section for section in fatbin.sections if section.kind != "signature"]
+        fatbin = replace(fatbin, sections=(*sections, Section("signature", None, sign(content, signing_key))))
     return _image(fatbin)
 
 
 def signed_content(fatbin: Fatbin) -> bytes:
     """The bytes that a signature is made over: the image without one."""
-    kept = tuple(section for section in fatbin.sections if section.kind != "signature")
-    return _image(replace(fatbin, sections=kept))
+    sections = tuple(section for section in fatbin.sections if section.kind != "signature")
+    return _image(replace(fatbin, sections=sections))
 
 
 def _image(fatbin: Fatbin) -> bytes:

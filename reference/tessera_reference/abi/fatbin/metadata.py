@@ -103,20 +103,20 @@ class CollectivePlan:
             if getattr(self, name) is not None:
                 require_text(f"the {name} of a plan", getattr(self, name))
         for name, least in (("bytes", 0), ("chunk_bytes", 1)):
-            given = getattr(self, name)
-            require(given is None or is_whole_number(given, least), f"{name} of a plan", given, f"{least} or more")
+            value = getattr(self, name)
+            require(value is None or is_whole_number(value, least), f"{name} of a plan", value, f"{least} or more")
         wire = self.wire is None or (isinstance(self.wire, str) and self.wire in DTYPES)
         require(wire, "the wire of a plan", self.wire, "one of " + ", ".join(DTYPES))
         for name in _KEPT:
-            given = getattr(self, name)
-            if not is_whole_number(given, -(1 << 63)) and given is not None:
-                require_text(f"the {name} of a plan", given)
+            value = getattr(self, name)
+            if not is_whole_number(value, -(1 << 63)) and value is not None:
+                require_text(f"the {name} of a plan", value)
 
     @property
     def members(self) -> Mapping[str, object]:
         """The fields by name; the axis, too, where it is None."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in found.items() if value is not None or name == "axis"}
+        members = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in members.items() if value is not None or name == "axis"}
 
     def __str__(self) -> str:
         where = f"along {self.axis}" if self.axis else f"in {self.subgroup}" if self.subgroup else "over the whole mesh"
@@ -342,31 +342,31 @@ def _members_of(entry: Any) -> dict[str, Any]:
 
 
 def _metadata(document: object) -> Metadata:
-    found = _members("the metadata", document, "kernels", "policy", "collective_plans", "explanation")
-    policy = found["policy"]
+    members = _members("the metadata", document, "kernels", "policy", "collective_plans", "explanation")
+    policy = members["policy"]
     return Metadata(
-        kernels=_each("kernels", found["kernels"], _kernel),
+        kernels=_each("kernels", members["kernels"], _kernel),
         policy=None if policy is None else _policy(policy),
-        collective_plans=_each("collective_plans", found["collective_plans"], _plan),
-        explanation=_explanation(found["explanation"]),
+        collective_plans=_each("collective_plans", members["collective_plans"], _plan),
+        explanation=_explanation(members["explanation"]),
     )
 
 
 def _kernel(document: object) -> KernelEntry:
     names = [field.name for field in fields(KernelEntry)]
-    found = _members("a kernel", document, *names, "buffer_size")
-    given = {name: found[name] for name in names}
-    given["parameters"] = _each("parameters", given["parameters"], _parameter)
-    given["grid"] = _tuple(given["grid"])
-    given["block"] = _tuple(given["block"])
-    return KernelEntry(**given)
+    members = _members("a kernel", document, *names, "buffer_size")
+    values = {name: members[name] for name in names}
+    values["parameters"] = _each("parameters", values["parameters"], _parameter)
+    values["grid"] = _tuple(values["grid"])
+    values["block"] = _tuple(values["block"])
+    return KernelEntry(**values)
 
 
 def _parameter(document: object) -> KernelParameter:
     names = [field.name for field in fields(KernelParameter)]
-    found = _members("a parameter", document, *names, "offset", "size")
-    given = {name: found[name] for name in names}
-    return KernelParameter(**{**given, "shape": _tuple(given["shape"])})
+    members = _members("a parameter", document, *names, "offset", "size")
+    values = {name: members[name] for name in names}
+    return KernelParameter(**{**values, "shape": _tuple(values["shape"])})
 
 
 def _policy(document: object) -> NumericsPolicy:
@@ -379,22 +379,22 @@ def _plan(document: object) -> CollectivePlan:
 
 
 def _explanation(document: object) -> Explanation:
-    found = _members("the explanation", document, "fusion_groups", "tile_shapes")
+    members = _members("the explanation", document, "fusion_groups", "tile_shapes")
     return Explanation(
-        fusion_groups=_each("fusion_groups", found["fusion_groups"], _fusion_group),
-        tile_shapes=_each("tile_shapes", found["tile_shapes"], _tile_shape),
+        fusion_groups=_each("fusion_groups", members["fusion_groups"], _fusion_group),
+        tile_shapes=_each("tile_shapes", members["tile_shapes"], _tile_shape),
     )
 
 
 def _fusion_group(document: object) -> FusionGroup:
-    found = _members("a fusion group", document, "kernel", "operations")
-    return FusionGroup(found["kernel"], _tuple(found["operations"]))
+    members = _members("a fusion group", document, "kernel", "operations")
+    return FusionGroup(members["kernel"], _tuple(members["operations"]))
 
 
 def _tile_shape(document: object) -> TileShape:
-    found = _members("a tile shape", document, "kernel", "operation", "extents")
-    require(isinstance(found["extents"], dict), "extents", found["extents"], "an object")
-    return TileShape(found["kernel"], found["operation"], tuple(found["extents"].items()))
+    members = _members("a tile shape", document, "kernel", "operation", "extents")
+    require(isinstance(members["extents"], dict), "extents", members["extents"], "an object")
+    return TileShape(members["kernel"], members["operation"], tuple(members["extents"].items()))
 
 
 def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:

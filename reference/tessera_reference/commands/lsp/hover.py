@@ -45,9 +45,9 @@ def program_hover(text: str, offset: int) -> Hover | None:
     start, end = (offset - column + edge for edge in (word.column, word.end_column))
     if spelling in SPELLINGS and spelling not in BRACKETS:
         return Hover(start, end, about_operation(SPELLINGS[spelling], spelling))
-    for known in (spelling, word.value if index == first else ""):
-        if known in words() and (known != word.value or word.type != "IDENT"):
-            return Hover(start, end, about_word(known))
+    for name in (spelling, word.value if index == first else ""):
+        if name in words() and (name != word.value or word.type != "IDENT"):
+            return Hover(start, end, about_word(name))
     return None
 
 
