@@ -24,8 +24,8 @@ from .status import Failure, Status, invalid
 
 
 def path_named(name: str) -> Path:
-    """The path whose bytes are the UTF-8 of a name, in every locale. Raises `UnicodeEncodeError`."""
-    return Path(os.fsdecode(name.encode("utf-8", "surrogateescape")))
+    """The path whose bytes are the UTF-8 of a name, in every locale. Raises `TypeError` and `UnicodeEncodeError`."""
+    return Path(os.fsdecode(str(Path(name)).encode("utf-8", "surrogateescape")))
 
 
 def name_of(path: Path) -> str:

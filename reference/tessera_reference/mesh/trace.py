@@ -250,7 +250,7 @@ def write_trace(records: Iterable[Record], path: str, names: Names | None = None
     text = trace_text(chrome_trace(records, names))
     try:
         path_named(path).write_text(text, encoding="ascii", newline="\n")
-    except (OSError, ValueError, AttributeError) as error:  # ValueError: a NUL or half a character; the last: no text
+    except (OSError, ValueError, TypeError) as error:  # ValueError: a NUL or half a character; TypeError: no text
         subject = f"outJsonPath {shown(path)} ({getattr(error, 'strerror', None) or error})"
         allowed = "a file that can be written, in a directory that exists"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessProfilerStop", subject, allowed) from None
