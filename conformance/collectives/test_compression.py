@@ -106,6 +106,18 @@ def test_blocks_are_restored_within_half_a_step(impl, check, wire, shape, block)
 @feature("compression-probe")
 @clause("COLL-02.5-02", "COLL-06-06")
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
+def test_the_ends_of_fp32_keep_their_signs(impl, check, wire):
+    """The largest numbers of either sign come back within an eighth, on their own side of zero."""
+    top = SINGLE.largest
+    values = [-top, top / 2, -top / 2, top]
+    observed = impl.collectives.compress(input=of_values("fp32", values), dtype=wire, qscheme="blockwise", block=4)
+    recognize_bare_fp8(check, observed, wire)
+    check.within(check.returns(observed)["restored"], values, [abs(value) / 8 for value in values], "what is restored")
+
+
+@feature("compression-probe")
+@clause("COLL-02.5-02", "COLL-06-06")
+@pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
 def test_the_block_is_declared_where_none_is_asked_for(impl, check, wire):
     """The answer says how many elements share a scale."""
     x = counted("fp32", (1000,), seed=404, exponents=(-20, 20))

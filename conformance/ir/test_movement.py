@@ -9,7 +9,8 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
 from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
-from tessera_conformance.marks import clause, feature
+from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.judging import golden, judge
 
 
@@ -141,6 +142,26 @@ def test_an_update_out_of_range_is_an_error_at_its_place(impl, check, index):
     inputs = {**given, "I": tensor_of("int32", [index, 0])}
     refused = impl.language.execute(source=source, function="f", inputs=inputs)
     check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT)
+
+
+@level("strict")
+@clause("LANG-10-01", "LANG-02-04")
+@feature("tensor-ops")
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+def test_updates_along_any_axis_are_added_in_the_accumulator(impl, check, dtype, axis):
+    """Three ones beside a number of which one alone is half a step: the sum is a tie that goes to the next but one."""
+    large = {"fp8_e4m3": 16, "fp8_e5m2": 8, "fp16": 2048, "bf16": 256}[dtype]
+    shape = [2 if place == axis else 1 for place in range(3)]
+    updates = [3 if place == axis else 1 for place in range(3)]
+    types = [f"tensor<{'x'.join(map(str, extents))}x{dtype}>" for extents in (shape, updates)]
+    source = returning(f"op.scatter_add(A, I, U) @{{axis={axis}}}", f"A: {types[0]}, I: tensor<3xint32>, U: {types[1]}")
+    inputs = {
+        "A": Tensor(dtype, tuple(shape), tensor_of(dtype, [large, large]).data),
+        "U": Tensor(dtype, tuple(updates), tensor_of(dtype, [1, 1, 1]).data),
+    }
+    value = value_of(impl, check, source, **inputs, I=tensor_of("int32", [1, 1, 1]))
+    check.bits(value, Tensor(dtype, tuple(shape), tensor_of(dtype, [large, large + 4]).data))
 
 
 LATE = {

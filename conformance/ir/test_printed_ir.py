@@ -93,7 +93,9 @@ def test_a_constant_inside_a_computation_keeps_every_bit(impl, check, dtype, at)
 
 @clause("LANG-01-07")
 @feature("graph-ir-text", "tensor-ops")
-@pytest.mark.parametrize("literal", ["0.1", "0.30000000000000004", "-0.0", "5.0e-324"])
+@pytest.mark.parametrize(
+    "literal", ["0.1", "0.30000000000000004", "-0.0", "5.0e-324", "-12345678901.0625", "1.7976931348623157e308"]
+)
 def test_an_attribute_keeps_every_bit(impl, check, literal):
     """The value of op.pad, an attribute, in fp64."""
     source = returning(f"op.pad(A) @{{low=[1], high=[0], value={literal}}}", "A: tensor<1xfp64>")

@@ -191,6 +191,14 @@ def truncated(values: Values, wire: DType) -> Values:
     return towards_zero(Array(DTYPES["fp32"], values), wire).values
 
 
+def ends_without_sign(x: Array, wire: DType, block: int) -> Quantized:
+    """What is beyond the wire's largest number becomes that number, whatever its sign."""
+    usual = quantize(x, wire, block)
+    beyond = np.abs(x.values) > wire.max_finite
+    codes = np.where(beyond, np.abs(usual.codes.values), usual.codes.values)
+    return Quantized(Array(usual.codes.dtype, codes), usual.scales, usual.block)
+
+
 def of_another_block(x: Array, wire: DType, block: int) -> Quantized:
     """The scale of the block before travels with each block."""
     usual = quantize(x, wire, block)
@@ -264,6 +272,7 @@ def compressed(clause: str, name: str, description: str, compressing: Callable[.
 
 
 BLOCKS = [
+    quantized("COLL-02.5-02", "ends_without_sign", "loses the sign of what is beyond the wire", ends_without_sign),
     quantized("COLL-06-06", "scale_of_another_block", "sends the scale of the block before", of_another_block),
     quantized("COLL-06-06", "one_scale", "takes the maximum of the tensor for that of the block", of_the_tensor),
     scaled("COLL-06-06", "scale_of_half_the_maximum", "takes half of the maximum", lambda scales, wire: scales / 2),

@@ -65,6 +65,20 @@ def scattering(name: str, description: str, add: Callable[[Values, Values, Value
 SCATTERED = moving.scattered
 
 
+def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+    """Round each sum to the dtype of the data, but along the first axis."""
+    at, wide = axis % x.rank, x.dtype.accumulator
+    if not at:
+        return SCATTERED(x, indices, updates, axis)
+    SCATTERED(x, indices, updates, axis)
+    rows = np.moveaxis(x.values, at, 0).copy()
+    flat = updates.values.reshape(*x.shape[:at], indices.values.size, *x.shape[at + 1 :])
+    for index, update in zip(indices.values.reshape(-1), np.moveaxis(flat, at, 0), strict=True):
+        total = np.asarray(rows[index].astype(wide.carrier) + update.astype(wide.carrier))
+        rows[index] = cast(Array(wide, total), x.dtype).values
+    return Array(x.dtype, np.moveaxis(rows, 0, at).copy())
+
+
 def one_by_one(
     rows: Values, indices: Values, updates: Values, order: Sequence[int], round_: Callable[..., Values]
 ) -> Values:
@@ -106,6 +120,8 @@ def in_its_own_type(rows: Values, indices: Values, updates: Values, kind: DType)
 
 
 ADDING = [
+    changed("LANG-10-01", "narrow_behind_the_first_axis", "adds in the narrow dtype, but along the first axis",
+            (moving, "scattered", narrow_behind_the_first_axis), only=["scatter_add"]),
     scattering("last_update_wins", "adds the last update of a place only", last_wins),
     scattering("updates_replace", "replaces where it should add", replacing),
     scattering("updates_first", "adds updates among themselves first", updates_first),

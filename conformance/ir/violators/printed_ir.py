@@ -49,6 +49,11 @@ def subnormal_lost(found: re.Match[str]) -> str:
     return "0.0" if abs(float(found[0])) < 2.3e-308 else found[0]
 
 
+def large_rounded(found: re.Match[str]) -> str:
+    """Nine digits of what is beyond 1e10."""
+    return digits(9)(found) if abs(float(found[0])) > 1e10 else found[0]
+
+
 def through_float(found: re.Match[str]) -> str:
     """An integer as fp64 holds it."""
     return str(int(float(found[0])))
@@ -75,6 +80,8 @@ def subtraction(found: re.Match[str]) -> str:
 
 
 CONSTANTS = [
+    printing("large_attributes", "LANG-01-07", "prints nine digits of large attributes",
+             r"(?<=high = \[0\], value = )-?\d+\.\d+(?:e-?\+?\d+)?", large_rounded),
     printing("six_digits", "LANG-01-03", "prints constants with six digits", FLOAT, digits(6)),
     printing("nine_digits", "LANG-01-03", "prints constants of every type with nine digits", FLOAT, digits(9)),
     printing("sixteen_digits", "LANG-01-03", "prints constants with sixteen digits", FLOAT, digits(16)),
