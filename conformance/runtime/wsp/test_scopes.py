@@ -95,12 +95,12 @@ def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
     one = program(
         process("p", scope(task("five", "a", 1), task("five", "a", 2), run("w10"), run("w20")), run("w1")),
         kernels=[filler("five", 5), *work(1, 10, 20)],
-        tensors=[tensor("a", "i32", [0] * 3)],
+        tensors=[tensor("a", "i32", [0] * 30)],
     )
     names = ("task_ring", "tensormap_pool", "heap_arena", "deplist_pool")
     used = [[each["used"][name] for name in names] for each in instants(impl, check, compiled(impl, check, one))]
-    held = [2, 2, 24, 0]
-    check.equal(used, [[2, 2, 24, 1], [2, 2, 24, 1], held, [0] * 4, [0] * 4], "what is used at 0, 5, 10, 30 and 31")
+    held = [2, 2, 240, 0]
+    check.equal(used, [[2, 2, 240, 1], [2, 2, 240, 1], held, [0] * 4, [0] * 4], "what is used at 0, 5, 10, 30 and 31")
 
 
 @feature("wsp-resources", "wsp-slots")

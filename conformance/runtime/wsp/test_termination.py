@@ -11,6 +11,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     close,
     cond,
     consume,
+    filler,
     note,
     op,
     process,
@@ -21,6 +22,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     send,
     slot,
     task,
+    tensor,
     wait,
     work,
 )
@@ -94,6 +96,23 @@ def test_a_send_after_a_close_is_an_error(impl, check, first):
     result = ran(impl, check, made)
     ends_with_error(check, result, "SEND_AFTER_CLOSE", "producer")
     check.equal(result["statistics"]["channels"]["c"]["sent"], 1 + len(first), "the tokens that were sent")
+
+
+@clause("WSP-02.3-02")
+@pytest.mark.parametrize("signals", [["c", "d"], ["d", "c"]], ids=["first", "last"])
+def test_a_task_that_signals_a_closed_channel_among_others_is_an_error(impl, check, signals):
+    """The process has closed c, and not d: neither has a token of the task (AMB-WSP-03)."""
+    made = program(
+        process("producer", close("c"), task("fill", "t", 1, signals=signals)),
+        process("one", consume("c", "x")),
+        process("two", consume("d", "y")),
+        channels=[channel("c", 4), channel("d", 4)],
+        kernels=[filler("fill", 5)],
+        tensors=[tensor("t", "i32", [0])],
+    )
+    result = ran(impl, check, made)
+    ends_with_error(check, result, "SEND_AFTER_CLOSE", "producer")
+    check.equal([result["statistics"]["channels"][name]["sent"] for name in "cd"], [0, 0], "the tokens that were sent")
 
 
 @feature("wsp-seeds", "wsp-slots")

@@ -280,6 +280,15 @@ def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -
     return usual_body(self, process, tuple(scopes), outer)
 
 
+def frees_64_bytes(self: Processes, process: Any) -> None:
+    """Let go of the first bytes of the heap that a scope holds, and of no more."""
+    process.scopes[-1].heap = min(process.scopes[-1].heap, 64)
+    END_SCOPE(self, process)
+
+
+END_SCOPE = Processes.end_scope
+
+
 def outermost(self: Processes, process: Any) -> None:
     """An inner scope gives what it holds to the one around it."""
     if len(process.scopes) < 2:
@@ -331,5 +340,6 @@ SCOPES: list[Violation] = [
         (Processes, "end_scope", complete_to_outermost),
     ),
     changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Processes, "begin_scope", one_at_a_time)),
+    changed("WSP-03.4.3-02", "frees_64_bytes", "frees 64 bytes at most", (Processes, "end_scope", frees_64_bytes)),
     changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Processes, "end_scope", held_for_good)),
 ]

@@ -55,6 +55,18 @@ def leaves_tokens(self: Any, party: Party) -> int | None:
     return CLOSED if self.seen_closed else TAKE(self, party)
 
 
+def if_any_is_open(self: Processes, process: Any, task: Any) -> Any:
+    """A task that signals an open channel is issued."""
+    closed = process.closed
+    if not closed.issuperset(self.site(task).signals):
+        process.closed = set()
+    yield from TASK(self, process, task)
+    process.closed = closed
+
+
+TASK = Processes.task
+
+
 def closed_at_once(self: Any) -> None:
     """A close has no latency."""
     latency, self.latency = self.latency, 0
@@ -85,6 +97,9 @@ TERMINATION = [
     )),
     changed("WSP-02.3-02", "close_at_the_end", "closes a channel when its producer ends, not before", (
         Processes, "body", without_closes
+    )),
+    changed("WSP-02.3-02", "signals_if_any_is_open", "signals closed channels of a task that signals an open one too", (
+        Processes, "task", if_any_is_open
     )),
     changed("WSP-02.3-02", "before_signals", "closes a channel before the tasks that signal it", (
         Machine, "close", before_signals
