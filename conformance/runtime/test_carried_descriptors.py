@@ -195,13 +195,17 @@ def test_each_replay_carries_what_its_launches_carried(impl, check):
     set_descriptor(session, seed=5)
     fill(session, kernel, pointer, flags=CAPTURE)
     collective(session, "tessAllReduce", pointer)
+    set_descriptor(session, seed=7)
+    fill(session, kernel, pointer, flags=CAPTURE)
     graph = session.ask("tessxGraphInstantiate", stream=session.stream)["graph"]
     check.equal(carried(session), [], "the descriptors before a replay")
     set_descriptor(session, seed=6)
     for number in (1, 2):
         session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
         check.equal(
-            [descriptor["seed"] for descriptor in carried(session)], [5, 5] * number, f"the seeds after replay {number}"
+            [descriptor["seed"] for descriptor in carried(session)],
+            [5, 5, 7] * number,
+            f"the seeds after replay {number}",
         )
     session.synchronize()
 

@@ -187,6 +187,10 @@ def from_zero(*given: Any, source: RandomSource, **options: Any) -> Any:
 
 ON_MESH = executables.execute_on_mesh
 
+CARRIES = GraphWork.carries
+REPLAYED = replaced("RT-11-01", "tells what the first two nodes of a replayed graph carry", make,
+                    (GraphWork, "carries", lambda work: CARRIES(work)[:2]), name="two_of_a_replay")  # fmt: skip
+
 DRAWN = [
     replaced("RT-11-03", "draws from seed 0 where ranks meet", make,
              (executables, "execute_on_mesh", from_zero), name="seed_where_ranks_meet"),
