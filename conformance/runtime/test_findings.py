@@ -9,6 +9,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
+    CAPTURE,
     COUNT,
     D2D,
     D2H,
@@ -293,6 +294,25 @@ def test_all_the_bytes_of_work_need_order(impl, check, work):
         session.synchronize()
         other.synchronize()
         check.equal(kinds(session), wanted, f"what was found of bytes from {place}")
+
+
+@feature("memory-findings", "graph-replay")
+@clause("RT-04.4-18", "RT-12-08")
+@pytest.mark.parametrize("place", range(3))
+def test_all_the_work_of_a_replay_needs_order(impl, check, place):
+    """A graph of three launches; another stream writes what one of them reads and writes."""
+    session = opened(impl, check)
+    other, pointers = session.another_stream(), [session.upload(ONES) for _ in range(3)]
+    kernel = session.kernel("digit")
+    session.synchronize()
+    for pointer in pointers:
+        session.launch(kernel, packed(("int32", 1), ("ptr", pointer)), flags=CAPTURE)
+    graph = session.ask("tessxGraphInstantiate", stream=session.stream)["graph"]
+    session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
+    other.write(pointers[place], ONES)
+    session.synchronize()
+    other.synchronize()
+    check.equal(kinds(session), ["unordered_access"], "what was found")
 
 
 @feature("memory-findings", "rank-memory")

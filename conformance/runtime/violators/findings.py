@@ -6,6 +6,7 @@ from typing import Any
 
 from tessera_conformance.strength import replaced
 from tessera_reference.mesh.memory import Allocation
+from tessera_reference.runtime.events import GraphWork
 from tessera_reference.runtime.machine import Order
 
 from .changes import INVALID, BuildsOnce, Call, Given, answering, restating
@@ -61,6 +62,13 @@ FOUND = [
         BuildsOnce,
         (Order, "synchronize", lambda order, stream: None),
         name="synchronizations_unseen",
+    ),
+    replaced(
+        "RT-04.4-18",
+        "sees the accesses of a replay's first node alone",
+        BuildsOnce,
+        (GraphWork, "accesses", lambda work: work.works[0].accesses()),
+        name="first_node_of_a_replay",
     ),
     replaced(
         "RT-04.4-14",
