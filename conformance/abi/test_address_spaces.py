@@ -28,14 +28,14 @@ def table(impl, check):
 )
 def test_an_address_space_has_one_number_and_one_purpose(impl, check, number, purpose):
     """A space has the same number in LLVM, NVVM and ROCDL, and no other has its purpose."""
-    found = [each for each in table(impl, check) if each["purpose"] == purpose or each["number"] == number]
+    actual = [each for each in table(impl, check) if each["purpose"] == purpose or each["number"] == number]
     row = {"number": number, "purpose": purpose, "llvm": number, "nvvm": number, "rocdl": number}
-    check.equal(found, [row], f"the space of {purpose} memory")
+    check.equal(actual, [row], f"the space of {purpose} memory")
 
 
 @clause("RT-09-09")
 def test_one_number_serves_every_backend(impl, check):
     """In every row of the table the three backends have the number of the space."""
     for each in table(impl, check):
-        wanted = [each["number"]] * 3
-        check.equal([each["llvm"], each["nvvm"], each["rocdl"]], wanted, f"the numbers of {each['purpose']} memory")
+        expected = [each["number"]] * 3
+        check.equal([each["llvm"], each["nvvm"], each["rocdl"]], expected, f"the numbers of {each['purpose']} memory")

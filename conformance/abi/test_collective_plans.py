@@ -72,9 +72,9 @@ def text_plans(impl, check, *collectives, **named):
 @pytest.mark.parametrize(("helper", "kernel", "expected"), PLAIN.values(), ids=PLAIN)
 def test_every_collective_of_a_program_has_its_plan(impl, check, helper, kernel, expected):
     """Along its axis, in the order of the text; a program without collectives has none (AMB-COLL-85)."""
-    found = plans(impl, check, DSL.format(helper=helper, kernel=kernel))
-    check.equal([(each["collective"], each["axis"]) for each in found], expected, "the collectives and their axes")
-    check.true(all(each["algorithm"] in ALGORITHMS for each in found), "each has an algorithm", found)
+    actual = plans(impl, check, DSL.format(helper=helper, kernel=kernel))
+    check.equal([(each["collective"], each["axis"]) for each in actual], expected, "the collectives and their axes")
+    check.true(all(each["algorithm"] in ALGORITHMS for each in actual), "each has an algorithm", actual)
 
 
 @clause("RT-08.1-10")
@@ -83,14 +83,14 @@ def test_every_collective_of_a_program_has_its_plan(impl, check, helper, kernel,
 def test_a_plan_has_the_algorithm_that_the_program_says(impl, check, algorithm):
     """For its collective alone."""
     other = "tree" if algorithm == "ring" else "ring"
-    found = text_plans(
+    actual = text_plans(
         impl,
         check,
         ("all_reduce", f'{SUM}axis="dp", algo="{algorithm}"'),
         ("all_gather", f'axis="dp", algo="{other}"'),
     )
     expected = [("all_reduce", "dp", algorithm), ("all_gather", "dp", other)]
-    check.equal([(each["collective"], each["axis"], each["algorithm"]) for each in found], expected, "the plans")
+    check.equal([(each["collective"], each["axis"], each["algorithm"]) for each in actual], expected, "the plans")
 
 
 @clause("RT-08.1-10")
@@ -112,9 +112,9 @@ def test_a_plan_has_the_algorithm_that_the_program_says(impl, check, algorithm):
 )
 def test_a_plan_carries_what_the_program_says(impl, check, attribute, member, value):
     """An attribute of the collective is in its plan, and in no other (AMB-COLL-85)."""
-    found = text_plans(impl, check, ("all_reduce", f'{SUM}axis="dp", {attribute}'), ("all_reduce", f'{SUM}axis="tp"'))
-    check.equal([each["axis"] for each in found], ["dp", "tp"], "the axes of the plans")
-    check.equal([each.get(member) for each in found], [value, None], f"what the plans say of {member}")
+    actual = text_plans(impl, check, ("all_reduce", f'{SUM}axis="dp", {attribute}'), ("all_reduce", f'{SUM}axis="tp"'))
+    check.equal([each["axis"] for each in actual], ["dp", "tp"], "the axes of the plans")
+    check.equal([each.get(member) for each in actual], [value, None], f"what the plans say of {member}")
 
 
 @clause("RT-08.1-10")
@@ -123,9 +123,9 @@ def test_a_plan_says_who_meets(impl, check):
     """All axes are the whole mesh; a part of them, or groups, are a subgroup, which is no axis (AMB-COLL-85)."""
     subgroups = ["axes=[dp, tp, pp]", "axes=[dp, pp]", "groups=[[0, 3], [1, 2]]", "axes=[tp]"]
     issues = [("all_reduce", f"{SUM}subgroup=!tessera.shard<{subgroup}>") for subgroup in subgroups]
-    found = text_plans(impl, check, *issues, mesh="dp=2 tp=2 pp=2")
-    check.equal([each["axis"] for each in found], [None, None, None, "tp"], "the axes of the plans")
-    told = [each.get("subgroup") is not None for each in found]
+    actual = text_plans(impl, check, *issues, mesh="dp=2 tp=2 pp=2")
+    check.equal([each["axis"] for each in actual], [None, None, None, "tp"], "the axes of the plans")
+    told = [each.get("subgroup") is not None for each in actual]
     check.equal(told, [False, True, True, False], "which plans name a subgroup")
 
 
@@ -138,10 +138,10 @@ def test_where_the_program_leaves_it_open_the_table_by_size_decides(impl, check,
     attributes = f'axis="dp"{algo}' if collective in ("all_gather", "broadcast") else f'{SUM}axis="dp"{algo}'
     parts = 8 if collective == "all_gather" else 1
     for elements in (8, 512, 520, 4096, 4104, 32768, 262144, 262152, 4194304):
-        (found,) = text_plans(impl, check, (collective, attributes), type_=f"tensor<{elements}xfp32>")
+        (actual,) = text_plans(impl, check, (collective, attributes), type_=f"tensor<{elements}xfp32>")
         size = 4 * elements * parts
         selected = check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=8))["algorithm"]
-        check.equal(found["algorithm"], selected, f"the algorithm for {size} bytes")
+        check.equal(actual["algorithm"], selected, f"the algorithm for {size} bytes")
 
 
 @clause("RT-08.1-10")
@@ -153,5 +153,5 @@ def test_where_the_size_is_not_known_the_runtime_decides(impl, check):
   kernel k(x: tensor<Nxfp32>, N: int32) { let a: tensor<Nxfp32> = dist.all_reduce(x) @{axis=dp, op="sum"}; }
 }
 """
-    (found,) = plans(impl, check, source)
-    check.equal((found["axis"], found["algorithm"]), ("dp", "auto"), "the plan of an open size")
+    (actual,) = plans(impl, check, source)
+    check.equal((actual["axis"], actual["algorithm"]), ("dp", "auto"), "the plan of an open size")

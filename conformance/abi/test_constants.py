@@ -66,7 +66,7 @@ def test_a_constant_has_the_value_of_its_table(impl, check, name, value):
 def test_no_two_constants_of_a_kind_have_one_value(impl, check, first, prefix, names):
     """Each value names one constant; all the names of the specification are there."""
     constants = check.returns(impl.abi.constants())["constants"]
-    found = {name: value for name, value in constants.items() if name.startswith((first, prefix))}
-    check.equal([name for name in names if name not in found], [], "the constants that are missing")
-    given = sorted(found.values())
+    actual = {name: value for name, value in constants.items() if name.startswith((first, prefix))}
+    check.equal([name for name in names if name not in actual], [], "the constants that are missing")
+    given = sorted(actual.values())
     check.equal(given, sorted(set(given)), "the values")

@@ -56,8 +56,8 @@ def test_a_sum_over_equal_ranks_is_that_of_the_dtype(impl, check, dtype, ranks):
     check.returns(answer, f"an all-reduce of dtype {DTYPE_IDS[dtype]}")
     data = session.download(pointer, len(x.data + BEHIND))
     check.equal(data[len(x.data) :].hex(), BEHIND.hex(), "the bytes behind the last element")
-    found = Tensor(dtype, x.shape, data[: len(x.data)])
-    judge_reduced(impl, check, found, [x] * ranks, op, f"the sum of {ranks} ranks, as {dtype}")
+    actual = Tensor(dtype, x.shape, data[: len(x.data)])
+    judge_reduced(impl, check, actual, [x] * ranks, op, f"the sum of {ranks} ranks, as {dtype}")
 
 
 @EACH
@@ -84,8 +84,8 @@ def test_the_golden_sum_of_a_dtype_has_its_id(impl, check, dtype):
     op = MAX if dtype == "bool" else SUM
     answer = asking(session, "all_reduce", pointer, inputs[0].shape[0], DTYPE_IDS[dtype], op=op, axis="dp")
     check.returns(answer, f"an all-reduce of dtype {DTYPE_IDS[dtype]}")
-    for rank, found in enumerate(held(session, pointer, inputs)):
+    for rank, actual in enumerate(held(session, pointer, inputs)):
         if impl.level == "strict":
-            check.bits(found, vector.expected[0], f"the golden sum on rank {rank}")
+            check.bits(actual, vector.expected[0], f"the golden sum on rank {rank}")
         else:
-            judge_reduced(impl, check, found, inputs, op, f"the sum on rank {rank}")
+            judge_reduced(impl, check, actual, inputs, op, f"the sum on rank {rank}")

@@ -69,23 +69,27 @@ def test_a_handle_is_an_opaque_pointer(impl, check, name):
 )
 def test_an_enumeration_has_its_enumerators(impl, check, name, enumerators):
     """The type is a C enum of that name whose enumerators count from 0 in the order of the specification."""
-    found = header_of(impl, check).enumerators(name)
-    check.true(found is not None, f"{name} is an enumeration")
-    check.equal(found, tuple((each, value) for value, each in enumerate(enumerators)), "enumerators and their values")
+    actual = header_of(impl, check).enumerators(name)
+    check.true(actual is not None, f"{name} is an enumeration")
+    check.equal(
+        actual,
+        tuple((enumerator, value) for value, enumerator in enumerate(enumerators)),
+        "enumerators and their values",
+    )
 
 
 @clause("RT-04.2-01")
 def test_the_axes_of_a_mesh_are_four_ints(impl, check):
     """tessMeshAxes is {int tp, pp, dp, ep;}, in this order and nothing else."""
-    found = header_of(impl, check).members("tessMeshAxes")
-    check.equal(found, tuple((name, "int") for name in AXES), "the members of tessMeshAxes")
+    actual = header_of(impl, check).members("tessMeshAxes")
+    check.equal(actual, tuple((name, "int") for name in AXES), "the members of tessMeshAxes")
 
 
 @clause("RT-04.7-01", "RT-02-10")
 def test_the_numerics_policy_is_four_ints(impl, check):
     """tessNumericsPolicy has stable reductions and the mode of random numbers among its four switches, in order."""
-    found = header_of(impl, check).members("tessNumericsPolicy")
-    check.equal(found, tuple((name, "int") for name in SWITCHES), "the members of tessNumericsPolicy")
+    actual = header_of(impl, check).members("tessNumericsPolicy")
+    check.equal(actual, tuple((name, "int") for name in SWITCHES), "the members of tessNumericsPolicy")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +114,8 @@ def test_the_fields_of_the_launch_configuration_are_in_order(impl, check):
 def test_the_header_defines_the_launch_flags(impl, check):
     """By enumerators or by macros: none, and one bit for each flag."""
     header = header_of(impl, check)
-    found = {name: header.value(name) for name in LAUNCH_FLAGS}
-    check.equal(found, dict(zip(LAUNCH_FLAGS, (0, 1, 2, 4, 8), strict=True)), "the flags")
+    actual = {name: header.value(name) for name in LAUNCH_FLAGS}
+    check.equal(actual, dict(zip(LAUNCH_FLAGS, (0, 1, 2, 4, 8), strict=True)), "the flags")
 
 
 @pytest.mark.parametrize(
@@ -124,8 +128,8 @@ def test_the_header_defines_the_launch_flags(impl, check):
 def test_a_function_has_the_prototype_of_the_specification(impl, check, name, parameters):
     """Number, order and types of the parameters are those of the specification."""
     header = header_of(impl, check)
-    found, wanted = header.prototype(name), header.expected(f"tessStatus_t {name}{parameters};")
-    check.equal(None if found is None else found.parameters, wanted.parameters, f"the parameters of {name}")
+    actual, expected = header.prototype(name), header.expected(f"tessStatus_t {name}{parameters};")
+    check.equal(None if actual is None else actual.parameters, expected.parameters, f"the parameters of {name}")
 
 
 @clause("RT-07-01")
@@ -133,8 +137,8 @@ def test_a_function_has_the_prototype_of_the_specification(impl, check, name, pa
 def test_a_function_returns_a_status(impl, check, name):
     """Every function of the host interface returns a tessStatus_t; tessExplain is none of them (AMB-RT-36)."""
     header = header_of(impl, check)
-    found, wanted = header.prototype(name), header.expected(f"tessStatus_t {name}(void);")
-    check.equal(None if found is None else found.result, wanted.result, f"the result of {name}")
+    actual, expected = header.prototype(name), header.expected(f"tessStatus_t {name}(void);")
+    check.equal(None if actual is None else actual.result, expected.result, f"the result of {name}")
 
 
 @feature("c-abi")

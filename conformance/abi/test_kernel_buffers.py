@@ -171,9 +171,9 @@ def test_the_sample_is_launched_with_0x38_bytes(impl, check):
     buffer = struct.pack("<QQQQiiiifI", *pointers, 2, 3, 4, 5, 0.5, 0)
     check.status(session.launching(kernel, buffer[:0x30]), "TESS_ERR_INVALID_VALUE")
     session.launch(kernel, buffer, argSize=0x38)
-    found = [session.download(pointer, 16).hex() for pointer in pointers]
-    wanted = [struct.pack("<4i", *row).hex() for row in ([2] * 4, [3] * 4, [4, 4, 5, 5])]
-    check.equal(found, [*wanted, struct.pack("<4f", *[0.5] * 4).hex()], "Q, K, V and O")
+    actual = [session.download(pointer, 16).hex() for pointer in pointers]
+    expected = [struct.pack("<4i", *row).hex() for row in ([2] * 4, [3] * 4, [4, 4, 5, 5])]
+    check.equal(actual, [*expected, struct.pack("<4f", *[0.5] * 4).hex()], "Q, K, V and O")
 
 
 class Arguments(ctypes.Structure):
@@ -193,6 +193,6 @@ def test_the_sample_structure_of_c_is_a_buffer(impl, check):
     kernel = session.kernel("flash", SAMPLE)
     pointers = [session.upload(bytes(16)) for _ in "QKVO"]
     session.launch(kernel, bytes(Arguments(*pointers, -6, 7, -8, 9, 0.25)), argSize=ctypes.sizeof(Arguments))
-    found = [session.download(pointer, 16).hex() for pointer in pointers]
-    wanted = [struct.pack("<4i", *row).hex() for row in ([-6] * 4, [7] * 4, [-8, -8, 9, 9])]
-    check.equal(found, [*wanted, struct.pack("<4f", *[0.25] * 4).hex()], "Q, K, V and O")
+    actual = [session.download(pointer, 16).hex() for pointer in pointers]
+    expected = [struct.pack("<4i", *row).hex() for row in ([-6] * 4, [7] * 4, [-8, -8, 9, 9])]
+    check.equal(actual, [*expected, struct.pack("<4f", *[0.25] * 4).hex()], "Q, K, V and O")

@@ -45,8 +45,8 @@ def kernels_of(impl, check, source):
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name if len(name) < 40 else "long")
 def test_a_kernel_keeps_its_name(impl, check, name):
     """Its public name is the one it is declared with, a C identifier, and not mangled (AMB-RT-18)."""
-    (found,) = kernels_of(impl, check, f"module m {{ kernel {name}(x: tensor<4xint32>) {{ x[0] = 1; }} }}")
-    check.equal(found["name"], name, "the public name")
+    (actual,) = kernels_of(impl, check, f"module m {{ kernel {name}(x: tensor<4xint32>) {{ x[0] = 1; }} }}")
+    check.equal(actual["name"], name, "the public name")
 
 
 @feature("image-inspection")
@@ -83,9 +83,9 @@ def test_a_keyword_of_c_is_no_name_of_a_kernel(impl, check, name):
 @clause("RT-10.2-01")
 def test_a_kernel_returns_nothing(impl, check):
     """No entry of the kernel table has a result."""
-    found = {kernel["name"]: kernel["returns"] for kernel in kernels_of(impl, check, KERNELS)}
-    check.true(len(found) > 1, "there are kernels", sorted(found))
-    check.equal(found, {name: [] for name in found}, "what the kernels return")
+    actual = {kernel["name"]: kernel["returns"] for kernel in kernels_of(impl, check, KERNELS)}
+    check.true(len(actual) > 1, "there are kernels", sorted(actual))
+    check.equal(actual, {name: [] for name in actual}, "what the kernels return")
 
 
 def result_behind_arguments(session: MeshSession, image: str, tensor: bool) -> bool:
@@ -127,8 +127,8 @@ def test_results_are_written_through_pointers(impl, check):
     arguments = packed(("ptr", x), ("ptr", y))
     buffer = session.host(arguments)
     session.launch(kernel, argBuffer=buffer, argSize=len(arguments))
-    found = [values_of("int32", session.download(pointer, 256)) for pointer in (x, y, beside)]
-    check.equal(found, [[7] * 64, [7] * 64, [9] * 64], "x, y, and the memory beside them")
+    actual = [values_of("int32", session.download(pointer, 256)) for pointer in (x, y, beside)]
+    check.equal(actual, [[7] * 64, [7] * 64, [9] * 64], "x, y, and the memory beside them")
     check.equal(session.host_bytes(buffer, len(arguments)), arguments, "the arguments in host memory")
 
 
@@ -140,8 +140,8 @@ def test_a_kernel_writes_where_its_pointer_points(impl, check):
     first, second = (session.upload(bytes(256)) for _ in range(2))
     for pointer, value in ((first, 3), (second, 4), (first, 5)):
         session.launch(kernel, packed(("ptr", pointer), ("int32", value)))
-    found = [values_of("int32", session.download(pointer, 256)) for pointer in (first, second)]
-    check.equal(found, [[5] * 64, [4] * 64], "the two results")
+    actual = [values_of("int32", session.download(pointer, 256)) for pointer in (first, second)]
+    check.equal(actual, [[5] * 64, [4] * 64], "the two results")
 
 
 # The buffer as a kernel sees it
@@ -157,10 +157,10 @@ def test_a_kernel_finds_the_arguments_of_the_sample(impl, check, padding):
     buffer = struct.pack("<QQQQiiiif", *pointers, 11, 22, -33, 44, 0.125) + bytes.fromhex(padding)
     check.equal(len(buffer), 0x38, "the bytes of the buffer")
     session.launch(kernel, buffer, grid=[256, 1, 1], block=[128, 1, 1], flags=DETERMINISTIC)
-    found = [session.download(pointer, 16) for pointer in pointers]
-    wanted = [elements("int32", *values) for values in ([11, 0, 0, 0], [22, 0, 0, 0], [-33, 44, 0, 0])]
-    wanted.append(elements("fp32", 0.125, 0, 0, 0))
-    check.equal([each.hex() for each in found], [each.hex() for each in wanted], "Q, K, V and O")
+    actual = [session.download(pointer, 16) for pointer in pointers]
+    expected = [elements("int32", *values) for values in ([11, 0, 0, 0], [22, 0, 0, 0], [-33, 44, 0, 0])]
+    expected.append(elements("fp32", 0.125, 0, 0, 0))
+    check.equal([each.hex() for each in actual], [each.hex() for each in expected], "Q, K, V and O")
 
 
 @clause("RT-10.1-03", "RT-10.1-13")

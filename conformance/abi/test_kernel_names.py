@@ -53,8 +53,8 @@ def module_of(session: MeshSession, names: Sequence[str]) -> int:
 def test_the_kernel_table_has_names_of_any_length(impl, check):
     """From one character to 63, whole and in order."""
     names = [name_of(length) for length in LENGTHS]
-    found = check.returns(impl.abi.inspect(image=compiled(impl, check, program(names))))["kernels"]
-    check.equal(sorted(each["name"] for each in found), sorted(names), "the names in the kernel table")
+    actual = check.returns(impl.abi.inspect(image=compiled(impl, check, program(names))))["kernels"]
+    check.equal(sorted(each["name"] for each in actual), sorted(names), "the names in the kernel table")
 
 
 @clause("RT-08.1-07", "RT-10.3-01")

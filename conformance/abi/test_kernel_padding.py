@@ -76,8 +76,8 @@ def test_a_kernel_ignores_the_padding_behind_narrow_numbers(impl, check, byte):
     parts = [elements("int8", -3), pad * 3, elements("int32", 70000), elements("int16", -300), pad * 6]
     parts += [elements("int64", 1 << 50), elements("int8", 4), pad * 7, struct.pack("<QQQQ", *pointers)]
     session.launch(session.kernel("narrow", NARROW), b"".join(parts))
-    wanted = [elements("int8", -3, 4), elements("int32", 70000), elements("int16", -300), elements("int64", 1 << 50)]
-    for name, pointer, data in zip("wxyz", pointers, wanted, strict=True):
+    expected = [elements("int8", -3, 4), elements("int32", 70000), elements("int16", -300), elements("int64", 1 << 50)]
+    for name, pointer, data in zip("wxyz", pointers, expected, strict=True):
         check.equal(session.download(pointer, len(data)).hex(), data.hex(), name)
 
 
@@ -135,8 +135,8 @@ def test_a_kernel_reads_any_byte_but_zero_as_true(impl, check, kernel, false, tr
     handle = session.kernel(kernel, TRUTH)
     for value in BYTES_OF_TRUTH:
         for byte in PADDING.values():
-            found = left(session, handle, bytes([value]) + bytes([byte]) * 7)
-            check.equal(found, [true if value else false] * 4, f"what {kernel} makes of {value} before {byte:#x}")
+            actual = left(session, handle, bytes([value]) + bytes([byte]) * 7)
+            check.equal(actual, [true if value else false] * 4, f"what {kernel} makes of {value} before {byte:#x}")
 
 
 @feature("tensor-ops")
@@ -147,8 +147,8 @@ def test_true_is_equal_to_true(impl, check):
     kernel = session.kernel("same", TRUTH)
     for values in ((1, 2), (0x80, 1), (0, 0xFF), (0, 0), (4, 0)):
         same = (values[0] != 0) == (values[1] != 0)
-        found = left(session, kernel, bytes(values) + b"\xff" * 6)
-        check.equal(found, [7 if same else 9] * 4, f"{values}, compared")
+        actual = left(session, kernel, bytes(values) + b"\xff" * 6)
+        check.equal(actual, [7 if same else 9] * 4, f"{values}, compared")
 
 
 @clause("RT-19.B-11", "RT-10.1-12")
@@ -167,5 +167,5 @@ def test_a_kernel_reads_truth_values_in_memory(impl, check, kernel, tensors, wan
     """
     session = opened(impl, check)
     pointers = [session.upload(tensor) for tensor in tensors]
-    found = left(session, session.kernel(kernel, TRUTH), struct.pack(f"<{len(pointers)}Q", *pointers))
-    check.equal(found, wanted, f"what {kernel} leaves")
+    actual = left(session, session.kernel(kernel, TRUTH), struct.pack(f"<{len(pointers)}Q", *pointers))
+    check.equal(actual, wanted, f"what {kernel} leaves")

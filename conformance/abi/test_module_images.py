@@ -89,17 +89,17 @@ def kernel_of(impl, check, source, name):
 )
 def test_a_module_holds_one_kernel_or_several(impl, check, source, names):
     """Each kernel of the program is in the kernel table once; functions that are no kernels are not."""
-    found = [kernel["name"] for kernel in said(impl, check, source)["kernels"]]
-    check.equal(sorted(found), names, "the names in the kernel table")
+    actual = [kernel["name"] for kernel in said(impl, check, source)["kernels"]]
+    check.equal(sorted(actual), names, "the names in the kernel table")
 
 
 @clause("RT-02-01", "RT-08.1-12")
 @pytest.mark.parametrize("source", [ONE, THREE], ids=["one", "three"])
 def test_an_image_has_one_metadata_section(impl, check, source):
     """However many kernels there are; it is for all targets and not empty."""
-    found = [section for section in said(impl, check, source)["sections"] if section["kind"] == "metadata"]
-    check.equal([each["target"] for each in found], [None], "the targets of the metadata sections")
-    check.true(found[0]["bytes"] > 0, "the metadata have bytes", found[0]["bytes"])
+    actual = [section for section in said(impl, check, source)["sections"] if section["kind"] == "metadata"]
+    check.equal([each["target"] for each in actual], [None], "the targets of the metadata sections")
+    check.true(actual[0]["bytes"] > 0, "the metadata have bytes", actual[0]["bytes"])
 
 
 @clause("RT-08.1-01")
@@ -176,10 +176,10 @@ def test_an_image_carries_the_targets_it_is_made_for(impl, check, targets):
 @clause("RT-08.1-04", "RT-02-02")
 def test_an_image_carries_a_hash_of_its_source(impl, check):
     """At least 16 bytes, the same whenever the same program is compiled, another one for another program."""
-    found = [said(impl, check, source)["ir_hash"] for source in (ONE, THREE, ONE, FUNCTION_BESIDE)]
-    check.true(min(map(len, found)) >= 32, "every hash has 16 bytes or more", found)
-    check.equal(found[2], found[0], "the hash of the same program")
-    check.equal(len(set(found)), 3, "the number of hashes of three programs")
+    actual = [said(impl, check, source)["ir_hash"] for source in (ONE, THREE, ONE, FUNCTION_BESIDE)]
+    check.true(min(map(len, actual)) >= 32, "every hash has 16 bytes or more", actual)
+    check.equal(actual[2], actual[0], "the hash of the same program")
+    check.equal(len(set(actual)), 3, "the number of hashes of three programs")
 
 
 @clause("RT-08.1-04", "RT-02-02")
@@ -208,9 +208,9 @@ def test_one_changed_number_changes_the_hash(impl, check):
 def test_an_image_has_code_for_each_of_its_targets(impl, check, name):
     """A section beside metadata and IR, of whatever kind, that is not empty, also where a launch gives the extents
     (AMB-RT-60)."""
-    found = said(impl, check, PROGRAMS[name][0])
-    for target in found["targets"]:
-        code = [section["bytes"] for section in found["sections"] if section["target"] == target]
+    actual = said(impl, check, PROGRAMS[name][0])
+    for target in actual["targets"]:
+        code = [section["bytes"] for section in actual["sections"] if section["target"] == target]
         check.true(any(code), f"there is code for {target}", code)
 
 
@@ -228,9 +228,9 @@ def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target
     As AMB-RT-106 has it.
     """
     sections = said(impl, check, PROGRAMS[name][0], targets=[target])["sections"]
-    found = [section for section in sections if section["kind"] == kind]
-    check.equal([each["target"] for each in found], [target], f"the targets of the sections of kind {kind}")
-    check.true(found[0]["bytes"] > 0, "the section has bytes", found[0]["bytes"])
+    actual = [section for section in sections if section["kind"] == kind]
+    check.equal([each["target"] for each in actual], [target], f"the targets of the sections of kind {kind}")
+    check.true(actual[0]["bytes"] > 0, "the section has bytes", actual[0]["bytes"])
 
 
 BITCODE = ("4243c0de", "dec0170b")
@@ -260,9 +260,9 @@ def test_rocdl_is_bitcode_that_llvm_reads(impl, check, name, target):
     As AMB-RT-106 has it.
     """
     source, kernels = PROGRAMS[name]
-    found = [each for each in said(impl, check, source, targets=[target])["sections"] if each["kind"] == "rocdl"]
-    check.equal(len(found), 1, "the number of sections of kind rocdl")
-    section, *_ = found
+    actual = [each for each in said(impl, check, source, targets=[target])["sections"] if each["kind"] == "rocdl"]
+    check.equal(len(actual), 1, "the number of sections of kind rocdl")
+    section, *_ = actual
     data = bytes.fromhex(section.get("data", ""))
     check.equal(len(data), section["bytes"], "the bytes of the section")
     check.true(data[:4].hex() in BITCODE, "it begins as bitcode does", data[:4].hex())
@@ -280,11 +280,11 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
     """A visible entry at least, also of kernels whose extents a launch gives; where the section is bitcode of NVVM a
     definition, if llvmlite is there to read it."""
     source, kernels = PROGRAMS[name]
-    found = [
+    actual = [
         section for section in said(impl, check, source, targets=["sm_90"])["sections"] if section["kind"] == "ptx"
     ]
-    check.equal(len(found), 1, "the number of sections of kind ptx")
-    data = bytes.fromhex(found[0].get("data", ""))
+    check.equal(len(actual), 1, "the number of sections of kind ptx")
+    data = bytes.fromhex(actual[0].get("data", ""))
     if data[:4].hex() in BITCODE:
         read = defined(data)
         if read is None:
@@ -300,8 +300,10 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
 def test_an_image_can_hold_both(impl, check):
     """One image for devices of both vendors."""
     sections = said(impl, check, targets=["sm_90", "gfx942"])["sections"]
-    found = {(section["kind"], section["target"]) for section in sections}
-    check.true({("ptx", "sm_90"), ("rocdl", "gfx942")} <= found, "there is a section for each", sorted(map(str, found)))
+    actual = {(section["kind"], section["target"]) for section in sections}
+    check.true(
+        {("ptx", "sm_90"), ("rocdl", "gfx942")} <= actual, "there is a section for each", sorted(map(str, actual))
+    )
 
 
 # Metadata
@@ -311,27 +313,27 @@ def test_an_image_can_hold_both(impl, check):
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_the_kernel_table_has_an_entry_for_each_name(impl, check, name):
     """The kernel table has an entry for each name, with that kernel's own parameters in declared order."""
-    found = [(parameter["name"], parameter["type"]) for parameter in kernel_of(impl, check, THREE, name)["parameters"]]
-    check.equal(found, ARGUMENTS[name], "names and types of the parameters")
+    actual = [(parameter["name"], parameter["type"]) for parameter in kernel_of(impl, check, THREE, name)["parameters"]]
+    check.equal(actual, ARGUMENTS[name], "names and types of the parameters")
 
 
 @clause("RT-08.1-08")
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_an_entry_has_its_parameter_layout(impl, check, name):
     """Offsets, sizes and the size of the buffer follow the rules of section 10."""
-    entry, wanted = kernel_of(impl, check, THREE, name), by_the_rule(ARGUMENTS[name])
-    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), wanted.places, "the parameters")
-    check.equal(entry["size"], wanted.size, "the size of the buffer")
+    entry, expected = kernel_of(impl, check, THREE, name), by_the_rule(ARGUMENTS[name])
+    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), expected.places, "the parameters")
+    check.equal(entry["size"], expected.size, "the size of the buffer")
 
 
 @clause("RT-08.1-08", "RT-10.1-13")
 def test_dimensions_that_are_parameters_stay_where_they_are_declared(impl, check):
     """Nothing is added to the buffer for a tensor whose extents a launch gives (AMB-RT-19, AMB-RT-85)."""
     source = "module m { kernel k(N: int32, x: tensor<Nxfp32>, M: int64, y: tensor<NxMxfp32>) { x = x + x; } }"
-    wanted = by_the_rule([("N", "int32"), ("x", "ptr"), ("M", "int64"), ("y", "ptr")])
+    expected = by_the_rule([("N", "int32"), ("x", "ptr"), ("M", "int64"), ("y", "ptr")])
     entry = kernel_of(impl, check, source, "k")
-    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), wanted.places, "the parameters")
-    check.equal(entry["size"], wanted.size, "the size of the buffer")
+    check.equal(tuple(Place(**parameter) for parameter in entry["parameters"]), expected.places, "the parameters")
+    check.equal(entry["size"], expected.size, "the size of the buffer")
 
 
 @clause("RT-08.1-09")
@@ -358,5 +360,5 @@ def test_the_machine_has_devices(impl, check):
     """The machine has at least one device, whose target the compiler knows; the cases of targets rely on it."""
     first = devices(impl, check, 1)[0]
     machine = {device["id"]: device["target"] for device in check.returns(impl.runtime.tessxDevices())["devices"]}
-    found = said(impl, check, targets=[machine[first]])["targets"]
-    check.equal(found, [machine[first]], "the targets of an image for one device")
+    actual = said(impl, check, targets=[machine[first]])["targets"]
+    check.equal(actual, [machine[first]], "the targets of an image for one device")

@@ -33,8 +33,8 @@ def places(impl, check, text):
 )
 def test_the_arguments_of_the_sample_have_the_offsets_of_the_specification(impl, check, name, offset):
     """flash_attention: four pointers from 0x00, four ints from 0x20, a float at 0x30."""
-    found = {place.name: place.offset for place in places(impl, check, SAMPLE)}
-    check.equal(found.get(name), offset, f"the offset of {name}")
+    actual = {place.name: place.offset for place in places(impl, check, SAMPLE)}
+    check.equal(actual.get(name), offset, f"the offset of {name}")
 
 
 @clause("RT-10.1-11")
@@ -54,9 +54,9 @@ def test_no_argument_of_the_sample_lies_in_its_padding(impl, check):
 @clause("RT-10.1-05", "RT-10.1-06", "RT-10.1-07")
 def test_the_arguments_of_the_sample_have_the_types_of_the_specification(impl, check):
     """A star makes a pointer of 8 bytes; int is int32 and float is fp32, of 4 bytes."""
-    found = [(place.name, place.type, place.size) for place in places(impl, check, SAMPLE)]
-    wanted = [(name, "ptr", 8) for name in "QKVO"] + [(name, "int32", 4) for name in "BHLD"]
-    check.equal(found, [*wanted, ("scale", "fp32", 4)], "names, types and sizes")
+    actual = [(place.name, place.type, place.size) for place in places(impl, check, SAMPLE)]
+    expected = [(name, "ptr", 8) for name in "QKVO"] + [(name, "int32", 4) for name in "BHLD"]
+    check.equal(actual, [*expected, ("scale", "fp32", 4)], "names, types and sizes")
 
 
 # Sizes
@@ -95,19 +95,19 @@ def test_an_argument_has_the_size_of_its_type(impl, check, type_, size):
 
 
 @clause("RT-09-06", "RT-10.1-03")
-@pytest.mark.parametrize(("type_", "size"), [each for each in TYPES if each.values[1] <= 8])
+@pytest.mark.parametrize(("type_", "size"), [type_ for type_ in TYPES if type_.values[1] <= 8])
 def test_a_scalar_is_aligned_to_its_own_size(impl, check, type_, size):
     """Behind a single byte it begins at the next multiple of its size."""
-    found = places(impl, check, signature(("a", "int8"), ("x", type_)))
-    check.equal(found[-1], Place("x", type_, size, size), "the argument behind a byte")
+    actual = places(impl, check, signature(("a", "int8"), ("x", type_)))
+    check.equal(actual[-1], Place("x", type_, size, size), "the argument behind a byte")
 
 
 @clause("RT-10.1-03")
 @pytest.mark.parametrize("type_", ["complex64", "complex128"])
 def test_an_argument_is_never_aligned_to_more_than_eight(impl, check, type_):
     """A complex number of 8 bytes is aligned to 8, where C has 4, and so is one of 16 (AMB-RT-15, AMB-RT-54)."""
-    found = places(impl, check, signature(("a", "ptr"), ("b", "int8"), ("x", type_), ("c", "int8")))
-    check.equal([place.offset for place in found], [0, 8, 16, 16 + SIZES[type_]], "the offsets")
+    actual = places(impl, check, signature(("a", "ptr"), ("b", "int8"), ("x", type_), ("c", "int8")))
+    check.equal([place.offset for place in actual], [0, 8, 16, 16 + SIZES[type_]], "the offsets")
 
 
 @clause("RT-10.1-03")
@@ -116,8 +116,8 @@ def test_an_argument_is_never_aligned_to_more_than_eight(impl, check, type_):
 def test_padding_before_an_argument_is_the_least(impl, check, first, second):
     """Any type behind any other: at the first aligned place that is free."""
     arguments = [("a", first), ("b", second), ("c", first)]
-    wanted = by_the_rule(arguments).places
-    check.equal(places(impl, check, signature(*arguments)), wanted, "the arguments")
+    expected = by_the_rule(arguments).places
+    check.equal(places(impl, check, signature(*arguments)), expected, "the arguments")
 
 
 # The whole buffer
@@ -128,8 +128,8 @@ def test_padding_before_an_argument_is_the_least(impl, check, first, second):
 def test_the_size_is_rounded_up_to_eight(impl, check, count):
     """Arguments of 1 to 17 bytes take 8, 16 or 24, where C would leave a structure of bytes as it is (AMB-RT-54)."""
     layout = layout_of(impl, check, signature(*((f"a{i}", "int8") for i in range(count))))
-    wanted = (count, (count + 7) // 8 * 8)
-    check.equal((layout.end_of_last_argument, layout.size), wanted, "where the arguments end, and the buffer")
+    expected = (count, (count + 7) // 8 * 8)
+    check.equal((layout.end_of_last_argument, layout.size), expected, "where the arguments end, and the buffer")
 
 
 @clause("RT-10.1-01", "RT-10.1-04")
@@ -151,10 +151,10 @@ def test_the_buffer_is_aligned_to_eight(impl, check, arguments):
 @pytest.mark.parametrize("arguments", [("int n", "x*"), ("float s", "int8 b", "x*", "double d"), ("y*", "int n", "x*")])
 def test_arguments_keep_their_declared_order(impl, check, arguments):
     """Scalars stay before pointers and small ones before large ones where they are declared so (AMB-RT-19)."""
-    found = places(impl, check, f"k({', '.join(arguments)})")
+    actual = places(impl, check, f"k({', '.join(arguments)})")
     names = [argument.split()[-1].rstrip("*") for argument in arguments]
-    check.equal([place.name for place in found], names, "the names")
-    offsets = [place.offset for place in found]
+    check.equal([place.name for place in actual], names, "the names")
+    offsets = [place.offset for place in actual]
     check.equal(offsets, sorted(offsets), "the offsets, which rise")
 
 
@@ -164,9 +164,9 @@ def test_many_arguments_share_one_buffer(impl, check, seed):
     """Forty arguments of mixed types: none overlap, none is left out, and nothing but padding lies between them."""
     types = list(SIZES)
     arguments = [(f"a{i}", types[(i * i * 5 + 3 * i * (seed + 1) + seed) % len(types)]) for i in range(40)]
-    layout, wanted = layout_of(impl, check, signature(*arguments)), by_the_rule(arguments)
-    check.equal(layout.places, wanted.places, "the arguments")
-    check.equal((layout.end_of_last_argument, layout.size), (wanted.end_of_last_argument, wanted.size), "the end")
+    layout, expected = layout_of(impl, check, signature(*arguments)), by_the_rule(arguments)
+    check.equal(layout.places, expected.places, "the arguments")
+    check.equal((layout.end_of_last_argument, layout.size), (expected.end_of_last_argument, expected.size), "the end")
 
 
 # What is no signature

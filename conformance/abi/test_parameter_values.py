@@ -77,8 +77,8 @@ BEYOND = {
 def packed(impl, check, text, values):
     """The buffer of these values, its padding as zeros."""
     buffer = check.returns(impl.abi.pack(signature=text, values=values))["buffer"]
-    wanted = by_the_rule(arguments_of(text)).size
-    check.equal(len(buffer) // 2, wanted, "the bytes of the buffer")
+    expected = by_the_rule(arguments_of(text)).size
+    check.equal(len(buffer) // 2, expected, "the bytes of the buffer")
     return without_padding(text, bytes.fromhex(buffer)).hex()
 
 
@@ -104,9 +104,9 @@ def test_the_sample_structure_of_c_is_the_buffer(impl, check):
     in the suite's own tests.
     """
     check.equal(packed(impl, check, SAMPLE, SAMPLE_VALUES), SAMPLE_BUFFER, "the bytes of the structure")
-    found = unpacked(impl, check, SAMPLE, SAMPLE_BUFFER)
-    wanted = [f"00{i}0000000000000" for i in range(1, 5)] + [f"0{i}000000" for i in range(2, 6)] + ["0000803f"]
-    check.equal(found, wanted, "the arguments in the structure")
+    actual = unpacked(impl, check, SAMPLE, SAMPLE_BUFFER)
+    expected = [f"00{i}0000000000000" for i in range(1, 5)] + [f"0{i}000000" for i in range(2, 6)] + ["0000803f"]
+    check.equal(actual, expected, "the arguments in the structure")
 
 
 @clause("RT-10.1-12")
@@ -114,8 +114,8 @@ def test_the_sample_structure_of_c_is_the_buffer(impl, check):
 def test_the_padding_of_the_sample_is_ignored(impl, check, padding):
     """Bytes 0x34 to 0x37 may hold anything (AMB-RT-55)."""
     buffer = SAMPLE_BUFFER[: 2 * SAMPLE_ENDS] + padding
-    wanted = [f"00{i}0000000000000" for i in range(1, 5)] + [f"0{i}000000" for i in range(2, 6)] + ["0000803f"]
-    check.equal(unpacked(impl, check, SAMPLE, buffer), wanted, "the arguments")
+    expected = [f"00{i}0000000000000" for i in range(1, 5)] + [f"0{i}000000" for i in range(2, 6)] + ["0000803f"]
+    check.equal(unpacked(impl, check, SAMPLE, buffer), expected, "the arguments")
 
 
 # One value
@@ -179,11 +179,11 @@ NOT_FINITE = {"fp8_e4m3": (464, 0x7F), "fp8_e5m2": (61440, 0x7C)}
 def test_a_large_number_is_rounded_once(impl, check, declaration, value, bits):
     """A whole number of any size too; what rounds past the end is infinity, in fp8 the end itself (AMB-RT-29, -102)."""
     text = f"k({declaration})"
-    found = packed(impl, check, text, [value])
+    actual = packed(impl, check, text, [value])
     end, least = NOT_FINITE.get(declaration.split()[0], (inf, 0))
-    not_finite = abs(value) > end and int(found[:2], 16) & 0x7F >= least
+    not_finite = abs(value) > end and int(actual[:2], 16) & 0x7F >= least
     check.reading("AMB-RT-29", "overflow to NaN by default", not_finite)
-    check.equal(found, bits.ljust(2 * by_the_rule(arguments_of(text)).size, "0"))
+    check.equal(actual, bits.ljust(2 * by_the_rule(arguments_of(text)).size, "0"))
 
 
 @clause("RT-10.1-01")
@@ -223,11 +223,11 @@ def test_padding_between_arguments_is_skipped(impl, check, first, second):
     for place in padding_of(layout):
         data[place] = 0xEE
     ends = [(place.offset, place.offset + place.size) for place in layout.places]
-    wanted = [
+    expected = [
         "01" if type_ == "bool" else data[start:stop].hex()
         for (start, stop), (_, type_) in zip(ends, arguments, strict=True)
     ]
-    check.equal(unpacked(impl, check, signature(*arguments), data.hex()), wanted, "the arguments")
+    check.equal(unpacked(impl, check, signature(*arguments), data.hex()), expected, "the arguments")
 
 
 @clause("RT-10.1-04", "RT-10.1-11")

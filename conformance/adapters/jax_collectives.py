@@ -31,7 +31,7 @@ def carried_out(request: Request, arrays: Rows) -> Rows:
     brought = arrays if combining else [array.view(np.uint8) for array in arrays]
     outputs: dict[int, Any] = {}
     if request.operation == "send_recv":
-        return [row.view(each.dtype) for row, each in zip(_exchanged(request, brought), arrays, strict=True)]
+        return [row.view(array.dtype) for row, array in zip(_exchanged(request, brought), arrays, strict=True)]
     for group in request.groups:
         rows = [brought[rank] for rank in group]
         results = _of_group(request, group, rows, request.chunk * (1 if combining else width))

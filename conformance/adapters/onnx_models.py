@@ -116,7 +116,7 @@ def _require_types(graph: onnx.GraphProto) -> None:
 
 def table(compile_: Callable[[onnx.ModelProto], Compiled]) -> dict[str, Any]:
     """Every operation that ONNX has a call for, each as a model of its own that an engine compiles."""
-    return expressions.table("onnx", lambda *asked: compile_(_model(*asked)))
+    return expressions.table("onnx", lambda *arguments: compile_(_model(*arguments)))
 
 
 def _model(call: Call, forms: Sequence[Form], attributes: Mapping[str, Any]) -> onnx.ModelProto:

@@ -52,9 +52,9 @@ def declared(
     if ranks == 1 or kind_of(dtype) == "int":
         tree = Tree.from_text("pairwise").over(ranks)
         return {"tree": tree.to_json(), "arithmetic": canonical(dtype).to_json()}
-    wanted = {"engine": engine, "version": version, "ranks": ranks, "elements": elements, "dtype": dtype}
+    expected = {"engine": engine, "version": version, "ranks": ranks, "elements": elements, "dtype": dtype}
     for found in known():
-        if wanted.items() <= found.items():
+        if expected.items() <= found.items():
             for run in found["orders"]:
                 if run["first"] <= element <= run["last"]:
                     return {"tree": Tree.from_text(run["tree"]).to_json(), "arithmetic": found["arithmetic"]}

@@ -48,12 +48,12 @@ def test_under_strict_every_algorithm_gives_the_bits_of_the_canonical_tree(impl,
     """Adjacent pairs, an odd one kept, combined in fp32 and rounded once: replayed (AMB-RT-26, AMB-COLL-29)."""
     for ranks in RANKS:
         inputs = brought(dtype, ranks, 3 * ranks + 2, seed=800 + 10 * ranks)
-        wanted = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical(dtype))
+        expected = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical(dtype))
         given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "level": "strict"}
         for rank, output in enumerate(check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]):
-            check.bits(output, wanted, f"all_reduce, rank {rank} of {ranks}")
+            check.bits(output, expected, f"all_reduce, rank {rank} of {ranks}")
         shares = check.returns(impl.collectives.run(operation="reduce_scatter", **given))["outputs"]
-        words = wanted.words()
+        words = expected.words()
         for rank, output in enumerate(shares):
             own = words[share(len(words), rank, ranks)]
             check.bits(output, Tensor(dtype, own.shape, own.tobytes()), f"reduce_scatter, rank {rank} of {ranks}")
@@ -84,7 +84,7 @@ def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, ch
     nodes = {"per_node": per_node} if algorithm == "hierarchical" else {}
     inputs = brought("fp32", ranks, ranks + 1, seed=4700)
     zero = (1 << 31).to_bytes(4, "little")
-    inputs = [Tensor("fp32", each.shape, zero + each.data[4:-4] + zero) for each in inputs]
+    inputs = [Tensor("fp32", operand.shape, zero + operand.data[4:-4] + zero) for operand in inputs]
     attributes = {"op": "sum", "algorithm": algorithm, **nodes}
     given = {"operation": "all_reduce", "inputs": inputs, **attributes, "level": "deterministic"}
     outputs = check.returns(impl.collectives.run(**given))["outputs"]
@@ -162,14 +162,14 @@ def test_messages_bring_every_rank_what_it_has_afterwards(impl, check, operation
             ]
         if operation == "broadcast":
             held = [[root if rank == root else None] * count for rank in range(ranks)]
-        found = followed(check, messages, held)
+        actual = followed(check, messages, held)
         for rank, own in enumerate(shares):
             for place in range(own.start, own.stop) if operation == "reduce_scatter" else range(count):
                 wanted = {
                     "all_gather": next(each for each, s in enumerate(shares) if s.start <= place < s.stop),
                     "broadcast": root,
                 }
-                there = contributions(found[rank][place])
+                there = contributions(actual[rank][place])
                 all_of = frozenset(range(ranks))
                 expected = frozenset((wanted[operation],)) if operation in wanted else all_of
                 check.equal(sorted(there), sorted(expected), f"element {place} on rank {rank} of {ranks}")
@@ -188,14 +188,14 @@ def test_the_declared_order_is_that_of_the_messages(impl, check, algorithm):
             operation="all_reduce", inputs=inputs, **arguments, level="deterministic", messages=True
         )
         messages = check.returns(observed)["messages"]
-        found = followed(check, messages, [[rank] * count for rank in range(ranks)])
+        actual = followed(check, messages, [[rank] * count for rank in range(ranks)])
         for place in range(count):
             said = impl.numerics.declared(
                 operation="all_reduce", dtype="fp32", shapes=[[count]] * ranks, attributes=arguments, element=place
             )
             declared = Tree.from_json(check.returns(said)["tree"]).over(ranks).to_json()
             for rank in range(ranks):
-                same = found[rank][place] == unordered(declared)
+                same = actual[rank][place] == unordered(declared)
                 check.true(same, f"element {place} of rank {rank} of {ranks} is combined as declared", declared)
 
 

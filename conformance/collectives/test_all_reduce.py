@@ -44,9 +44,9 @@ def test_max_and_min_are_those_of_all_ranks(impl, check, op, dtype):
     outputs = check.returns(impl.collectives.all_reduce(inputs=[tensor_of(dtype, row) for row in rows], op=op))[
         "outputs"
     ]
-    wanted = [max(column) if op == "max" else min(column) for column in zip(*rows, strict=True)]
+    expected = [max(column) if op == "max" else min(column) for column in zip(*rows, strict=True)]
     for output in outputs:
-        check.bits(output, tensor_of(dtype, wanted), f"the {op} over ranks")
+        check.bits(output, tensor_of(dtype, expected), f"the {op} over ranks")
 
 
 INFINITE = [[0x7C, 0xFC, 0x7C], [0x3C, 0x3C, 0xFC]]
@@ -62,8 +62,8 @@ def test_infinities_are_ordered_as_numbers(impl, check, op):
     """They are the largest and the smallest, and stay infinite (AMB-COLL-30)."""
     inputs = [Tensor.from_words("fp8_e5m2", (3,), row) for row in INFINITE]
     outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op=op))["outputs"]
-    found = [each.words().tolist() for each in outputs]
-    check.reading("AMB-COLL-30", "saturation", found == [SATURATED[op]] * 2)
+    actual = [each.words().tolist() for each in outputs]
+    check.reading("AMB-COLL-30", "saturation", actual == [SATURATED[op]] * 2)
     for output in outputs:
         check.bits(output, Tensor.from_words("fp8_e5m2", (3,), EXTREMES[op]), f"the {op} over ranks")
 

@@ -57,7 +57,7 @@ FOUR_IN_FLIGHT = {"inflight": [4, 4]}
 )
 def test_every_knob_is_returned_and_stays_in_its_range(impl, check, given):
     """Chunk size and chunks in flight within their limits; the others as they were given (AMB-COLL-49)."""
-    measurements = [measured(LATENCY * 4**each, BANDWIDTH * 3**each) for each in (0, 3, 1, 5, 2, 9, 4, 4)] * 3
+    measurements = [measured(LATENCY * 4**number, BANDWIDTH * 3**number) for number in (0, 3, 1, 5, 2, 9, 4, 4)] * 3
     for limits in ({"chunks": [1 << 17, 1 << 19], "inflight": [3, 5]}, {}):
         for step in tuned(check, impl, measurements, **limits, **given):
             check.equal({name: step[name] for name in given}, given, "the knobs that are not adapted")
@@ -93,7 +93,7 @@ def test_a_knob_out_of_its_range_is_refused_by_name(impl, check, knob, value, wo
 def test_the_same_measurements_give_the_same_knobs(impl, check):
     """The autotuner looks at nothing else; a later measurement changes no earlier step."""
     factors = [(1 + index * 7 % 5) * (1 if index < 20 else 300) for index in range(40)]
-    measurements = [measured(LATENCY * each, BANDWIDTH // (1 + at * 3 % 4)) for at, each in enumerate(factors)]
+    measurements = [measured(LATENCY * factor, BANDWIDTH // (1 + at * 3 % 4)) for at, factor in enumerate(factors)]
     first = tuned(check, impl, measurements)
     check.equal(tuned(check, impl, measurements), first, "the steps of another run")
     check.equal(tuned(check, impl, measurements[:20]), first[:20], "the steps of half a run")
@@ -138,8 +138,8 @@ def test_one_odd_measurement_changes_nothing_that_lasts(impl, check, odd, place)
     usual = tuned(check, impl, measurements)[-1]
     measurements[place] = measured(*odd)
     last = tuned(check, impl, measurements)[-1]
-    found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
-    check.equal(found, wanted, "the knobs at the end")
+    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
+    check.equal(actual, expected, "the knobs at the end")
 
 
 @clause("COLL-05.3-01", "COLL-05.3-02")
@@ -151,8 +151,8 @@ def test_one_odd_measurement_in_sixteen_changes_nothing(impl, check, odd, limits
     """Again and again: the knobs end where even measurements lead."""
     usual = tuned(check, impl, [measured()] * 64, **limits)[-1]
     last = tuned(check, impl, [measured(*odd) if index % 16 == 9 else measured() for index in range(64)], **limits)[-1]
-    found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
-    check.equal(found, wanted, "the knobs at the end")
+    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
+    check.equal(actual, expected, "the knobs at the end")
 
 
 @clause("COLL-05.3-01", "COLL-05.3-02")
@@ -162,8 +162,8 @@ def test_old_measurements_are_forgotten(impl, check, limits):
     before = [measured(LATENCY * 1024 * (1 if index % 2 else 16)) for index in range(100)]
     alone = tuned(check, impl, [measured()] * 64, **limits)[-1]
     after = tuned(check, impl, before + [measured()] * 64, **limits)[-1]
-    found, wanted = ((each["chunk_bytes"], each["max_inflight"]) for each in (after, alone))
-    check.equal(found, wanted, "the knobs at the end")
+    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (after, alone))
+    check.equal(actual, expected, "the knobs at the end")
 
 
 @clause("COLL-05.3-03")

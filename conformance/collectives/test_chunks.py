@@ -148,11 +148,11 @@ def test_a_number_of_rows_or_columns_slices_the_tensor(impl, check, shape, chunk
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype="fp32", chunk=chunk, **given))["chunks"]
     width = shape[-1]
     places = range(prod(shape))
-    wanted = [
+    expected = [
         [place for place in places if low <= (place // width if "rows" in chunk else place % width) < high]
         for low, high in bands
     ]
-    check.equal([elements(piece) for piece in chunks], wanted, "the elements of the chunks")
+    check.equal([elements(piece) for piece in chunks], expected, "the elements of the chunks")
 
 
 @feature("operation-access")

@@ -44,12 +44,12 @@ def test_a_wire_dtype_is_a_cast_there_and_back(impl, check, wire, source):
     x = of_values(source, list(telling(target)))
     observed = impl.collectives.compress(input=x, dtype=wire)
     recognize_bare_fp8(check, observed, wire)
-    found = check.returns(observed)
+    actual = check.returns(observed)
     sent = [target.encode(value) for value in values_of(x)]
-    check.bits(found["payload"], Tensor.from_words(WIRES[wire], x.shape, sent), "what travels")
+    check.bits(actual["payload"], Tensor.from_words(WIRES[wire], x.shape, sent), "what travels")
     back = [origin.encode(target.decode(code)) for code in sent]
-    check.bits(found["restored"], Tensor.from_words(source, x.shape, back), "what is restored")
-    check.equal("scales" in found, False, "whether a scale travels without a scheme")
+    check.bits(actual["restored"], Tensor.from_words(source, x.shape, back), "what is restored")
+    check.equal("scales" in actual, False, "whether a scale travels without a scheme")
 
 
 @feature("compression-probe")
@@ -60,9 +60,9 @@ def test_the_payload_has_the_shape_of_the_tensor(impl, check, wire):
         x = counted("fp32", shape, seed=401)
         observed = impl.collectives.compress(input=x, dtype=wire)
         recognize_bare_fp8(check, observed, wire)
-        found = check.returns(observed)
-        check.equal((found["payload"].dtype, found["payload"].shape), (WIRES[wire], shape), "what travels")
-        check.equal((found["restored"].dtype, found["restored"].shape), ("fp32", shape), "what is restored")
+        actual = check.returns(observed)
+        check.equal((actual["payload"].dtype, actual["payload"].shape), (WIRES[wire], shape), "what travels")
+        check.equal((actual["restored"].dtype, actual["restored"].shape), ("fp32", shape), "what is restored")
 
 
 @feature("compression-probe")
@@ -98,9 +98,9 @@ def test_blocks_are_restored_within_half_a_step(impl, check, wire, shape, block)
         given = {"dtype": wire, "qscheme": "blockwise", "block": block}
         observed = impl.collectives.compress(input=x, **given)
         recognize_bare_fp8(check, observed, wire)
-        found = check.returns(observed)
-        check.equal(found["block"], block, "the block that was taken")
-        judge_blocks(check, x, found, WIRES[wire], block, name)
+        actual = check.returns(observed)
+        check.equal(actual["block"], block, "the block that was taken")
+        judge_blocks(check, x, actual, WIRES[wire], block, name)
 
 
 @feature("compression-probe")
@@ -123,10 +123,10 @@ def test_the_block_is_declared_where_none_is_asked_for(impl, check, wire):
     x = counted("fp32", (1000,), seed=404, exponents=(-20, 20))
     observed = impl.collectives.compress(input=x, dtype=wire, qscheme="blockwise")
     recognize_bare_fp8(check, observed, wire)
-    found = check.returns(observed)
-    block = found.get("block", 0)
+    actual = check.returns(observed)
+    block = actual.get("block", 0)
     check.true(block >= 1, "the block has at least one element", block)
-    judge_blocks(check, x, found, WIRES[wire], block, "the declared block")
+    judge_blocks(check, x, actual, WIRES[wire], block, "the declared block")
 
 
 @feature("compression-probe")

@@ -32,10 +32,10 @@ def test_a_chunk_takes_alpha_for_each_hop_and_its_bytes_by_the_bandwidth(impl, c
     """Rounded up to a picosecond (AMB-COLL-47)."""
     alpha, hops, size, bandwidth = question
     exact = alpha * hops + Fraction(size * 10**12, bandwidth)
-    found = check.returns(impl.collectives.estimate(alpha=alpha, hops=hops, bytes=size, bandwidth=bandwidth))[
+    actual = check.returns(impl.collectives.estimate(alpha=alpha, hops=hops, bytes=size, bandwidth=bandwidth))[
         "picoseconds"
     ]
-    check.equal(found, -(-exact.numerator // exact.denominator), "the picoseconds")
+    check.equal(actual, -(-exact.numerator // exact.denominator), "the picoseconds")
 
 
 @clause("COLL-05.2-01")

@@ -58,12 +58,12 @@ def test_a_thousand_orders_of_delivery_give_one_set_of_bits(impl, check, algorit
         inputs = cancelling(ranks, ranks + 1, seed=1440 + 10 * ranks)
         given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm}
         given |= {"level": "deterministic", "chunk": 2}
-        found = {}
+        actual = {}
         for seed in (*range(first_seed, first_seed + seeds), first_seed):
             outputs = check.returns(impl.collectives.run(seed=seed, **given))["outputs"]
             for output in outputs:
-                found.setdefault((output.dtype, output.shape, output.data), seed)
-        check.equal(len(found), 1, f"sets of bits on {ranks} ranks, first seen with the seeds {list(found.values())}")
+                actual.setdefault((output.dtype, output.shape, output.data), seed)
+        check.equal(len(actual), 1, f"sets of bits on {ranks} ranks, first seen with the seeds {list(actual.values())}")
         judge_declared(impl, check, Question("all_reduce", inputs, {"op": "sum", "algorithm": algorithm}), outputs[0])
         first_seed += seeds
 
@@ -75,13 +75,13 @@ def test_under_strict_every_order_of_delivery_gives_the_canonical_bits(impl, che
     """Every rank has the bits of the canonical tree, whichever message arrives first."""
     for ranks in RANKS:
         inputs = cancelling(ranks, 2 * ranks + 3, seed=1480 + 10 * ranks)
-        wanted = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical("fp32"))
+        expected = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical("fp32"))
         for seed in SEEDS[::2]:
             observed = impl.collectives.run(
                 operation="all_reduce", inputs=inputs, op="sum", algorithm=algorithm, level="strict", seed=seed
             )
             for rank, output in enumerate(check.returns(observed)["outputs"]):
-                check.bits(output, wanted, f"seed {seed}, rank {rank} of {ranks}")
+                check.bits(output, expected, f"seed {seed}, rank {rank} of {ranks}")
 
 
 @feature("operation-access", "algorithm-control", "delivery-order")
@@ -95,7 +95,7 @@ def test_nothing_is_lost_doubled_or_stale_in_any_order_of_delivery(impl, check, 
     for groups in ([[0, 1, 2, 3, 4]], [[5, 0, 3], [1, 4, 2]], [[6, 2], [1, 0, 4, 5], [3]]):
         ranks = sum(map(len, groups))
         rows: list[list[int]] = [[] for _ in range(ranks)]
-        wanted: list[list[int]] = [[] for _ in range(ranks)]
+        expected: list[list[int]] = [[] for _ in range(ranks)]
         for group in groups:
             count = 12 * len(group) if operation == "all_to_all" else 13
             for at, rank in enumerate(group):
@@ -103,7 +103,7 @@ def test_nothing_is_lost_doubled_or_stale_in_any_order_of_delivery(impl, check, 
                 rows[rank] = [(place + 1) * 8**rank for place in range(count)[own]]
             got = afterwards(operation, [rows[rank] for rank in group], "sum")
             for at, rank in enumerate(group):
-                wanted[rank] = got[at]
+                expected[rank] = got[at]
         given = {"op": "sum"} if operation in ("all_reduce", "reduce_scatter") else {}
         given |= {"root": 0} if operation == "broadcast" else {}
         inputs = [tensor_of("int64", row) for row in rows]
@@ -112,4 +112,4 @@ def test_nothing_is_lost_doubled_or_stale_in_any_order_of_delivery(impl, check, 
                 operation=operation, inputs=inputs, algorithm=algorithm, groups=groups, seed=seed, **given
             )
             for rank, output in enumerate(check.returns(observed)["outputs"]):
-                check.bits(output, tensor_of("int64", wanted[rank]), f"seed {seed}, rank {rank} of {groups}")
+                check.bits(output, tensor_of("int64", expected[rank]), f"seed {seed}, rank {rank} of {groups}")

@@ -105,5 +105,5 @@ def test_ranks_that_wait_for_each_other_are_a_mismatch(impl, check):
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
     rows = spread(4)
     check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1, 1])))
-    found = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 0, 1]))
-    check.status(found, MISMATCH)
+    actual = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 0, 1]))
+    check.status(actual, MISMATCH)

@@ -61,19 +61,19 @@ def attributes(wire: str, block: int | None) -> dict[str, object]:
 def test_what_was_sent_and_the_residual_are_the_sum_of_the_gradients(impl, check, gradients, wire, block):
     """Exactly where no sum rounds; else each step is off by the rounding of its sum and of its residual."""
     given = gradients(wire, block) if gradients is on_a_grid else gradients()
-    found = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, block)))
-    sent, residuals = numbers(check, found["sent"], given), numbers(check, found["residuals"], given)
+    actual = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, block)))
+    sent, residuals = numbers(check, actual["sent"], given), numbers(check, actual["residuals"], given)
     total, slack = [Fraction(0)] * COUNT, [Fraction(0)] * COUNT
     before = [Fraction(0)] * COUNT
     for step, gradient in enumerate(given):
         data = list(map(finite, values_of(gradient)))
         bounds = [allowed(g, r, s) for g, r, s in zip(data, before, sent[step], strict=True)]
         exact = [g + r - s for g, r, s in zip(data, before, sent[step], strict=True)]
-        check.within(found["residuals"][step], exact, bounds, f"step {step}: what was kept")
+        check.within(actual["residuals"][step], exact, bounds, f"step {step}: what was kept")
         total = [t + g - s for t, g, s in zip(total, data, sent[step], strict=True)]
         slack = [each + bound for each, bound in zip(slack, bounds, strict=True)]
         before = residuals[step]
-    check.within(found["residuals"][-1], total, slack, "gradients less what was sent, over all steps")
+    check.within(actual["residuals"][-1], total, slack, "gradients less what was sent, over all steps")
 
 
 @feature("error-feedback")
@@ -83,14 +83,14 @@ def test_each_step_sends_the_gradient_and_the_residual_before_it(impl, check, wi
     """By a cast, what is sent is the one number of the wire nearest to their sum; the first residual is zero."""
     target = float_format(WIRES[wire])
     given = anywhere()
-    found = check.returns(impl.collectives.feedback(gradients=given, dtype=wire))
-    residuals = numbers(check, found["residuals"], given)
+    actual = check.returns(impl.collectives.feedback(gradients=given, dtype=wire))
+    residuals = numbers(check, actual["residuals"], given)
     for step, gradient in enumerate(given):
         data = list(map(finite, values_of(gradient)))
         before = residuals[step - 1] if step else [Fraction(0)] * COUNT
         sums = [SINGLE.round(g + r) for g, r in zip(data, before, strict=True)]
-        wanted = of_values("fp32", [target.round(sum_) for sum_ in sums], SHAPE)
-        check.bits(found["sent"][step], wanted, f"step {step}: what is sent")
+        expected = of_values("fp32", [target.round(sum_) for sum_ in sums], SHAPE)
+        check.bits(actual["sent"][step], expected, f"step {step}: what is sent")
 
 
 @feature("error-feedback", "compression")
@@ -99,16 +99,16 @@ def test_each_step_sends_the_gradient_and_the_residual_before_it(impl, check, wi
 def test_each_step_sends_what_compression_restores(impl, check, wire, block):
     """The sum of gradient and residual is quantized by blocks, and what is kept is at most half a step."""
     given = anywhere()
-    found = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, block)))
-    residuals = numbers(check, found["residuals"], given)
+    actual = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, block)))
+    residuals = numbers(check, actual["residuals"], given)
     for step, gradient in enumerate(given):
         data = list(map(finite, values_of(gradient)))
         before = residuals[step - 1] if step else [Fraction(0)] * COUNT
         sums = [finite(SINGLE.round(g + r)) for g, r in zip(data, before, strict=True)]
         call = impl.collectives.compress(input=of_values("fp32", sums, SHAPE), **attributes(wire, block))
-        check.bits(found["sent"][step], check.returns(call)["restored"], f"step {step}: what is sent")
+        check.bits(actual["sent"][step], check.returns(call)["restored"], f"step {step}: what is sent")
         bounds = [half_step + UNIT * half_step for half_step in half_steps(sums, WIRES[wire], block)]
-        check.within(found["residuals"][step], [Fraction(0)] * COUNT, bounds, f"step {step}: half a step is kept")
+        check.within(actual["residuals"][step], [Fraction(0)] * COUNT, bounds, f"step {step}: half a step is kept")
 
 
 @level("strict")
@@ -121,14 +121,14 @@ def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
     gradient, residual = counted("fp32", SHAPE, seed=471, exponents=(-12, 6)), counted("fp32", SHAPE, seed=472)
     for _ in range(2):
         expected = collectives.error_feedback(gradient, residual, wire=wire, block=block)
-        found = check.returns(
+        actual = check.returns(
             impl.numerics.evaluate(
                 operation="error_feedback", inputs=[gradient, residual], attributes={"wire": wire, "block": block}
             )
         )["outputs"]
-        check.equal(len(found), 2, "the number of results")
-        check.bits(found[0], expected[0], "what was sent")
-        check.bits(found[1], expected[1], "the new residual")
+        check.equal(len(actual), 2, "the number of results")
+        check.bits(actual[0], expected[0], "what was sent")
+        check.bits(actual[1], expected[1], "the new residual")
         residual = expected[1]
 
 
@@ -140,8 +140,8 @@ def test_what_one_step_would_lose_arrives_in_time(impl, check, wire):
     step = Fraction(1, 16)
     gradient = of_values("fp32", [Fraction(256), step, -step])
     given = [gradient] * 1500 if wire == "fp16" else [gradient] * 600
-    found = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, 3)))
-    sent = [sum(column, Fraction(0)) for column in zip(*numbers(check, found["sent"], given), strict=True)]
+    actual = check.returns(impl.collectives.feedback(gradients=given, **attributes(wire, 3)))
+    sent = [sum(column, Fraction(0)) for column in zip(*numbers(check, actual["sent"], given), strict=True)]
     for place, sign in ((1, 1), (2, -1)):
         lost = abs(sign * step * len(given) - sent[place])
         check.true(lost <= 19, "what is still to be sent is about half a step of the block", lost)
@@ -169,8 +169,8 @@ def test_a_sum_or_a_wire_that_overflows_is_refused(impl, check):
     check.status(impl.collectives.feedback(gradients=[top, top], dtype="fp8"), "TESS_ERR_INVALID_VALUE")
     large = of_values("fp32", [Fraction(65520)])
     check.status(impl.collectives.feedback(gradients=[large], dtype="fp16"), "TESS_ERR_INVALID_VALUE")
-    found = check.returns(impl.collectives.feedback(gradients=[large] * 2, dtype="fp8"))
-    check.bits(found["residuals"][1], of_values("fp32", [Fraction(2 * (65520 - 448))]), "what saturation leaves")
+    actual = check.returns(impl.collectives.feedback(gradients=[large] * 2, dtype="fp8"))
+    check.bits(actual["residuals"][1], of_values("fp32", [Fraction(2 * (65520 - 448))]), "what saturation leaves")
 
 
 @feature("error-feedback")

@@ -60,11 +60,11 @@ def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
     for signature in ("", f" : (!tessera.future<{type_text}>) -> {type_text}", f" : {type_text}"):
         lines = [issue("%f", "%x", SUM, type_=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
         answer = told(impl, check, program(*lines, takes=f"%x: {type_text}", gives=type_text))
-        (found,) = operations(answer, "tessera.await")
+        (actual,) = operations(answer, "tessera.await")
         check.equal(
-            [plain(type_) for type_ in found["operand_types"]], [f"future<{plain(type_text)}>"], "what it takes"
+            [plain(type_) for type_ in actual["operand_types"]], [f"future<{plain(type_text)}>"], "what it takes"
         )
-        check.equal([plain(type_) for type_ in found["result_types"]], [plain(type_text)], "what it yields")
+        check.equal([plain(type_) for type_ in actual["result_types"]], [plain(type_text)], "what it yields")
 
 
 @clause("COLL-02.1-05")
@@ -214,9 +214,9 @@ def keeps(clauses, name, *values, features=()):
     return [pytest.param(name, text, value, marks=marks, id=f"{name}-{text}") for text, value in values]
 
 
-def words(*given):
+def words(*arguments):
     """Texts in quotes and what they say."""
-    return [(f'"{word}"', word) for word in given]
+    return [(f'"{word}"', word) for word in arguments]
 
 
 KIB = 1024
@@ -262,7 +262,7 @@ HINTS |= {"dtype": ('"bf16"', "bf16"), "priority": ("3", 3), "overlap": ("true",
 
 @clause(*(f"COLL-08-0{number}" for number in range(1, 9)))
 @pytest.mark.parametrize(
-    ("collective", "own", "gives"), [each.values for each in COLLECTIVES.values()], ids=list(COLLECTIVES)
+    ("collective", "own", "gives"), [collective.values for collective in COLLECTIVES.values()], ids=list(COLLECTIVES)
 )
 def test_every_collective_takes_the_attributes_of_the_list(impl, check, collective, own, gives):
     """Each takes all of them together, beside the attributes of its own (AMB-COLL-19)."""
@@ -347,8 +347,8 @@ def test_the_example_carries_six_attributes(impl, check):
     )
     answer = told(impl, check, text)
     (issued,) = operations(answer, "tessera.collective.all_reduce")
-    wanted = {"op": "sum", "chunk": 1048576, "dtype": "bf16", "algo": "auto", "path": "auto", "scope": "node"}
-    check.equal({name: issued["attributes"].get(name) for name in wanted}, wanted, "the attributes of the example")
+    expected = {"op": "sum", "chunk": 1048576, "dtype": "bf16", "algo": "auto", "path": "auto", "scope": "node"}
+    check.equal({name: issued["attributes"].get(name) for name in expected}, expected, "the attributes of the example")
 
 
 @clause("COLL-09.2-02")

@@ -61,8 +61,8 @@ def test_a_future_is_handed_on_as_any_value(impl, check, way, held):
     """The await at the end yields the sum of what every rank contributed, whichever way the future took."""
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
     ranks = given(rows, c=[True, True, False, False] if way != "out-of-a-branch" else [True] * 4)
-    for rank, (found,) in enumerate(on_ranks(impl, check, handed_on(way, held), ranks)):
-        check.bits(found, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, handed_on(way, held), ranks)):
+        check.bits(actual, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}")
 
 
 PARTS = {
@@ -82,8 +82,8 @@ def test_a_future_has_an_extent_that_is_not_known(impl, check, collective):
         issue("%f", "%x", attributes, collective, OPEN), waits, returns("%y", OPEN), takes=f"%x: {OPEN}", gives=OPEN
     )
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
-        check.bits(found, tensor_of("fp32", expected(rank)), f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(actual, tensor_of("fp32", expected(rank)), f"rank {rank}")
 
 
 @clause("LANG-05.5-02", "COLL-02.1-01")
@@ -108,6 +108,6 @@ def test_no_gradient_is_lost_in_a_future(impl, check, way):
     if isinstance(observed, Rejected) and way == "from-the-future":
         check.rejects(observed, category="types")
         return
-    found = [each["outputs"][0] for each in check.returns(observed)["ranks"]]
-    for rank, each in enumerate(found):
+    actual = [each["outputs"][0] for each in check.returns(observed)["ranks"]]
+    for rank, each in enumerate(actual):
         check.bits(each, tensor_of("fp32", [times * 10 * i for i in range(8)]), f"rank {rank}")

@@ -33,32 +33,34 @@ def times(duration):
 
 def arrived(transfers):
     """Those that were not lost."""
-    return [each for each in transfers if not each.get("lost", False)]
+    return [transfer for transfer in transfers if not transfer.get("lost", False)]
 
 
 def lost(transfers):
     """Those that were."""
-    return [each for each in transfers if each.get("lost", False)]
+    return [transfer for transfer in transfers if transfer.get("lost", False)]
 
 
 def between(transfers, source, target):
     """Those from one rank to another."""
-    return [each for each in transfers if (each["source"], each["target"]) == (source, target)]
+    return [transfer for transfer in transfers if (transfer["source"], transfer["target"]) == (source, target)]
 
 
 def judge_cut(check, transfers, whole, name, at):
     """Judge that a failed link carries and loses only what it may, and that every message arrives once."""
     check.equal(pieces(arrived(transfers)), pieces(whole), f"what arrives, once each, where {name} fails after {at} ps")
-    for each in transfers:
-        if name in each["links"]:
-            check.true(each["end"] <= at, f"{each} is over when {name} fails", at)
+    for transfer in transfers:
+        if name in transfer["links"]:
+            check.true(transfer["end"] <= at, f"{transfer} is over when {name} fails", at)
     again = defaultdict(list)
-    for each in arrived(transfers):
-        again[tuple(pieces([each])[0])].append(each)
-    for each in lost(transfers):
-        check.true(name in each["links"] and each["end"] == at, f"{each} is lost on {name}, when it fails", at)
-        later = again[tuple(pieces([each])[0])]
-        check.true(all(one["start"] >= at for one in later), f"{each} leaves again after {at} ps", later)
+    for transfer in arrived(transfers):
+        again[tuple(pieces([transfer])[0])].append(transfer)
+    for transfer in lost(transfers):
+        check.true(
+            name in transfer["links"] and transfer["end"] == at, f"{transfer} is lost on {name}, when it fails", at
+        )
+        later = again[tuple(pieces([transfer])[0])]
+        check.true(all(one["start"] >= at for one in later), f"{transfer} leaves again after {at} ps", later)
 
 
 @clause("COLL-04.3-01", "COLL-04.3-02", "COLL-01-06")
@@ -71,12 +73,12 @@ def test_what_is_lost_on_a_link_is_sent_again(impl, check, operation, algorithm)
     without = asked(impl, check, **given)
     losses = 0
     for name in ("nv11", "rdma20"):
-        ways = [each for each in without["transfers"] if name in each["links"]]
+        ways = [transfer for transfer in without["transfers"] if name in transfer["links"]]
         halfway = [(way["start"] + way["end"]) // 2 for way in ways[:1]]
         for at in (*times(without["duration"]), *halfway):
-            found = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
-            judge_cut(check, found, without["transfers"], name, at)
-            losses += len(lost(found))
+            actual = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
+            judge_cut(check, actual, without["transfers"], name, at)
+            losses += len(lost(actual))
     check.true(losses > 0, "some messages were in flight on a link that failed", losses)
 
 
@@ -88,16 +90,16 @@ def test_what_was_lost_is_still_waited_for(impl, check, algorithm):
     given = {"algorithm": algorithm, "topology": topology, "count": 997, "chunk": 200}
     duration = asked(impl, check, **given)["duration"]
     for at in times(duration):
-        found = asked(impl, check, **given, cuts=[{"link": "nv12", "at": at}])
-        transfers = arrived(found["transfers"])
-        check.equal(found["duration"], max(each["end"] for each in transfers), "the end of the collective")
+        actual = asked(impl, check, **given, cuts=[{"link": "nv12", "at": at}])
+        transfers = arrived(actual["transfers"])
+        check.equal(actual["duration"], max(each["end"] for each in transfers), "the end of the collective")
         awaited = defaultdict(list)
-        for each in transfers:
-            awaited[each["target"], each["first"] // 200].append(each)
-        for each in transfers:
-            for before in awaited[each["source"], each["first"] // 200]:
-                if before["step"] < each["step"]:
-                    check.true(before["end"] <= each["start"], f"{each} leaves after {before} has come")
+        for transfer in transfers:
+            awaited[transfer["target"], transfer["first"] // 200].append(transfer)
+        for transfer in transfers:
+            for before in awaited[transfer["source"], transfer["first"] // 200]:
+                if before["step"] < transfer["step"]:
+                    check.true(before["end"] <= transfer["start"], f"{transfer} leaves after {before} has come")
 
 
 @clause("COLL-04.3-01")
@@ -105,7 +107,7 @@ def test_a_link_that_fails_after_the_last_message_changes_nothing(impl, check):
     """A message that arrives as the link fails has arrived, and a link that no message takes changes nothing."""
     topology = with_credits(2, nodes=1, each=3)
     without = asked(impl, check, topology=topology)
-    last = max(each["end"] for each in without["transfers"] if "nv11" in each["links"])
+    last = max(transfer["end"] for transfer in without["transfers"] if "nv11" in transfer["links"])
     for cut in ({"link": "nv11", "at": last}, {"link": "nv11", "at": last + SECOND}, {"link": "pcie10", "at": 1}):
         check.equal(asked(impl, check, topology=topology, cuts=[cut]), without, f"the transfers with {cut}")
 
@@ -115,8 +117,8 @@ def test_a_link_that_fails_at_once_was_never_up(impl, check):
     """At time 0 nothing has left."""
     topology = with_credits(2, nodes=2, each=2)
     for name in ("nv10", "rdma21"):
-        found = asked(impl, check, topology=topology, cuts=[{"link": name, "at": 0}])
-        check.equal(found, asked(impl, check, topology=topology, down=[name]), f"the transfers without {name}")
+        actual = asked(impl, check, topology=topology, cuts=[{"link": name, "at": 0}])
+        check.equal(actual, asked(impl, check, topology=topology, down=[name]), f"the transfers without {name}")
 
 
 # Which way is taken
@@ -144,8 +146,8 @@ def test_messages_go_by_the_next_transport(impl, check, made, name, ends, links)
     """Messages sent again or later travel as if the link had been down from the start (AMB-COLL-43)."""
     given = {"topology": with_credits(2, **made), "count": 8000, "chunk": 500}
     at = asked(impl, check, **given)["duration"] // 3
-    found = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
-    there = between(found, *ends)
+    actual = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
+    there = between(actual, *ends)
     check.true(bool(lost(there)), "messages were in flight", len(there))
     late = [each for each in arrived(there) if each["start"] >= at]
     check.true(len(late) > len(lost(there)), "messages leave after the link has failed", len(late))
@@ -161,14 +163,14 @@ def test_links_fail_one_after_another(impl, check):
     first = without["duration"] // 4
     second = first + asked(impl, check, **given, down=["nv11"])["duration"] // 4
     cuts = [{"link": "pcie10", "at": second}, {"link": "nv11", "at": first}]
-    found = asked(impl, check, **given, cuts=cuts)["transfers"]
-    check.equal(pieces(arrived(found)), pieces(without["transfers"]), "what arrives, once each")
+    actual = asked(impl, check, **given, cuts=cuts)["transfers"]
+    check.equal(pieces(arrived(actual)), pieces(without["transfers"]), "what arrives, once each")
     ways = {"nv11": ["nv10", "nv11"], "pcie10": ["pcie10", "pcie11"]}
-    for each in lost(found):
+    for each in lost(actual):
         name = "nv11" if each["end"] == first else "pcie10"
         check.equal(sorted(each["links"]), ways[name], f"the links of {each}")
-    check.equal(sorted({each["end"] for each in lost(found)}), [first, second], "when messages were lost")
-    last = [sorted(each["links"]) for each in arrived(found) if each["start"] >= second]
+    check.equal(sorted({each["end"] for each in lost(actual)}), [first, second], "when messages were lost")
+    last = [sorted(each["links"]) for each in arrived(actual) if each["start"] >= second]
     check.equal(last, [["bus10", "bus11", "rdma10", "rdma11"]] * len(last), "the links of what leaves at last")
 
 
@@ -183,11 +185,13 @@ def test_a_path_holds_after_a_link_has_failed(impl, check):
     """Asked for PCIe, of which there is another link: neither before nor after is NVLink taken (AMB-COLL-78)."""
     given = {"topology": text(nodes=1, each=2, change=spare), "path": "pcie", "count": 8000, "chunk": 500}
     without = asked(impl, check, **given)
-    check.equal({tuple(sorted(each["links"])) for each in without["transfers"]}, {("pcie10", "pcie11")}, "the links")
+    check.equal(
+        {tuple(sorted(transfer["links"])) for transfer in without["transfers"]}, {("pcie10", "pcie11")}, "the links"
+    )
     at = without["duration"] // 3
-    found = asked(impl, check, **given, cuts=[{"link": "pcie10", "at": at}])["transfers"]
-    judge_cut(check, found, without["transfers"], "pcie10", at)
-    late = {tuple(sorted(each["links"])) for each in arrived(found) if each["start"] >= at}
+    actual = asked(impl, check, **given, cuts=[{"link": "pcie10", "at": at}])["transfers"]
+    judge_cut(check, actual, without["transfers"], "pcie10", at)
+    late = {tuple(sorted(each["links"])) for each in arrived(actual) if each["start"] >= at}
     check.equal(late, {("pcie11", "spare10")}, "the links of what leaves later")
 
 
@@ -203,8 +207,8 @@ def test_a_path_is_taken_wherever_it_is_there(impl, check, path):
         inside = source // 2 == target // 2
         there = inside or path in ("rdma", "network")
         way = check.returns(impl.collectives.route(topology=topology, **ends, path=path if there else "auto"))["links"]
-        found = {tuple(each["links"]) for each in between(transfers, source, target)}
-        check.equal(found, {tuple(way)}, f"the links from rank {source} to rank {target}")
+        actual = {tuple(each["links"]) for each in between(transfers, source, target)}
+        check.equal(actual, {tuple(way)}, f"the links from rank {source} to rank {target}")
 
 
 # Credits
@@ -220,10 +224,10 @@ def test_a_lost_message_returns_its_credits(impl, check, algorithm, credits):
     without = asked(impl, check, **given)
     for name in ("nv10", "nv12"):
         for at in times(without["duration"]):
-            found = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
-            for way, most in most_in_flight(topology, devices, found).items():
+            actual = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
+            for way, most in most_in_flight(topology, devices, actual).items():
                 check.true(most <= credits, f"at most {credits} in flight on {way}", most)
-            check.equal(pieces(arrived(found)), pieces(without["transfers"]), "what arrives, once each")
+            check.equal(pieces(arrived(actual)), pieces(without["transfers"]), "what arrives, once each")
 
 
 @clause("COLL-04.2-03")
@@ -236,10 +240,10 @@ def test_the_credit_of_a_lost_message_is_used_by_another(impl, check):
     one, other = first["target"], second["target"]
     check.equal((first["start"], second["start"]), (0, first["end"]), "the second message waits for the first")
     at = first["end"] // 2
-    found = asked(impl, check, **given, cuts=[{"link": f"nv1{one}", "at": at}])["transfers"]
-    check.equal(between(found, 0, other)[0]["start"], at, "when the second message leaves")
-    check.equal(between(found, 0, other)[0]["links"], ["nv10", f"nv1{other}"], "the links of the second message")
-    again = arrived(between(found, 0, one))[0]
+    actual = asked(impl, check, **given, cuts=[{"link": f"nv1{one}", "at": at}])["transfers"]
+    check.equal(between(actual, 0, other)[0]["start"], at, "when the second message leaves")
+    check.equal(between(actual, 0, other)[0]["links"], ["nv10", f"nv1{other}"], "the links of the second message")
+    again = arrived(between(actual, 0, one))[0]
     check.equal((again["start"], again["links"]), (at, ["pcie10", f"pcie1{one}"]), "the first message again")
 
 
@@ -286,15 +290,17 @@ def test_the_trace_shows_what_was_lost_and_what_is_sent_again(impl, check):
     """A slice of what is sent for each attempt, on its link and at its time; a flow for those alone that arrive."""
     given = {"topology": with_credits(2, nodes=1, each=3), "count": 3000, "chunk": 100}
     at = asked(impl, check, **given)["duration"] // 2
-    found = asked(impl, check, **given, cuts=[{"link": "nv11", "at": at}], trace=True)
-    check.true(bool(lost(found["transfers"])), "messages are lost", len(found["transfers"]))
-    events = json.loads(found["trace"])["traceEvents"]
-    sends = {(each["name"], each["ts"]): each for each in slices(events, "send")}.values()
+    actual = asked(impl, check, **given, cuts=[{"link": "nv11", "at": at}], trace=True)
+    check.true(bool(lost(actual["transfers"])), "messages are lost", len(actual["transfers"]))
+    events = json.loads(actual["trace"])["traceEvents"]
+    sends = {(part["name"], part["ts"]): part for part in slices(events, "send")}.values()
     recorded = sorted(
-        [round(each["ts"] * 10**6), round(each["dur"] * 10**6), int(number(check, each["args"], "rank"))]
-        for each in sends
+        [round(send["ts"] * 10**6), round(send["dur"] * 10**6), int(number(check, send["args"], "rank"))]
+        for send in sends
     )
-    told = sorted([each["start"], each["end"] - each["start"], each["source"]] for each in found["transfers"])
+    told = sorted(
+        [transfer["start"], transfer["end"] - transfer["start"], transfer["source"]] for transfer in actual["transfers"]
+    )
     check.equal(recorded, told, "the slices of what is sent")
-    flows = [each for each in events if each["ph"] == "s"]
-    check.equal(len(flows), len(arrived(found["transfers"])), "a flow for each message that arrives")
+    flows = [event for event in events if event["ph"] == "s"]
+    check.equal(len(flows), len(arrived(actual["transfers"])), "a flow for each message that arrives")

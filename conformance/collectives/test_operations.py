@@ -55,8 +55,8 @@ def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, op
             recognize_operators(check, observed, op)
             outputs = check.returns(observed)["outputs"]
             check.equal(len(outputs), ranks, "the number of results")
-            for rank, wanted in enumerate(afterwards(operation, rows, op)):
-                check.bits(outputs[rank], tensor_of(dtype, wanted), f"{op} of {dtype}, rank {rank} of {ranks}")
+            for rank, expected in enumerate(afterwards(operation, rows, op)):
+                check.bits(outputs[rank], tensor_of(dtype, expected), f"{op} of {dtype}, rank {rank} of {ranks}")
 
 
 @feature("operation-access", "algorithm-control")
@@ -79,8 +79,8 @@ def test_every_algorithm_moves_bits_unchanged(impl, check, operation, algorithm)
             given = {} if root is None else {"root": root}
             observed = impl.collectives.run(operation=operation, inputs=inputs, algorithm=algorithm, **given)
             outputs = check.returns(observed)["outputs"]
-            for rank, wanted in enumerate(afterwards(operation, rows, root=root or 0)):
-                check.bits(outputs[rank], words_of(wanted), f"rank {rank} of {ranks}")
+            for rank, expected in enumerate(afterwards(operation, rows, root=root or 0)):
+                check.bits(outputs[rank], words_of(expected), f"rank {rank} of {ranks}")
 
 
 def words_of(words):
@@ -97,8 +97,8 @@ def test_blocks_change_places(impl, check, algorithm, ranks):
     rows = [[100 * rank + place for place in range(3 * ranks)] for rank in range(ranks)]
     inputs = [tensor_of("int32", row) for row in rows]
     outputs = check.returns(impl.collectives.run(operation="all_to_all", inputs=inputs, algorithm=algorithm))["outputs"]
-    for rank, wanted in enumerate(afterwards("all_to_all", rows)):
-        check.bits(outputs[rank], tensor_of("int32", wanted), f"rank {rank} of {ranks}")
+    for rank, expected in enumerate(afterwards("all_to_all", rows)):
+        check.bits(outputs[rank], tensor_of("int32", expected), f"rank {rank} of {ranks}")
     back = check.returns(impl.collectives.run(operation="all_to_all", inputs=outputs, algorithm=algorithm))["outputs"]
     for rank in range(ranks):
         check.bits(back[rank], inputs[rank], f"twice exchanged, rank {rank}")
@@ -159,8 +159,8 @@ def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operati
         observed = impl.collectives.run(operation=operation, inputs=inputs, groups=groups, algorithm=algorithm, **given)
         outputs = check.returns(observed)["outputs"]
         for group in groups:
-            wanted = afterwards(operation, [rows[rank] for rank in group], op)
-            for rank, row in zip(group, wanted, strict=True):
+            expected = afterwards(operation, [rows[rank] for rank in group], op)
+            for rank, row in zip(group, expected, strict=True):
                 check.bits(outputs[rank], tensor_of("int32", row), f"{algorithm}: rank {rank} in the group {group}")
 
 
@@ -225,6 +225,6 @@ def test_ranks_that_bring_other_buffers_are_refused(impl, check, operation, othe
     given |= {"root": 1} if operation == "broadcast" else {}
     check.returns(impl.collectives.run(operation=operation, inputs=inputs, **given))
     for odd in range(4):
-        brought = [other if rank == odd else each for rank, each in enumerate(inputs)]
+        brought = [other if rank == odd else operand for rank, operand in enumerate(inputs)]
         observed = impl.collectives.run(operation=operation, inputs=brought, **given)
         check.status(observed, "TESS_ERR_COLLECTIVE_MISMATCH")

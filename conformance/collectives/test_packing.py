@@ -28,7 +28,9 @@ def round_trip(impl: Any, check: Any, tensors: Sequence[Tensor], **wire: Any) ->
     types = [{"dtype": tensor.dtype, "shape": list(tensor.shape)} for tensor in tensors]
     outputs = check.returns(impl.collectives.unpack(wire=packed, tensors=types, **wire))["outputs"]
     check.equal(
-        [(output.dtype, output.shape) for output in outputs], [(each.dtype, each.shape) for each in tensors], "types"
+        [(output.dtype, output.shape) for output in outputs],
+        [(tensor.dtype, tensor.shape) for tensor in tensors],
+        "types",
     )
     return len(packed) // 2, outputs
 

@@ -35,10 +35,10 @@ def topology(nodes=1, each=4):
     return json.dumps(document)
 
 
-def pipeline(impl, check, kind, **given):
+def pipeline(impl, check, kind, **arguments):
     """A pipeline's answer; and its units by id."""
     usual = {"layers": LAYERS, "bytes": 16 * MIB, "picoseconds": LAYER, "topology": topology()}
-    found = check.returns(impl.collectives.pipeline(kind=kind, **{**usual, **given}))
+    found = check.returns(impl.collectives.pipeline(kind=kind, **{**usual, **arguments}))
     return found, {unit["id"]: unit for unit in found["units"]}
 
 
@@ -57,8 +57,8 @@ def ended(timeline, name):
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_gradients_are_scattered_layer_by_layer(impl, check, layers):
     """From the last layer to the first: each as soon as it is computed, while the layers before it compute theirs."""
-    found, units = pipeline(impl, check, "data_parallel", layers=layers)
-    timeline = found["timeline"]
+    actual, units = pipeline(impl, check, "data_parallel", layers=layers)
+    timeline = actual["timeline"]
     scattering = [unit for unit in units.values() if unit.get("collective", {}).get("operation") == "reduce_scatter"]
     check.equal(sorted(each["id"] for each in scattering), [f"scatter{k}" for k in range(layers)], "one for each layer")
     for layer in range(layers):
@@ -93,10 +93,10 @@ def test_four_to_eight_chunks_of_gradients_are_in_flight(impl, check, size):
 @pytest.mark.parametrize("size", [MIB, 2 * MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB + 4, 5 * MIB + 20])
 def test_chunks_of_gradients_have_512_kib_to_2_mib(impl, check, size):
     """The chunks are issued at the size that was asked for, as many as the bytes make."""
-    found, units = pipeline(impl, check, "data_parallel", bytes=size, layers=1)
+    actual, units = pipeline(impl, check, "data_parallel", bytes=size, layers=1)
     chunk = units["scatter0"]["collective"]["chunk_bytes"]
     check.true(512 * KIB <= chunk <= 2048 * KIB, "512 KiB to 2 MiB", chunk)
-    slots = of(found["timeline"], "scatter0", device=devices_of(1, 4)[0])
+    slots = of(actual["timeline"], "scatter0", device=devices_of(1, 4)[0])
     check.equal(len(slots), -(-size // chunk), "chunks")
 
 
@@ -104,8 +104,8 @@ def test_chunks_of_gradients_have_512_kib_to_2_mib(impl, check, size):
 @clause("COLL-07.1-03")
 def test_weights_of_a_layer_are_gathered_shortly_before_it_runs(impl, check):
     """While the layer before runs: neither all at the beginning, nor at first need."""
-    found, units = pipeline(impl, check, "data_parallel")
-    timeline = found["timeline"]
+    actual, units = pipeline(impl, check, "data_parallel")
+    timeline = actual["timeline"]
     for layer in range(LAYERS):
         check.true(f"gather{layer}" in units[f"layer{layer}"]["after"], f"layer{layer} needs its weights")
         check.equal(units[f"gather{layer}"]["collective"]["operation"], "all_gather")
@@ -136,8 +136,8 @@ def test_the_next_gather_starts_when_a_layer_begins(impl, check, layers):
 @pytest.mark.parametrize("picoseconds", [LAYER, 20 * MICROSECOND])
 def test_prefetched_weights_are_awaited_right_before_use(impl, check, picoseconds):
     """The layer that uses them awaits them, and nothing else; no layer waits longer than for its weights."""
-    found, units = pipeline(impl, check, "prefetch", picoseconds=picoseconds)
-    timeline = found["timeline"]
+    actual, units = pipeline(impl, check, "prefetch", picoseconds=picoseconds)
+    timeline = actual["timeline"]
     for layer in range(LAYERS):
         awaiting = [
             unit["id"] for unit in units.values() if f"gather{layer}" in unit["after"] and unit["queue"] == "compute"
@@ -152,8 +152,8 @@ def test_prefetched_weights_are_awaited_right_before_use(impl, check, picosecond
 @clause("COLL-07.2-02")
 def test_every_bucket_is_exchanged_by_itself(impl, check):
     """Experts compute one bucket while others travel."""
-    found, units = pipeline(impl, check, "moe")
-    timeline = found["timeline"]
+    actual, units = pipeline(impl, check, "moe")
+    timeline = actual["timeline"]
     for bucket in range(LAYERS):
         for name, after in ((f"dispatch{bucket}", "route"), (f"combine{bucket}", f"expert{bucket}")):
             check.equal(units[name]["collective"]["operation"], "all_to_all", name)
@@ -168,14 +168,14 @@ def test_every_bucket_is_exchanged_by_itself(impl, check):
 @clause("COLL-07.2-03")
 def test_packing_takes_no_place_in_the_compute_queue(impl, check):
     """The send packs: what leaves awaits the routing alone, and the compute queue has the routing and experts only."""
-    found, units = pipeline(impl, check, "moe")
+    actual, units = pipeline(impl, check, "moe")
     computing = sorted(unit["id"] for unit in units.values() if unit["queue"] == "compute")
     check.equal(computing, [*(f"expert{bucket}" for bucket in range(LAYERS)), "route"], "units of the compute queue")
-    run = {each["id"] for each in of(found["timeline"], queue="compute")}
+    run = {each["id"] for each in of(actual["timeline"], queue="compute")}
     check.equal(sorted(run), computing, "what runs there")
     for bucket in range(LAYERS):
         check.true("pack" in units[f"dispatch{bucket}"].get("fused", []), "packing is fused with the send")
-    check.equal(started(found["timeline"], "dispatch0"), ended(found["timeline"], "route"), "nothing lies between")
+    check.equal(started(actual["timeline"], "dispatch0"), ended(actual["timeline"], "route"), "nothing lies between")
 
 
 @feature("two-queue", "all-to-all")
@@ -217,21 +217,21 @@ def test_tokens_come_to_their_experts_bucket_by_bucket(impl, check, count, dtype
     chosen = [[expert * 7 % count for expert in own] for own in CHOSEN]
     ranks, each = len(chosen), count // len(chosen)
     asked = {"inputs": tokens(chosen), "experts": chosen, "count": count}
-    found = check.returns(impl.collectives.dispatch(**asked, **({"dtype": dtype} if dtype else {})))["buckets"]
-    check.equal([each["experts"] for each in found], [[r * each + b for r in range(ranks)] for b in range(each)])
-    for bucket in found:
+    actual = check.returns(impl.collectives.dispatch(**asked, **({"dtype": dtype} if dtype else {})))["buckets"]
+    check.equal([each["experts"] for each in actual], [[r * each + b for r in range(ranks)] for b in range(each)])
+    for bucket in actual:
         chosen_by = [
             [[at for at, e in enumerate(own) if e == expert] for own in chosen] for expert in bucket["experts"]
         ]
         rows = max(len(own) for sources in chosen_by for own in sources)
         check.equal([bucket["rows"], bucket["counts"]], [rows, [[len(own) for own in each] for each in chosen_by]])
         for rank, output in enumerate(bucket["outputs"]):
-            wanted = [
+            expected = [
                 token(source, own[at]) if at < len(own) else [Fraction(0)] * FEATURES
                 for source, own in enumerate(chosen_by[rank])
                 for at in range(rows)
             ]
-            values = [value for row in wanted for value in row]
+            values = [value for row in expected for value in row]
             check.bits(output, of_values(dtype or "fp32", values, (ranks * rows, FEATURES)), f"tokens of rank {rank}")
 
 
@@ -242,9 +242,9 @@ def test_what_travels_is_rounded_once(impl, check):
     values = [Fraction(257), Fraction(259), Fraction(-3, 1 << 135)]
     chosen = [[1, 0], [0, 1]]
     inputs = tokens(chosen, lambda rank, at: values)
-    found = check.returns(impl.collectives.dispatch(inputs=inputs, experts=chosen, count=2, dtype="bf16"))
-    check.equal(len(found["buckets"]), 1)
-    for output in found["buckets"][0]["outputs"]:
+    actual = check.returns(impl.collectives.dispatch(inputs=inputs, experts=chosen, count=2, dtype="bf16"))
+    check.equal(len(actual["buckets"]), 1)
+    for output in actual["buckets"][0]["outputs"]:
         check.bits(output, of_values("bf16", values * 2, (2, FEATURES)))
 
 

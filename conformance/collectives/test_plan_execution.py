@@ -55,12 +55,12 @@ def collective_of(collective, extent, attributes):
 def test_a_collective_in_chunks_gives_what_it_gives_whole(impl, check, collective, extent, attributes, options):
     """On every rank, in every order; a short last chunk is there too (AMB-COLL-87)."""
     rows = [numbers(rank, extent) for rank in range(4)]
-    wanted = [[fp32(row, (len(row),))] for row in afterwards(collective, rows, "sum", 2)]
+    expected = [[fp32(row, (len(row),))] for row in afterwards(collective, rows, "sum", 2)]
     inputs = [{"x": fp32(row, (extent,))} for row in rows]
     text = collective_of(collective, extent, attributes or "overlap=1")
     for seed in SEEDS:
         answer = executed(impl, check, text, inputs, **options, **({} if seed is None else {"seed": seed}))
-        each_has(check, answer, wanted)
+        each_has(check, answer, expected)
 
 
 def cut(matrix, count, dim):
@@ -113,15 +113,15 @@ def of_matrices(collective, matrices, dims):
 def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collective, attributes, dims, chunk):
     """Along either dimension, for chunks that end within a row (AMB-COLL-88)."""
     matrices = [[numbers(rank, 6, 100 * row) for row in range(3)] for rank in range(3)]
-    wanted = of_matrices(collective, matrices, dims)
-    shape = (len(wanted[0]), len(wanted[0][0]))
+    expected = of_matrices(collective, matrices, dims)
+    shape = (len(expected[0]), len(expected[0][0]))
     held, gives = "tensor<3x6xfp32>", f"tensor<{shape[0]}x{shape[1]}xfp32>"
     lines = [issue("%f", "%x", f"{attributes}, chunk={chunk}", collective, held), awaits("%y", "%f")]
     text = program(*lines, returns("%y", gives), takes=f"%x: {held}", gives=gives, mesh="dp=3")
     inputs = [{"x": fp32(flat(matrix), (3, 6))} for matrix in matrices]
     for seed in SEEDS[:4]:
         answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
-        each_has(check, answer, [[fp32(flat(matrix), shape)] for matrix in wanted])
+        each_has(check, answer, [[fp32(flat(matrix), shape)] for matrix in expected])
 
 
 @clause("COLL-08-09")
@@ -172,14 +172,14 @@ def test_a_buffer_holds_one_chunk_at_a_time(impl, check, depth):
     )
     rows = [numbers(rank, 83) for rank in range(4)]
     sums, largest = (afterwards("all_reduce", rows, op) for op in ("sum", "max"))
-    wanted = [[fp32(each) for each in pair] for pair in zip(sums, largest, strict=True)]
+    expected = [[fp32(each) for each in pair] for pair in zip(sums, largest, strict=True)]
     for seed in SEEDS:
         options = {"depth": depth} | ({} if seed is None else {"seed": seed})
         answer = executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options)
         check.equal(len({unit["buffer"] for unit in chunks(answer["units"], "%f")}), depth, "the number of buffers")
         for rank in range(4):
             check.true(most_in_flight(answer, rank) <= 2 * depth, "the chunks in flight", most_in_flight(answer, rank))
-        each_has(check, answer, wanted)
+        each_has(check, answer, expected)
 
 
 @feature("pipelining")
@@ -192,8 +192,8 @@ def test_no_more_chunks_are_in_flight_than_allowed(impl, check, most):
     for seed in SEEDS:
         options = {"max_inflight": most} | ({} if seed is None else {"seed": seed})
         answer = executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options)
-        found = max(most_in_flight(answer, rank) for rank in range(4))
-        check.true(found <= most, f"at most {most} chunks are in flight", found)
+        actual = max(most_in_flight(answer, rank) for rank in range(4))
+        check.true(actual <= most, f"at most {most} chunks are in flight", actual)
 
 
 # Waits
@@ -213,12 +213,14 @@ def test_a_value_is_whole_where_it_is_used(impl, check, early):
     text = program(*lines, returns("%d", held), takes=f"%x: {held}", gives=held)
     rows = [numbers(rank, 50) for rank in range(4)]
     sums, largest = (afterwards("all_reduce", rows, op)[0] for op in ("sum", "max"))
-    wanted = [[fp32([x - total + 2 * most for x, total, most in zip(row, sums, largest, strict=True)])] for row in rows]
+    expected = [
+        [fp32([x - total + 2 * most for x, total, most in zip(row, sums, largest, strict=True)])] for row in rows
+    ]
     for seed in SEEDS:
         answer = executed(
             impl, check, text, [{"x": fp32(row)} for row in rows], depth=2, **({} if seed is None else {"seed": seed})
         )
-        each_has(check, answer, wanted)
+        each_has(check, answer, expected)
 
 
 @clause("COLL-08-10", "COLL-02.1-02")
@@ -285,13 +287,13 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
     lines = [issue("%f", "%x", f"{operator}{where}, chunk=28", collective, held), awaits("%y", "%f")]
     text = program(*lines, returns("%y", gives), takes=f"%x: {held}", gives=gives, mesh="dp=2 tp=3")
     rows = [numbers(rank, 30) for rank in range(6)]
-    wanted = [[] for _ in rows]
+    expected = [[] for _ in rows]
     for group in groups:
         for rank, row in zip(group, afterwards(collective, [rows[each] for each in group], "sum", 1), strict=True):
-            wanted[rank] = [fp32(row)]
+            expected[rank] = [fp32(row)]
     for seed in SEEDS:
         options = {"depth": 2} | ({} if seed is None else {"seed": seed})
-        each_has(check, executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options), wanted)
+        each_has(check, executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options), expected)
 
 
 # Refusals

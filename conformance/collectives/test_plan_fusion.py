@@ -39,11 +39,11 @@ def test_tensors_that_travelled_together_are_split_again(impl, check, collective
     rows = {name: [numbers(rank, count, 31 * count) for rank in range(4)] for name, count in counts.items()}
     inputs = [{name: fp32(rows[name][rank], shapes[name]) for name in rows} for rank in range(4)]
     after = {name: afterwards(collective, rows[name], "sum", 3) for name in rows}
-    wanted = [[fp32(after[name][rank], shapes[name]) for name in rows] for rank in range(4)]
+    expected = [[fp32(after[name][rank], shapes[name]) for name in rows] for rank in range(4)]
     for seed in SEEDS:
         answer = executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed}))
         check.equal(len(chunks(answer["units"])), 1, "the number of chunks")
-        each_has(check, answer, wanted)
+        each_has(check, answer, expected)
 
 
 def cast(result, operand, to):
@@ -85,12 +85,12 @@ FOLDS = {
 def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_all):
     """On the side on which the program has it: 257 is 256 in bf16, 771 is 772, 2313 is 2320 (AMB-COLL-57, -89)."""
     text, dtype = folding(before, after)
-    wanted = tensor_of(dtype, [of_all(3 * on_a_rank(257))] * 25)
+    expected = tensor_of(dtype, [of_all(3 * on_a_rank(257))] * 25)
     inputs = [{"x": fp32([257] * 25), "s": tensor_of("fp32", 3)} for _ in range(3)]
     for seed in SEEDS:
         answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
         check.true(all(unit["folds"] for unit in chunks(answer["units"])), "every chunk has the folds", text)
-        each_has(check, answer, [[wanted]] * 3)
+        each_has(check, answer, [[expected]] * 3)
 
 
 @feature("fusion", "mesh-execution")

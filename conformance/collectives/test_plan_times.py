@@ -77,10 +77,10 @@ def test_one_buffer_takes_longer_than_two(impl, check):
 def test_times_change_no_bit(impl, check):
     """Nor does a seed, nor how long computations take: data and time are separate (AMB-COLL-87)."""
     first = timed(impl, check)
-    wanted = [[fp32([4 * rank * rank - 6] * 40000)] for rank in range(4)]
-    each_has(check, first, wanted)
+    expected = [[fp32([4 * rank * rank - 6] * 40000)] for rank in range(4)]
+    each_has(check, first, expected)
     for seed in (1, 2):
         answer = timed(impl, check, seed=seed, depth=3)
-        each_has(check, answer, wanted)
+        each_has(check, answer, expected)
     again = timed(impl, check, seed=3)
     check.equal(again["timeline"], first["timeline"], "the times with another seed")

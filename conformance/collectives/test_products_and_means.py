@@ -84,8 +84,8 @@ def test_under_strict_they_have_the_bits_of_the_canonical_tree(impl, check, op, 
                 observed = impl.collectives.run(operation=operation, algorithm=algorithm, **given)
                 recognize_operators(check, observed, op)
                 outputs = check.returns(observed)["outputs"]
-                for rank, (found, wanted) in enumerate(zip(outputs, oracle(*inputs, op=op), strict=True)):
-                    check.bits(found, wanted, f"{operation} by {algorithm}, rank {rank} of {ranks}")
+                for rank, (actual, expected) in enumerate(zip(outputs, oracle(*inputs, op=op), strict=True)):
+                    check.bits(actual, expected, f"{operation} by {algorithm}, rank {rank} of {ranks}")
 
 
 @feature("operation-access", "algorithm-control")
@@ -115,8 +115,8 @@ def test_under_deterministic_they_have_the_order_of_their_algorithm(impl, check,
                 )
                 tree = Tree.from_json(check.returns(said)["tree"]).over(ranks).to_json()
                 pieces = [Tensor(dtype, (1,), x.data[place * size : (place + 1) * size]) for x in inputs]
-                found = Tensor(dtype, (1,), outputs[0].data[place * size : (place + 1) * size])
-                check.bits(found, all_reduce(*pieces, op=op, tree=tree)[0], f"{algorithm}, element {place} of {ranks}")
+                actual = Tensor(dtype, (1,), outputs[0].data[place * size : (place + 1) * size])
+                check.bits(actual, all_reduce(*pieces, op=op, tree=tree)[0], f"{algorithm}, element {place} of {ranks}")
 
 
 @feature("operation-access")
@@ -129,10 +129,10 @@ def test_special_values(impl, check, op, dtype):
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, level="strict")
     recognize_operators(check, observed, op)
-    for rank, (found, wanted) in enumerate(
+    for rank, (actual, expected) in enumerate(
         zip(check.returns(observed)["outputs"], all_reduce(*inputs, op=op), strict=True)
     ):
-        check.bits(found, wanted, f"{op} of {dtype}, rank {rank}")
+        check.bits(actual, expected, f"{op} of {dtype}, rank {rank}")
 
 
 @feature("operation-access", "bf16-collectives")
@@ -160,15 +160,15 @@ def test_products_of_integers_wrap(impl, check, dtype):
     high = (1 << (bits - 1)) - 1
     columns = [(high, high, 3, 5, 7), (-high - 1, -1, 1, 1, 1), (-high - 1, 3, 1, -1, 1), (101, 103, 107, 109, 113)]
     inputs = [tensor_of(dtype, list(row)) for row in zip(*columns, strict=True)]
-    wanted = []
+    expected = []
     for a, b, c, d, e in columns:
         wrapped = (a * b * c * d * e) % (1 << bits)
-        wanted.append(wrapped - (1 << bits) if wrapped > high else wrapped)
+        expected.append(wrapped - (1 << bits) if wrapped > high else wrapped)
     for algorithm in ALGORITHMS:
         observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="prod", algorithm=algorithm)
         recognize_operators(check, observed, "prod")
         for rank, output in enumerate(check.returns(observed)["outputs"]):
-            check.bits(output, tensor_of(dtype, wanted), f"{algorithm}, rank {rank}")
+            check.bits(output, tensor_of(dtype, expected), f"{algorithm}, rank {rank}")
 
 
 LACKING = [
@@ -208,8 +208,8 @@ def test_in_programs_they_have_the_same_bits(impl, check, op, dtype):
             lines = [issue("%f", "%x", f'op="{op}"', collective, held), awaits("%y", "%f"), returns("%y", gives)]
             text = program(*lines, takes=f"%x: {held}", gives=gives, mesh=f"dp={ranks}")
             answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
-            for rank, ((found,), wanted) in enumerate(zip(answers, oracle(*inputs, op=op), strict=True)):
-                check.bits(found, wanted, f"{collective}: rank {rank} of {ranks}")
+            for rank, ((actual,), expected) in enumerate(zip(answers, oracle(*inputs, op=op), strict=True)):
+                check.bits(actual, expected, f"{collective}: rank {rank} of {ranks}")
 
 
 @feature("mesh-execution", "graph-ir-text")
@@ -223,8 +223,8 @@ def test_special_values_in_programs(impl, check, op, dtype):
     lines = [issue("%f", "%x", f'op="{op}"', type_=held), awaits("%y", "%f"), returns("%y", held)]
     text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
     answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
-    for (found,), wanted in zip(answers, all_reduce(*inputs, op=op), strict=True):
-        check.bits(found, wanted, f"{op} of {dtype}")
+    for (actual,), expected in zip(answers, all_reduce(*inputs, op=op), strict=True):
+        check.bits(actual, expected, f"{op} of {dtype}")
 
 
 @feature("graph-ir-text")

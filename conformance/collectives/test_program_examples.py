@@ -39,9 +39,9 @@ def test_the_example_overlaps_its_all_reduce(impl, check, value, compute):
     held = "tensor<4xbf16>"
     text = program(*EXAMPLE, returns(value, held), takes=f"%x: {held}", gives=held, mesh="dp=3")
     rows = [tensor_of("bf16", [(rank + 1) * i for i in range(4)]) for rank in range(3)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):
         expected = tensor_of("bf16", [compute(i, rank) for i in range(4)])
-        check.bits(found, expected, f"rank {rank}: {value}")
+        check.bits(actual, expected, f"rank {rank}: {value}")
 
 
 @clause("COLL-09.2-01", "COLL-09.2-02")
@@ -57,8 +57,8 @@ def test_the_pair_reduces_uses_its_shard_and_gathers(impl, check):
         returns("%W"),
     )
     rows = [tensor_of("fp32", [rank + i for i in range(8)]) for rank in range(4)]
-    for (found,) in on_ranks(impl, check, text, given(rows)):
-        check.bits(found, tensor_of("fp32", [(6 + 4 * i) ** 2 for i in range(8)]), "the squares of the sums")
+    for (actual,) in on_ranks(impl, check, text, given(rows)):
+        check.bits(actual, tensor_of("fp32", [(6 + 4 * i) ** 2 for i in range(8)]), "the squares of the sums")
 
 
 @clause("COLL-02.3-06")
@@ -67,8 +67,8 @@ def test_an_all_reduce_without_an_op_is_a_sum(impl, check):
     text = program("%fut = tessera.collective.all_reduce %x {chunk=512KiB}", "%y = tessera.await %fut", returns("%y"))
     check.reading("AMB-COLL-101", "op is required", isinstance(impl.language.verify_ir(text=text), Rejected))
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
-        check.bits(found, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}: the sum")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(actual, tensor_of("fp32", [10 * i for i in range(8)]), f"rank {rank}: the sum")
 
 
 @clause("COLL-02.3-06")
@@ -95,5 +95,5 @@ def test_the_backward_example_keeps_a_gradient_under_way(impl, check):
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(3)]
     for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
         expected = ([4 * (rank + 1) * i for i in range(8)], [36 * i for i in range(8)], [24 * i for i in range(8)])
-        for found, values, what in zip(outputs, expected, ("the stash", "the reduced", "the last"), strict=True):
-            check.bits(found, tensor_of("fp32", values), f"rank {rank}: {what}")
+        for actual, values, what in zip(outputs, expected, ("the stash", "the reduced", "the last"), strict=True):
+            check.bits(actual, tensor_of("fp32", values), f"rank {rank}: {what}")

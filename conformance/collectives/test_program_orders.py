@@ -50,8 +50,8 @@ def test_under_deterministic_a_program_has_the_order_that_is_declared_for_its_al
         count = 2 * ranks + 3
         rows = spread(ranks, dtype, count, seed=2300 + 10 * ranks)
         text = reducing(f'{SUM}, axis="dp", algo="{algorithm}"', f"tensor<{count}x{dtype}>", mesh=f"dp={ranks}")
-        wanted = declared_bits(impl, check, rows, algorithm)
-        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [wanted] * ranks, algorithm)
+        expected = declared_bits(impl, check, rows, algorithm)
+        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [expected] * ranks, algorithm)
 
 
 @feature("algorithm-control")
@@ -76,8 +76,8 @@ def test_products_and_means_of_programs_have_the_order_of_their_algorithm(impl, 
         rows = spread(ranks, count=ranks + 2, seed=2450 + 10 * ranks)
         for algorithm in ALGORITHMS:
             text = reducing(f'op="{op}", algo="{algorithm}"', vector(ranks + 2), mesh=f"dp={ranks}")
-            wanted = declared_bits(impl, check, rows, algorithm, op)
-            each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [wanted] * ranks, algorithm)
+            expected = declared_bits(impl, check, rows, algorithm, op)
+            each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [expected] * ranks, algorithm)
 
 
 def parts_of(matrix, ranks, dim):
@@ -109,12 +109,12 @@ def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim,
         gives = f"tensor<{shape[0]}x{shape[1]}xfp32>"
         whole = declared_bits(impl, check, [parts_of(row, ranks, dim) for row in rows], algorithm)
         own = count // ranks
-        wanted = [stretch(whole, slice(rank * own, (rank + 1) * own), shape) for rank in range(ranks)]
+        expected = [stretch(whole, slice(rank * own, (rank + 1) * own), shape) for rank in range(ranks)]
         attributes = f'{SUM}, dim={dim}, chunk=28, algo="{algorithm}"'
         text = reducing(attributes, held, "reduce_scatter", gives, f"dp={ranks}")
-        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), wanted, algorithm)
+        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), expected, algorithm)
         answer = executed(impl, check, text, given(rows), seed=ranks, **DETERMINISTIC)
-        each_is(check, outputs(answer), wanted, f"{algorithm} in chunks")
+        each_is(check, outputs(answer), expected, f"{algorithm} in chunks")
 
 
 @feature("algorithm-control", "plan-execution")
@@ -125,11 +125,11 @@ def test_chunks_of_a_plan_keep_the_order_of_the_whole(impl, check, algorithm):
     for ranks in (3, 5, 7):
         count = 2 * ranks + 3
         rows = spread(ranks, count=count, seed=2600 + ranks)
-        wanted = [declared_bits(impl, check, rows, algorithm)] * ranks
+        expected = [declared_bits(impl, check, rows, algorithm)] * ranks
         for chunk in (4, 12, 28, 4 * count, 1024):
             text = reducing(f'{SUM}, chunk={chunk}, algo="{algorithm}"', vector(count), mesh=f"dp={ranks}")
             answer = executed(impl, check, text, given(rows), seed=chunk, **DETERMINISTIC)
-            each_is(check, outputs(answer), wanted, f"{algorithm}, chunks of {chunk} bytes")
+            each_is(check, outputs(answer), expected, f"{algorithm}, chunks of {chunk} bytes")
             answer = executed(impl, check, text, given(rows), seed=chunk, level="strict")
             each_is(check, outputs(answer), all_reduce(*rows), f"strict, chunks of {chunk} bytes")
 
@@ -149,11 +149,11 @@ def test_tensors_that_travel_together_keep_their_own_orders(impl, check, algorit
     text = program(*lines, returns("%ra, %rb, %rc", gives), takes=takes, gives=gives, mesh="dp=5")
     inputs = [{name: rows[name][rank] for name in counts} for rank in range(ranks)]
     wanted = [declared_bits(impl, check, rows[name], algorithm) for name in counts]
-    found = {
+    actual = {
         "program": on_ranks(impl, check, text, inputs, **DETERMINISTIC),
         "plan": outputs(executed(impl, check, text, inputs, **DETERMINISTIC)),
     }
-    for what, results in found.items():
+    for what, results in actual.items():
         for rank, own in enumerate(results):
             for place, (result, expected) in enumerate(zip(own, wanted, strict=True)):
                 check.bits(result, expected, f"{what}: result {place} of rank {rank}")
@@ -176,9 +176,9 @@ def test_ranks_of_a_group_count_from_its_first(impl, check, where, groups, algor
     rows = spread(6, count=11, seed=2800)
     text = reducing(f'{SUM}, {where}, chunk=16, algo="{algorithm}"', vector(11), mesh="dp=2 tp=3")
     bits = {rank: declared_bits(impl, check, [rows[r] for r in group], algorithm) for group in groups for rank in group}
-    wanted = [bits[rank] for rank in range(6)]
-    each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), wanted, "program")
-    each_is(check, outputs(executed(impl, check, text, given(rows), **DETERMINISTIC)), wanted, "plan")
+    expected = [bits[rank] for rank in range(6)]
+    each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), expected, "program")
+    each_is(check, outputs(executed(impl, check, text, given(rows), **DETERMINISTIC)), expected, "plan")
 
 
 @feature("auto-algorithm", "operation-access", "plan-execution")
@@ -195,12 +195,12 @@ def test_auto_has_the_order_of_the_algorithm_that_is_selected(impl, check, attri
     selection = impl.collectives.select(collective="all_reduce", bytes=4 * count, ranks=ranks)
     chosen = check.returns(selection)["algorithm"]
     run = impl.collectives.run(operation="all_reduce", inputs=rows, op="sum", algorithm=chosen, **DETERMINISTIC)
-    wanted = check.returns(run)["outputs"]
+    expected = check.returns(run)["outputs"]
     if count < 100:
-        check.bits(wanted[0], declared_bits(impl, check, rows, chosen), chosen)
+        check.bits(expected[0], declared_bits(impl, check, rows, chosen), chosen)
     text = reducing(f"{SUM}, chunk={count}{attributes}", vector(count))
-    each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), wanted, chosen)
-    each_is(check, outputs(executed(impl, check, text, given(rows), **DETERMINISTIC)), wanted, f"{chosen}, plan")
+    each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), expected, chosen)
+    each_is(check, outputs(executed(impl, check, text, given(rows), **DETERMINISTIC)), expected, f"{chosen}, plan")
 
 
 @clause("LANG-09-05")
@@ -212,5 +212,5 @@ def test_a_collective_that_can_name_no_algorithm_has_the_order_that_is_declared_
         rows, held = spread(ranks, count=count, seed=2950 + ranks), vector(count)
         lines = ['%y = "tessera.graph.all_reduce"(%x) {op = "sum", axis = "dp"} : (' + f"{held}) -> {held}"]
         text = program(*lines, returns("%y", held), takes=f"%x: {held}", gives=held, mesh=f"dp={ranks}")
-        wanted = declared_bits(impl, check, rows)
-        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [wanted] * ranks, "no algorithm")
+        expected = declared_bits(impl, check, rows)
+        each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [expected] * ranks, "no algorithm")

@@ -34,9 +34,9 @@ def topology(nodes=1, each=2, credits=64):
     return json.dumps(document)
 
 
-def simulated(impl, check, units, **given):
+def simulated(impl, check, units, **arguments):
     """Return the simulation of units, on two devices of a node unless others are given."""
-    return check.returns(impl.collectives.simulate(units=units, **{"topology": topology(), **given}))
+    return check.returns(impl.collectives.simulate(units=units, **{"topology": topology(), **arguments}))
 
 
 @feature("two-queue")
@@ -45,14 +45,14 @@ def test_a_compute_queue_runs_one_unit_at_a_time(impl, check):
     """Each device has its own: units of one run one after another, none waits without need; those of two run beside."""
     ranks = {"a": [0], "b": [1], "c": [0], "d": [0, 1]}
     units = [compute(name, 7 * MICROSECOND, ranks=used) for name, used in ranks.items()]
-    found = simulated(impl, check, units)
+    actual = simulated(impl, check, units)
     first, second = devices_of(1, 2)
     for device, names in ((first, ["a", "c", "d"]), (second, ["b", "d"])):
-        slots = of(found["timeline"], queue="compute", device=device)
+        slots = of(actual["timeline"], queue="compute", device=device)
         check.equal(sorted(slot["id"] for slot in slots), names, f"units of device {device}")
         check.equal(most_at_once(slots), 1, f"units at one time on device {device}")
         check.equal(span(slots), (0, 7 * MICROSECOND * len(names)), f"device {device} is never idle between units")
-    check.equal(found["duration"], 21 * MICROSECOND)
+    check.equal(actual["duration"], 21 * MICROSECOND)
 
 
 @feature("two-queue")
@@ -61,13 +61,13 @@ def test_a_compute_queue_runs_one_unit_at_a_time(impl, check):
 def test_a_collective_is_in_the_comm_queue_of_each_of_its_devices_chunk_by_chunk(impl, check, algorithm):
     """Its bytes make the number of chunks, the last one short, on the devices of its ranks and no others."""
     units = [comm("r", 10 * MIB + 5, MIB, algorithm=algorithm, ranks=[2, 0])]
-    found = simulated(impl, check, units, topology=topology(each=3))
+    actual = simulated(impl, check, units, topology=topology(each=3))
     ids = devices_of(1, 3)
     for device in (ids[0], ids[2]):
-        chunks = [each.get("chunk") for each in of(found["timeline"], "r", "comm", device)]
+        chunks = [each.get("chunk") for each in of(actual["timeline"], "r", "comm", device)]
         check.equal(sorted(chunks), list(range(11)), f"chunks in the queue of device {device}")
-    check.equal(of(found["timeline"], device=ids[1]), [], "what the device of no rank does")
-    check.true(all(each["start"] < each["end"] for each in found["timeline"]), "a chunk takes time")
+    check.equal(of(actual["timeline"], device=ids[1]), [], "what the device of no rank does")
+    check.true(all(each["start"] < each["end"] for each in actual["timeline"]), "a chunk takes time")
 
 
 @feature("two-queue")
@@ -130,14 +130,14 @@ def test_compute_that_names_no_collective_overlaps_with_it(impl, check):
     """Tiles run from the first moment, without a gap, while chunks travel; neither is slower for the other."""
     tiles = [compute(f"tile{at}", 50 * MICROSECOND) for at in range(4)]
     alone = simulated(impl, check, [comm("r", 8 * MIB, MIB)])
-    found = simulated(impl, check, [comm("r", 8 * MIB, MIB), *tiles])
+    actual = simulated(impl, check, [comm("r", 8 * MIB, MIB), *tiles])
     for device in devices_of(1, 2):
-        work = of(found["timeline"], queue="compute", device=device)
+        work = of(actual["timeline"], queue="compute", device=device)
         check.equal(span(work), (0, 200 * MICROSECOND), "the tiles, one after another")
-        travelling = of(found["timeline"], "r", device=device)
+        travelling = of(actual["timeline"], "r", device=device)
         check.equal(span(travelling), span(of(alone["timeline"], "r", device=device)), "the collective, as if alone")
         check.true(covered(travelling) > 0 and span(travelling)[1] < 200 * MICROSECOND, "all of it beside tiles")
-    check.equal(found["duration"], 200 * MICROSECOND)
+    check.equal(actual["duration"], 200 * MICROSECOND)
 
 
 @feature("two-queue")
@@ -238,12 +238,12 @@ def test_idle_times_are_those_of_the_timeline(impl, check, beside):
         compute("b", 9 * MICROSECOND, ["r"]),
         comm("t", MIB, MIB, ["b"], ranks=[0, 1]),
     ]
-    found = simulated(impl, check, units, topology=topology(each=3))
+    actual = simulated(impl, check, units, topology=topology(each=3))
     for queue in ("compute", "comm"):
-        busy = [covered(of(found["timeline"], queue=queue, device=device)) for device in devices_of(1, 3)]
-        check.equal(found["idle"][queue], 3 * found["duration"] - sum(busy), f"idle time of {queue} queues")
-    check.equal(found["duration"], span(found["timeline"])[1], "the end of the last unit")
-    check.equal(shared(of(found["timeline"], "a"), of(found["timeline"], "r")), 0, "no collective before its values")
+        busy = [covered(of(actual["timeline"], queue=queue, device=device)) for device in devices_of(1, 3)]
+        check.equal(actual["idle"][queue], 3 * actual["duration"] - sum(busy), f"idle time of {queue} queues")
+    check.equal(actual["duration"], span(actual["timeline"])[1], "the end of the last unit")
+    check.equal(shared(of(actual["timeline"], "a"), of(actual["timeline"], "r")), 0, "no collective before its values")
 
 
 @feature("two-queue")
@@ -257,9 +257,9 @@ def test_work_of_nothing_ends(impl, check):
         comm("single", 2 * MIB, MIB, ["empty"], ranks=[1]),
         compute("last", 5, ["single", "empty"]),
     ]
-    found = simulated(impl, check, units)
-    check.equal(found["duration"], 5)
-    check.equal(len(of(found["timeline"], "last")), 2, "on both devices")
+    actual = simulated(impl, check, units)
+    check.equal(actual["duration"], 5)
+    check.equal(len(of(actual["timeline"], "last")), 2, "on both devices")
 
 
 REFUSED = {

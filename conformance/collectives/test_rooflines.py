@@ -39,17 +39,17 @@ def test_traces_of_collectives_give_rates_below_the_roof(impl, check, algorithm)
     check.figure("communication", "roof", bytes_per_second=bandwidth)
     given = {"operation": "all_reduce", "algorithm": algorithm, "element_bytes": 4, "topology": json.dumps(document)}
     for count in COUNTS:
-        found = check.returns(impl.collectives.transfers(**given, count=count, devices=devices_of(1, 4), trace=True))
-        records = distinct(slices(json.loads(found["trace"])["traceEvents"], "send"))
+        actual = check.returns(impl.collectives.transfers(**given, count=count, devices=devices_of(1, 4), trace=True))
+        records = distinct(slices(json.loads(actual["trace"])["traceEvents"], "send"))
         sent = defaultdict(list)
-        for each in records:
-            start = round(each["ts"] * 10**6)
-            args = (int(number(check, each["args"], name)) for name in ("rank", "bytes"))
-            sent[next(args)].append((next(args), start, start + round(each["dur"] * 10**6)))
+        for record in records:
+            start = round(record["ts"] * 10**6)
+            args = (int(number(check, record["args"], name)) for name in ("rank", "bytes"))
+            sent[next(args)].append((next(args), start, start + round(record["dur"] * 10**6)))
         check.true(bool(sent), "the trace has records of what is sent", sorted(sent))
-        for rank, each in sorted(sent.items()):
-            volume = sum(size for size, _, _ in each)
-            lasts = max(stop for _, _, stop in each) - min(start for _, start, _ in each)
+        for rank, record in sorted(sent.items()):
+            volume = sum(size for size, _, _ in record)
+            lasts = max(stop for _, _, stop in record) - min(start for _, start, _ in record)
             check.true(volume * SECOND <= bandwidth * lasts, f"rank {rank} sends below the roof", (volume, lasts))
         whole = [one for each in sent.values() for one in each]
         lasts = max(stop for _, _, stop in whole) - min(start for _, start, _ in whole)
@@ -72,13 +72,16 @@ def test_traces_of_products_give_rates(impl, check, tmp_path):
     profiler = started(session)
     for n in EXTENTS:
         pointers = [session.upload(bytes(4 * n * n)) for _ in range(3)]
-        kernel, arguments = session.kernel_of(module, f"product{n}"), packed(*(("ptr", each) for each in pointers))
+        kernel, arguments = (
+            session.kernel_of(module, f"product{n}"),
+            packed(*(("ptr", pointer) for pointer in pointers)),
+        )
         session.launch(kernel, arguments, grid=[n, n, 1], block=[1, 1, 1])
         session.synchronize()
     events = stopped(session, profiler, tmp_path / "trace.json")
     for n in EXTENTS:
-        found = [each for each in slices(events) if each["name"] == f"product{n}"]
-        check.equal(len(found), 1, f"the slices of the product of {n} x {n}")
-        start, stop = (number(check, found[0]["args"], name) for name in ("start", "stop"))
+        actual = [part for part in slices(events) if part["name"] == f"product{n}"]
+        check.equal(len(actual), 1, f"the slices of the product of {n} x {n}")
+        start, stop = (number(check, actual[0]["args"], name) for name in ("start", "stop"))
         check.true(stop > start, "a product takes time", (start, stop))
         check.figure("compute", "product", size=2 * n**3, picoseconds=round((stop - start) * 1000))

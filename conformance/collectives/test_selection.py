@@ -18,9 +18,9 @@ MIDDLE = {"tree", "halving_doubling"}
 LARGE = 1 << 40
 
 
-def chosen(check, impl, size, collective="all_reduce", ranks=4, **given):
+def chosen(check, impl, size, collective="all_reduce", ranks=4, **arguments):
     """Return the selection for a size."""
-    return check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=ranks, **given))
+    return check.returns(impl.collectives.select(collective=collective, bytes=size, ranks=ranks, **arguments))
 
 
 def judge_table(check, table):
@@ -44,11 +44,13 @@ def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective,
     check.equal(met, ["direct", "middle", "ring"], "the phases of the table")
     for row, following in zip(table, [*table[1:], None], strict=True):
         last = LARGE if row["up_to"] is None else row["up_to"]
-        found = chosen(check, impl, last, **given)
-        check.equal((found["algorithm"], found["source"]), (row["algorithm"], "default"), f"the choice at {last} bytes")
+        actual = chosen(check, impl, last, **given)
+        check.equal(
+            (actual["algorithm"], actual["source"]), (row["algorithm"], "default"), f"the choice at {last} bytes"
+        )
         if following is not None:
-            found = chosen(check, impl, last + 1, **given)
-            check.equal(found["algorithm"], following["algorithm"], f"the choice at {last + 1} bytes")
+            actual = chosen(check, impl, last + 1, **given)
+            check.equal(actual["algorithm"], following["algorithm"], f"the choice at {last + 1} bytes")
 
 
 @clause("COLL-03.1-04")
@@ -75,9 +77,11 @@ def test_large_messages_over_nodes_of_equal_size_go_hierarchically(impl, check, 
     one = chosen(check, impl, LARGE, collective, topology=text(nodes=1, each=4))["table"]
     for nodes in (2, 3):
         given = {"topology": text(nodes=nodes, each=2), "ranks": 2 * nodes}
-        found = chosen(check, impl, LARGE, collective, **given)
-        check.equal((found["algorithm"], found["source"]), ("hierarchical", "default"), f"the choice on {nodes} nodes")
-        check.equal(found["table"][:-1], one[:-1], "the rows of smaller messages")
+        actual = chosen(check, impl, LARGE, collective, **given)
+        check.equal(
+            (actual["algorithm"], actual["source"]), ("hierarchical", "default"), f"the choice on {nodes} nodes"
+        )
+        check.equal(actual["table"][:-1], one[:-1], "the rows of smaller messages")
         check.equal(chosen(check, impl, 1, collective, **given)["algorithm"], "direct", "the choice for one byte")
 
 
@@ -86,10 +90,10 @@ def test_large_messages_over_nodes_of_equal_size_go_hierarchically(impl, check, 
 @pytest.mark.parametrize("ranks", [1, 2, 3], ids=["one rank", "one node", "two and one"])
 def test_ranks_on_one_node_or_unevenly_spread_go_by_ring(impl, check, ranks):
     """The first devices of two nodes of two; and one device on each of two nodes."""
-    found = chosen(check, impl, LARGE, ranks=ranks, topology=text())
-    check.equal(found["algorithm"], "ring", "the choice")
-    found = chosen(check, impl, LARGE, ranks=2, topology=text(nodes=2, each=1))
-    check.equal(found["algorithm"], "ring", "the choice for one device on each node")
+    actual = chosen(check, impl, LARGE, ranks=ranks, topology=text())
+    check.equal(actual["algorithm"], "ring", "the choice")
+    actual = chosen(check, impl, LARGE, ranks=2, topology=text(nodes=2, each=1))
+    check.equal(actual["algorithm"], "ring", "the choice for one device on each node")
 
 
 @feature("topology")
@@ -114,9 +118,9 @@ def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, ch
     check.equal(chosen(check, impl, LARGE, topology=topology)["algorithm"], "hierarchical", "the choice")
     for source in (10, 11, 20, 21):
         for target in {10, 11, 20, 21} - {source}:
-            found = check.returns(impl.collectives.route(topology=topology, source=source, target=target))
-            wanted = "nvlink" if source // 10 == target // 10 else "rdma"
-            check.equal(found["path"], wanted, f"the transport from {source} to {target}")
+            actual = check.returns(impl.collectives.route(topology=topology, source=source, target=target))
+            expected = "nvlink" if source // 10 == target // 10 else "rdma"
+            check.equal(actual["path"], expected, f"the transport from {source} to {target}")
 
 
 # A hint
@@ -129,8 +133,8 @@ def test_a_hint_is_followed_at_every_size(impl, check, name, size):
     """Over environment and autotuner too."""
     given = {"topology": text(), "algorithm": name}
     for more in ({}, {"tuned": "tree"}, {"tuned": "ring"}):
-        found = chosen(check, impl, size, **given, **more)
-        check.equal((found["algorithm"], found["source"]), (name, "hint"), "the choice")
+        actual = chosen(check, impl, size, **given, **more)
+        check.equal((actual["algorithm"], actual["source"]), (name, "hint"), "the choice")
 
 
 @clause("COLL-03.2-04", "COLL-01-03")
@@ -171,8 +175,8 @@ def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, che
     answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, topology=text(), algorithm=name)
     refused(check, answer, "TESS_ERR_UNSUPPORTED", name, "ring", "direct")
     for given in ({"environment": {ALGO: name}}, {"environment": {TABLE: f":{name}"}}, {"tuned": name}):
-        found = chosen(check, impl, LARGE, "all_to_all", topology=text(), **given)
-        check.equal((found["algorithm"], found["source"]), ("direct", "default"), f"the choice with {given}")
+        actual = chosen(check, impl, LARGE, "all_to_all", topology=text(), **given)
+        check.equal((actual["algorithm"], actual["source"]), ("direct", "default"), f"the choice with {given}")
 
 
 @feature("topology")
@@ -191,16 +195,16 @@ def test_more_ranks_than_devices_are_refused(impl, check):
 def test_the_autotuner_goes_before_the_table(impl, check, name):
     """At sizes for which the table has another one."""
     for size in (0, LARGE):
-        found = chosen(check, impl, size, tuned=name)
-        check.equal((found["algorithm"], found["source"]), (name, "autotuner"), "the choice")
+        actual = chosen(check, impl, size, tuned=name)
+        check.equal((actual["algorithm"], actual["source"]), (name, "autotuner"), "the choice")
 
 
 @feature("topology")
 @clause("COLL-01-03")
 def test_a_tuned_algorithm_that_the_ranks_cannot_follow_is_passed_over(impl, check):
     """The autotuner measured it for other ranks."""
-    found = chosen(check, impl, LARGE, ranks=3, topology=text(), tuned="hierarchical")
-    check.equal((found["algorithm"], found["source"]), ("ring", "default"), "the choice")
+    actual = chosen(check, impl, LARGE, ranks=3, topology=text(), tuned="hierarchical")
+    check.equal((actual["algorithm"], actual["source"]), ("ring", "default"), "the choice")
 
 
 # The environment
@@ -213,8 +217,8 @@ def test_the_environment_overrides_auto(impl, check, name):
     """At every size, and over the autotuner (AMB-COLL-13)."""
     for size in (0, 1 << 17, LARGE):
         for given in ({}, {"algorithm": "auto"}, {"tuned": "tree"}, {"tuned": "ring"}):
-            found = chosen(check, impl, size, environment={ALGO: name}, **given)
-            check.equal((found["algorithm"], found["source"]), (name, "environment"), "the choice")
+            actual = chosen(check, impl, size, environment={ALGO: name}, **given)
+            check.equal((actual["algorithm"], actual["source"]), (name, "environment"), "the choice")
 
 
 @clause("COLL-03.2-06", "COLL-08-17")
@@ -223,8 +227,8 @@ def test_the_environment_overrides_auto(impl, check, name):
 def test_a_hint_wins_over_the_environment(impl, check, hint):
     """Over both of its variables."""
     for environment in ({ALGO: "halving_doubling"}, {TABLE: ":halving_doubling"}):
-        found = chosen(check, impl, 8, algorithm=hint, environment=environment)
-        check.equal((found["algorithm"], found["source"]), (hint, "hint"), "the choice")
+        actual = chosen(check, impl, 8, algorithm=hint, environment=environment)
+        check.equal((actual["algorithm"], actual["source"]), (hint, "hint"), "the choice")
 
 
 @clause("COLL-03.2-06")
@@ -243,12 +247,12 @@ def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environ
 def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
     """On to the autotuner, or to the table; where they can, it holds at every size."""
     given = {"topology": text(), "environment": {ALGO: "hierarchical"}}
-    found = chosen(check, impl, 0, **given)
-    check.equal((found["algorithm"], found["source"]), ("hierarchical", "environment"), "of four ranks")
-    found = chosen(check, impl, LARGE, ranks=3, **given)
-    check.equal((found["algorithm"], found["source"]), ("ring", "default"), "of three ranks")
-    found = chosen(check, impl, LARGE, ranks=3, tuned="tree", **given)
-    check.equal((found["algorithm"], found["source"]), ("tree", "autotuner"), "of three ranks, tuned")
+    actual = chosen(check, impl, 0, **given)
+    check.equal((actual["algorithm"], actual["source"]), ("hierarchical", "environment"), "of four ranks")
+    actual = chosen(check, impl, LARGE, ranks=3, **given)
+    check.equal((actual["algorithm"], actual["source"]), ("ring", "default"), "of three ranks")
+    actual = chosen(check, impl, LARGE, ranks=3, tuned="tree", **given)
+    check.equal((actual["algorithm"], actual["source"]), ("tree", "autotuner"), "of three ranks, tuned")
 
 
 @clause("COLL-03.2-06")
@@ -288,17 +292,17 @@ def test_the_environment_gives_another_table(impl, check, table, rows):
         for at, (up_to, algorithm) in enumerate(rows):
             first = 0 if at == 0 else rows[at - 1][0] + 1
             for size in (first, LARGE if up_to is None else up_to):
-                found = chosen(check, impl, size, environment={TABLE: table}, **given)
-                check.equal((found["algorithm"], found["source"]), (algorithm, "environment"), f"at {size} bytes")
-                check.equal([(row["up_to"], row["algorithm"]) for row in found["table"]], rows, "the table")
+                actual = chosen(check, impl, size, environment={TABLE: table}, **given)
+                check.equal((actual["algorithm"], actual["source"]), (algorithm, "environment"), f"at {size} bytes")
+                check.equal([(row["up_to"], row["algorithm"]) for row in actual["table"]], rows, "the table")
 
 
 @clause("COLL-08-17", "COLL-03.2-06")
 @feature("auto-algorithm")
 def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
     """Both are set."""
-    found = chosen(check, impl, 8, environment={ALGO: "tree", TABLE: "1KiB:direct,:ring"})
-    check.equal((found["algorithm"], found["source"]), ("tree", "environment"), "the choice")
+    actual = chosen(check, impl, 8, environment={ALGO: "tree", TABLE: "1KiB:direct,:ring"})
+    check.equal((actual["algorithm"], actual["source"]), ("tree", "environment"), "the choice")
 
 
 @clause("COLL-08-17")
@@ -334,13 +338,13 @@ def test_auto_runs_by_what_is_selected(impl, check, operation, ranks):
     for count in (1, 400, 18_000):
         inputs = [counted("int64", (count,), seed=970 + rank) for rank in range(ranks)]
         given = {"operation": operation, "inputs": inputs, **({"op": "max"} if operation == "all_reduce" else {})}
-        found = check.returns(impl.collectives.run(**given, algorithm="auto", messages=True))
+        actual = check.returns(impl.collectives.run(**given, algorithm="auto", messages=True))
         size = 8 * count * (ranks if operation == "all_gather" else 1)
         said = check.returns(impl.collectives.select(collective=operation, bytes=size, ranks=ranks))
-        check.equal(found.get("algorithm"), said["algorithm"], f"the algorithm for {size} bytes")
+        check.equal(actual.get("algorithm"), said["algorithm"], f"the algorithm for {size} bytes")
         named = check.returns(impl.collectives.run(**given, algorithm=said["algorithm"], messages=True))
-        check.equal(found["messages"], named["messages"], f"the messages of {said['algorithm']}")
-        for rank, output in enumerate(found["outputs"]):
+        check.equal(actual["messages"], named["messages"], f"the messages of {said['algorithm']}")
+        for rank, output in enumerate(actual["outputs"]):
             check.bits(output, named["outputs"][rank], f"rank {rank}")
         seen.add(said["algorithm"])
     check.true(len(seen) > 1, "sizes get different algorithms", sorted(seen))

@@ -48,8 +48,8 @@ def test_values_go_around_the_group(impl, check, ranks, dtype):
             gives=f"{held}, {held}",
             mesh=f"dp={ranks}",
         )
-        for rank, (found, sent) in enumerate(on_ranks(impl, check, text, given(rows))):
-            check.bits(found, rows[(rank - shift) % ranks], f"rank {rank}, {shift} places on: what has come")
+        for rank, (actual, sent) in enumerate(on_ranks(impl, check, text, given(rows))):
+            check.bits(actual, rows[(rank - shift) % ranks], f"rank {rank}, {shift} places on: what has come")
             check.bits(sent, rows[rank], f"rank {rank}, {shift} places on: what it has sent")
 
 
@@ -75,8 +75,8 @@ def test_bits_arrive_as_they_are(impl, check):
         {"x": tensor_of("fp32", [[1, 2, 3], [4, 5, 6]]), "k": tensor_of("fp64", 3)},
     ]
     for rank, outputs in enumerate(on_ranks(impl, check, text, inputs)):
-        for found, wanted in zip(outputs, inputs[1 - rank].values(), strict=True):
-            check.bits(found, wanted, f"rank {rank}")
+        for actual, expected in zip(outputs, inputs[1 - rank].values(), strict=True):
+            check.bits(actual, expected, f"rank {rank}")
 
 
 @clause("COLL-02.1-01")
@@ -123,8 +123,8 @@ def test_a_peer_is_a_place_in_the_order_of_the_subgroup(impl, check):
     )
     rows[2] = tensor_of("fp32", [1] * 8)
     answers = on_ranks(impl, check, text, given(rows, c=[1, 0, 0, 0, 1], d=[1, 1, 0, 1, 1]))
-    for rank, wanted in enumerate([rows[0], rows[4], tensor_of("fp32", [2] * 8), rows[0], rows[4]]):
-        check.bits(answers[rank][0], wanted, f"rank {rank}")
+    for rank, expected in enumerate([rows[0], rows[4], tensor_of("fp32", [2] * 8), rows[0], rows[4]]):
+        check.bits(answers[rank][0], expected, f"rank {rank}")
 
 
 @clause("COLL-02.1-01")
@@ -177,8 +177,8 @@ def test_messages_are_counted_apart_from_collectives(impl, check):
     ]
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=2")
     rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(2)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0]))):
-        check.bits(found, tensor_of("fp32", [10] * 8), f"rank {rank}: the sum less what was sent")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0]))):
+        check.bits(actual, tensor_of("fp32", [10] * 8), f"rank {rank}: the sum less what was sent")
 
 
 @clause("COLL-02.1-03")
@@ -199,8 +199,8 @@ def test_ranks_outside_of_all_messages_wait_for_nothing(impl, check):
     )
     rows = rows_of(3)
     answers = on_ranks(impl, check, text, given(rows, c=[0, 1, 0], d=[0, 1, 1]))
-    for rank, wanted in enumerate([rows[0], rows[2], rows[1]]):
-        check.bits(answers[rank][0], wanted, f"rank {rank}")
+    for rank, expected in enumerate([rows[0], rows[2], rows[1]]):
+        check.bits(answers[rank][0], expected, f"rank {rank}")
 
 
 @clause("COLL-02.1-02", "COLL-02.1-05")
@@ -226,8 +226,8 @@ def test_a_ring_of_messages_sums_what_all_ranks_bring(impl, check, ranks):
     )
     rows = [[7**rank, -(3**rank), rank << 40] for rank in range(ranks)]
     answers = on_ranks(impl, check, text, given([tensor_of("int64", row) for row in rows]))
-    for rank, (found,) in enumerate(answers):
-        check.bits(found, tensor_of("int64", [sum(column) for column in zip(*rows, strict=True)]), f"rank {rank}")
+    for rank, (actual,) in enumerate(answers):
+        check.bits(actual, tensor_of("int64", [sum(column) for column in zip(*rows, strict=True)]), f"rank {rank}")
 
 
 # Who waits for whom
@@ -252,8 +252,8 @@ def test_ranks_that_await_one_end_before_they_issue_the_other_wait_for_each_othe
         out, back, wait, last = back, out, last, wait
     legal = program(out, back, wait, last, returns("%y"), mesh=f"dp={ranks}")
     rows = rows_of(ranks)
-    for rank, (found,) in enumerate(on_ranks(impl, check, legal, given(rows))):
-        check.bits(found, rows[rank - 1], f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, legal, given(rows))):
+        check.bits(actual, rows[rank - 1], f"rank {rank}")
     crossed = program(out, wait, back, last, returns("%y"), mesh=f"dp={ranks}")
     named(check, run(impl, crossed, given(rows)), first, *range(ranks))
 

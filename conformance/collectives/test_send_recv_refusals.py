@@ -83,9 +83,9 @@ def test_a_message_yields_a_future_of_the_operands_type(impl, check, collective)
         said = ", ".join(f"{name}={value}" for name, value in attributes.items())
         text = program(issue("%f", "%x", said, collective), awaits("%y", "%f"), returns("%y"))
         answer = told(impl, check, text)
-        (found,) = operations(answer, f"tessera.collective.{collective}")
-        check.equal([plain(type_) for type_ in found["result_types"]], [f"future<{T}>"], "the type of the result")
-        kept = {name: found["attributes"].get(name) for name in attributes}
+        (actual,) = operations(answer, f"tessera.collective.{collective}")
+        check.equal([plain(type_) for type_ in actual["result_types"]], [f"future<{T}>"], "the type of the result")
+        kept = {name: actual["attributes"].get(name) for name in attributes}
         check.equal(kept, attributes, "the attributes that are kept")
 
 
@@ -99,8 +99,8 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
         refused(check, run(impl, lossy, given(rows, c=[1, 0]), level=level), "TESS_ERR_DETERMINISM_VIOLATION")
     narrow = [counted("bf16", (8,), seed=1650 + rank) for rank in range(2)]
     text = from_first_to_last('dtype="bf16"').replace(T, "tensor<8xbf16>")
-    for (found,) in on_ranks(impl, check, text, given(narrow, c=[1, 0])):
-        check.bits(found, narrow[0], "what was sent")
+    for (actual,) in on_ranks(impl, check, text, given(narrow, c=[1, 0])):
+        check.bits(actual, narrow[0], "what was sent")
 
 
 @clause("COLL-02.3-01", "COLL-02.4-02")

@@ -54,12 +54,12 @@ def test_under_strict_all_partial_values_are_combined_over_the_canonical_tree(im
     """In order of device, block and warp, in fp32, rounded once: nothing is rounded between stages."""
     for ranks, per_node in MACHINES:
         partial = values(dtype, ranks, partials, count=2 * ranks + 3)
-        wanted = replay.all_reduce(partial, Tree.from_text("pairwise"), canonical(dtype))
+        expected = replay.all_reduce(partial, Tree.from_text("pairwise"), canonical(dtype))
         given = call(devices(partial, partials), partials, per_node, level="strict")
         for rank, output in enumerate(check.returns(impl.collectives.run(**given))["outputs"]):
-            check.bits(output, wanted, f"all_reduce, rank {rank} of {ranks}")
+            check.bits(output, expected, f"all_reduce, rank {rank} of {ranks}")
         shares = check.returns(impl.collectives.run(**given | {"operation": "reduce_scatter"}))["outputs"]
-        words = wanted.words()
+        words = expected.words()
         for rank, output in enumerate(shares):
             own = words[share(len(words), rank, ranks)]
             check.bits(output, Tensor(dtype, own.shape, own.tobytes()), f"reduce_scatter, rank {rank} of {ranks}")
@@ -114,11 +114,11 @@ def test_the_declared_order_has_stages(impl, check, partials, stage):
             said = impl.numerics.declared(
                 operation="all_reduce", dtype="fp32", shapes=[[count]] * total, attributes=attributes, element=element
             )
-            found = set(subtrees(Tree.from_json(check.returns(said)["tree"]).over(total).to_json()))
+            actual = set(subtrees(Tree.from_json(check.returns(said)["tree"]).over(total).to_json()))
             for first in range(0, total, size):
-                together = frozenset(range(first, first + size)) in found
+                together = frozenset(range(first, first + size)) in actual
                 what = f"the {stage} of partial values {first} to {first + size - 1} is one subtree"
-                check.true(together, f"element {element} of {ranks} ranks: {what}", sorted(map(sorted, found)))
+                check.true(together, f"element {element} of {ranks} ranks: {what}", sorted(map(sorted, actual)))
 
 
 @feature("collective-messages")
@@ -131,11 +131,11 @@ def test_stage_one_sends_nothing(impl, check, operation):
         one = [tensor_of("int32", [1] * count) for _ in range(ranks)]
         given = {"operation": operation, "messages": True, "chunk": 4}
         plain = {name: value for name, value in call(one, (1, 1), per_node, **given).items() if name != "partials"}
-        wanted = check.returns(impl.collectives.run(**plain))["messages"]
+        expected = check.returns(impl.collectives.run(**plain))["messages"]
         for partials in PARTIALS[1:]:
             each = [tensor_of("int32", [[[1] * count] * partials[1]] * partials[0]) for _ in range(ranks)]
-            found = check.returns(impl.collectives.run(**call(each, partials, per_node, **given)))["messages"]
-            check.equal(found, wanted, f"the messages of {ranks} ranks with {partials} partial values")
+            actual = check.returns(impl.collectives.run(**call(each, partials, per_node, **given)))["messages"]
+            check.equal(actual, expected, f"the messages of {ranks} ranks with {partials} partial values")
 
 
 SMALL = {

@@ -78,7 +78,7 @@ def test_infinities_are_the_largest_and_zeros_the_smallest(impl, check, dtype):
 def test_nan_is_refused(impl, check, dtype, place):
     """It has no magnitude; whether few or all elements are sent, it is not passed over."""
     layout = FORMATS[dtype]
-    words = [layout.encode(Fraction(each)) for each in (1, 2, 3, 4, 5)]
+    words = [layout.encode(Fraction(number)) for number in (1, 2, 3, 4, 5)]
     check.returns(impl.collectives.sparsify(input=Tensor.from_words(dtype, (5,), words), k=2))
     words[place] = layout.sign_bit - 1
     for k in (1, 2, 5):

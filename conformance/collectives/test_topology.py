@@ -24,10 +24,10 @@ def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
     """Devices are named by their ids, the others by their names (AMB-COLL-42)."""
     nodes = check.returns(impl.collectives.topology(topology=text(nodes=3, each=2)))["nodes"]
     ids = devices_of(3, 2)
-    wanted = [(str(id_), "gpu") for id_ in ids] + [(f"n{id_}", "nic") for id_ in ids]
-    wanted += [(f"s{number}", "switch") for number in (1, 2, 3)] + [("fabric", "switch"), ("ethernet", "switch")]
-    wanted += [(f"h{number}", "host") for number in (1, 2, 3)]
-    check.equal(sorted((node["name"], node["kind"]) for node in nodes), sorted(wanted), "the nodes and their kinds")
+    expected = [(str(id_), "gpu") for id_ in ids] + [(f"n{id_}", "nic") for id_ in ids]
+    expected += [(f"s{number}", "switch") for number in (1, 2, 3)] + [("fabric", "switch"), ("ethernet", "switch")]
+    expected += [(f"h{number}", "host") for number in (1, 2, 3)]
+    check.equal(sorted((node["name"], node["kind"]) for node in nodes), sorted(expected), "the nodes and their kinds")
 
 
 @clause("COLL-03.3-01", "COLL-03.3-03", "COLL-03.3-06")
@@ -35,12 +35,12 @@ def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
 def test_every_edge_has_its_ends_bandwidth_latency_kind_and_credits(impl, check, nodes):
     """Each edge has the values of the descriptor, in bytes a second and picoseconds."""
     edges = check.returns(impl.collectives.topology(topology=text(nodes=nodes)))["edges"]
-    found = {each["name"]: each for each in edges}
+    actual = {each["name"]: each for each in edges}
     links = machine(nodes=nodes)["links"]
     check.equal(sorted(each["name"] for each in edges), sorted(link["name"] for link in links), "the names of edges")
     for link in links:
         ends = {str(link["a"]), str(link["b"])}
-        edge = found[link["name"]]
+        edge = actual[link["name"]]
         check.equal(sorted((edge["a"], edge["b"])), sorted(ends), f"the ends of {link['name']}")
         for member in ("bandwidth", "latency", "kind", "credits"):
             check.equal(edge[member], link[member], f"the {member} of {link['name']}")

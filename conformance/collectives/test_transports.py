@@ -21,9 +21,11 @@ WAYS = {
 """The links of each transport of `machine`, by the pair of devices."""
 
 
-def taken(check, impl, ends, topology=None, **given):
+def taken(check, impl, ends, topology=None, **arguments):
     """Return the route between two devices."""
-    return check.returns(impl.collectives.route(topology=topology or text(), source=ends[0], target=ends[1], **given))
+    return check.returns(
+        impl.collectives.route(topology=topology or text(), source=ends[0], target=ends[1], **arguments)
+    )
 
 
 def is_path(check, found, ends, path, fallback):
@@ -122,10 +124,10 @@ def test_another_way_of_the_same_transport_is_no_fallback(impl, check):
         document["switches"].append({"name": "spare", "node": "h1"})
         document["links"] += [link(f"spare{each}", each, "spare", 1, 600_000, "nvlink", 1) for each in INSIDE]
 
-    found = taken(check, impl, INSIDE, text(change=change))
-    check.equal(found["links"], ["nv10", "nv11"], "the links of least latency")
-    found = taken(check, impl, INSIDE, text(change=change), down=["nv11"])
-    check.equal(found, {"path": "nvlink", "links": ["spare10", "spare11"], "fallback": False}, "the other way")
+    actual = taken(check, impl, INSIDE, text(change=change))
+    check.equal(actual["links"], ["nv10", "nv11"], "the links of least latency")
+    actual = taken(check, impl, INSIDE, text(change=change), down=["nv11"])
+    check.equal(actual, {"path": "nvlink", "links": ["spare10", "spare11"], "fallback": False}, "the other way")
 
 
 @clause("COLL-01-06", "COLL-03.2-02", "COLL-03.2-03")
@@ -206,8 +208,8 @@ def test_the_environment_overrides_auto(impl, check, ends, path):
 @feature("auto-transport")
 def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
     """The hint goes first (AMB-COLL-13)."""
-    found = taken(check, impl, INSIDE, path="rdma", environment={VARIABLE: "pcie"})
-    is_path(check, found, INSIDE, "rdma", False)
+    actual = taken(check, impl, INSIDE, path="rdma", environment={VARIABLE: "pcie"})
+    is_path(check, actual, INSIDE, "rdma", False)
 
 
 @clause("COLL-03.2-07")

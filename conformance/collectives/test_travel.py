@@ -42,8 +42,8 @@ def test_a_link_carries_as_many_chunks_as_it_has_credits(impl, check, kind, cred
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
     most = {way: n for way, n in most_in_flight(topology, devices, transfers).items() if kinds[way[0]] == kind}
     check.true(len(most) > 1, f"chunks travel over links of kind {kind}", sorted(map(str, most)))
-    for way, found in most.items():
-        check.true(found <= credits, f"at most {credits} in flight on {way}", found)
+    for way, actual in most.items():
+        check.true(actual <= credits, f"at most {credits} in flight on {way}", actual)
     check.equal(max(most.values()), credits, "credits are used where chunks wait")
 
 
@@ -58,12 +58,12 @@ def test_no_credit_is_exceeded_or_lost(impl, check, operation, algorithm):
         given = {"operation": operation, "algorithm": algorithm, "topology": topology}
         if algorithm == "hierarchical" and nodes == 1:
             given["devices"] = devices
-        found = asked(impl, check, **given)
-        for way, most in most_in_flight(topology, devices, found["transfers"]).items():
+        actual = asked(impl, check, **given)
+        for way, most in most_in_flight(topology, devices, actual["transfers"]).items():
             check.true(most <= credits, f"at most {credits} in flight on {way}", most)
         free = asked(impl, check, **{**given, "topology": with_credits(1000, nodes=nodes, each=each)})
-        check.equal(pieces(found["transfers"]), pieces(free["transfers"]), "the same messages, whatever the credits")
-        check.true(found["duration"] >= free["duration"], "credits make nothing faster", found["duration"])
+        check.equal(pieces(actual["transfers"]), pieces(free["transfers"]), "the same messages, whatever the credits")
+        check.true(actual["duration"] >= free["duration"], "credits make nothing faster", actual["duration"])
 
 
 @feature("link-credits")
@@ -72,9 +72,9 @@ def test_what_waits_for_a_credit_holds_up_nothing_else(impl, check):
     """A root sends to its own node while its chunks to the other node wait for the only credit of its NIC."""
     topology = with_credits({"rdma": 1}, nodes=2, each=2)
     given = {"operation": "broadcast", "algorithm": "direct", "root": 2, "topology": topology}
-    found = asked(impl, check, **given, count=16_000, chunk=1000)["transfers"]
+    actual = asked(impl, check, **given, count=16_000, chunk=1000)["transfers"]
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
-    from_root = [each for each in found if each["source"] == 2]
+    from_root = [each for each in actual if each["source"] == 2]
     inside = [each for each in from_root if all(kinds[name] == "nvlink" for name in each["links"])]
     across = [each for each in from_root if any(kinds[name] == "rdma" for name in each["links"])]
     check.true(len(across) > 1 and len(inside) > 1, "the root sends to both nodes", len(from_root))
@@ -93,10 +93,10 @@ def test_messages_advance_until_the_last_has_arrived(impl, check, operation, alg
     """Each leaves when what it needs has come, and none is left; the collective ends with the last (AMB-COLL-60)."""
     topology = with_credits(3, nodes=2, each=3)
     for chunk in (300, 1000, 100_000):
-        found = asked(impl, check, operation=operation, algorithm=algorithm, topology=topology, chunk=chunk)
-        transfers = found["transfers"]
+        actual = asked(impl, check, operation=operation, algorithm=algorithm, topology=topology, chunk=chunk)
+        transfers = actual["transfers"]
         check.true(len(transfers) > 0, "messages travel", len(transfers))
-        check.equal(found["duration"], max(transfer["end"] for transfer in transfers), "the end of the collective")
+        check.equal(actual["duration"], max(transfer["end"] for transfer in transfers), "the end of the collective")
         arrived = defaultdict(list)
         for transfer in transfers:
             arrived[transfer["target"], transfer["first"] // chunk].append(transfer)
@@ -174,15 +174,15 @@ def test_devices_that_are_cut_off_are_named(impl, check):
 def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     """A slice on the device that sends it, at its time and of its bytes; no two of a row cross."""
     topology = with_credits(2, nodes=2, each=2)
-    found = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=100, trace=True)
-    events = json.loads(found["trace"])["traceEvents"]
+    actual = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=100, trace=True)
+    events = json.loads(actual["trace"])["traceEvents"]
     sends = slices(events, "send")
     recorded = sorted(
         [round(each["ts"] * 10**6), round(each["dur"] * 10**6), int(number(check, each["args"], "rank"))]
         for each in distinct(sends)
     )
     told = sorted(
-        (transfer["start"], transfer["end"] - transfer["start"], transfer["source"]) for transfer in found["transfers"]
+        (transfer["start"], transfer["end"] - transfer["start"], transfer["source"]) for transfer in actual["transfers"]
     )
     check.equal(recorded, [list(each) for each in told], "the slices of what is sent")
     check.equal(overlapping(check, events), [], "slices that cross on a row")
@@ -197,11 +197,11 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     drawn = sorted((start, ends[1].get(flow)) for flow, start in ends[0].items())
     check.equal(
         drawn,
-        sorted((transfer["source"], transfer["target"]) for transfer in found["transfers"]),
+        sorted((transfer["source"], transfer["target"]) for transfer in actual["transfers"]),
         "the ends of the flows",
     )
     volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
-    check.equal(volume, 4 * sum(transfer["count"] for transfer in found["transfers"]), "bytes of all records")
+    check.equal(volume, 4 * sum(transfer["count"] for transfer in actual["transfers"]), "bytes of all records")
 
 
 @feature("link-credits", "chunk-trace")
@@ -212,7 +212,7 @@ def test_counters_of_links_say_what_is_in_flight(impl, check, algorithm, shape):
     """The credits in use and the bytes in flight of each link each way are those of the transfers, at every time."""
     nodes, each = shape
     topology, devices = with_credits(3, nodes=nodes, each=each), devices_of(nodes, each)
-    found = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=99, trace=True)
-    wanted = levels_of(topology, devices, found["transfers"], 4)
-    check.true(len(wanted) > 0, "links are used", sorted(wanted))
-    check.equal(counted(json.loads(found["trace"])["traceEvents"]), wanted, "what the counters of links say")
+    actual = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=99, trace=True)
+    expected = levels_of(topology, devices, actual["transfers"], 4)
+    check.true(len(expected) > 0, "links are used", sorted(expected))
+    check.equal(counted(json.loads(actual["trace"])["traceEvents"]), expected, "what the counters of links say")

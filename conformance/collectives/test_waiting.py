@@ -80,8 +80,8 @@ def test_an_awaited_future_has_the_bits_of_its_collective(impl, check, collectiv
     attributes = {"all_reduce": SUM, "reduce_scatter": SUM, "broadcast": f"root={ranks - 1}"}.get(collective, "")
     lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes=f"%x: {held}", gives=gives, mesh=f"dp={ranks}")
-    for rank, ((found,), value) in enumerate(zip(on_ranks(impl, check, text, given(rows)), expected, strict=True)):
-        check.bits(found, value, f"{collective}: rank {rank}")
+    for rank, ((actual,), value) in enumerate(zip(on_ranks(impl, check, text, given(rows)), expected, strict=True)):
+        check.bits(actual, value, f"{collective}: rank {rank}")
 
 
 @clause("COLL-02.1-05")
@@ -96,8 +96,8 @@ def test_extremes_keep_signs_of_zeros_and_nans(impl, check, op):
         )
     ]
     text = program(issue("%f", "%x", f'op="{op}"'), awaits("%y", "%f"), returns("%y"), mesh="dp=2")
-    for (found,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows, op=op), strict=True):
-        check.bits(found, value, op)
+    for (actual,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows, op=op), strict=True):
+        check.bits(actual, value, op)
 
 
 @clause("COLL-02.1-04", "COLL-02.1-05")
@@ -114,9 +114,9 @@ def test_products_and_means_are_those_of_all_ranks(impl, check, collective, op, 
         if dtype == "int32":
             check.rejects(impl.language.verify_ir(text=text), category=("types", "distributed"), at_line=FIRST_LINE)
             continue
-        for rank, (found,) in enumerate(on_ranks(impl, check, text, given([tensor_of("fp32", row) for row in rows]))):
+        for rank, (actual,) in enumerate(on_ranks(impl, check, text, given([tensor_of("fp32", row) for row in rows]))):
             mine = values if collective == "all_reduce" else values[2 * rank : 2 * rank + 2]
-            check.bits(found, tensor_of("fp32", mine), f"{op}: rank {rank}")
+            check.bits(actual, tensor_of("fp32", mine), f"{op}: rank {rank}")
 
 
 @clause("COLL-02.1-05")
@@ -137,8 +137,8 @@ def test_a_second_await_yields_the_same_value(impl, check):
     observed = impl.collectives.execute(text=text, function="f", ranks=given(rows))
     check.reading("AMB-COLL-03", "errors", isinstance(observed, Rejected))
     for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
-        for place, found in enumerate(outputs):
-            check.bits(found, total, f"rank {rank}, await {place}")
+        for place, actual in enumerate(outputs):
+            check.bits(actual, total, f"rank {rank}, await {place}")
 
 
 @clause("COLL-02.1-05", "COLL-02.1-01")
@@ -164,8 +164,8 @@ def test_a_second_await_yields_the_same_value_after_another_collective(impl, che
     observed = impl.collectives.execute(text=text, function="f", ranks=given(rows))
     check.reading("AMB-COLL-03", "errors", isinstance(observed, Rejected))
     for rank, outputs in enumerate(on_ranks(impl, check, text, given(rows))):
-        for place, (found, expected) in enumerate(zip(outputs, [total, others[rank]] * 2, strict=True)):
-            check.bits(found, expected, f"rank {rank}, await {place}")
+        for place, (actual, expected) in enumerate(zip(outputs, [total, others[rank]] * 2, strict=True)):
+            check.bits(actual, expected, f"rank {rank}, await {place}")
 
 
 @clause("COLL-02.1-05", "COLL-02.1-01")
@@ -200,8 +200,8 @@ def test_a_scope_leaves_the_bits_alone(impl, check, scope):
     rows = spread(5)
     for attributes in (SUM, f'{SUM}, scope="{scope}"'):
         text = program(issue("%f", "%x", attributes), awaits("%y", "%f"), returns("%y"), mesh="dp=5")
-        for (found,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows), strict=True):
-            check.bits(found, value, attributes)
+        for (actual,), value in zip(on_ranks(impl, check, text, given(rows)), all_reduce(*rows), strict=True):
+            check.bits(actual, value, attributes)
 
 
 @feature("scopes")
@@ -238,8 +238,8 @@ def test_issuing_does_not_wait(impl, check):
     rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(4)]
     answers = on_ranks(impl, check, text, given(rows, c=[1, 0, 0, 1]))
     expected = [101 - 11, 1010 - 11, 101 - 1100, 1010 - 1100]
-    for rank, ((found,), value) in enumerate(zip(answers, expected, strict=True)):
-        check.bits(found, tensor_of("fp32", [value] * 8), f"rank {rank}: along dp less along tp")
+    for rank, ((actual,), value) in enumerate(zip(answers, expected, strict=True)):
+        check.bits(actual, tensor_of("fp32", [value] * 8), f"rank {rank}: along dp less along tp")
 
 
 @clause("COLL-02.1-02")
@@ -255,8 +255,8 @@ def test_ranks_may_await_in_different_orders(impl, check, orders):
     otherwise.append(binary("%z", "subtract", "%d", "%e"))
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = [tensor_of("fp32", [rank * place for place in range(8)]) for rank in range(3)]
-    for (found,) in on_ranks(impl, check, text, given(rows, c=[1, 0, 1])):
-        check.bits(found, tensor_of("fp32", [3 * place - 2 * place for place in range(8)]), "the sum less the largest")
+    for (actual,) in on_ranks(impl, check, text, given(rows, c=[1, 0, 1])):
+        check.bits(actual, tensor_of("fp32", [3 * place - 2 * place for place in range(8)]), "the sum less the largest")
 
 
 @clause("COLL-02.1-02")
@@ -284,9 +284,9 @@ def test_an_await_waits_for_its_own_future_alone(impl, check):
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
     rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(4)]
     answers = on_ranks(impl, check, text, given(rows, c=[1, 1, 0, 0]))
-    for rank, (found,) in enumerate(answers):
+    for rank, (actual,) in enumerate(answers):
         value = (101 if rank % 2 == 0 else 1010) + 2 * 1111
-        check.bits(found, tensor_of("fp32", [value] * 8), f"rank {rank}")
+        check.bits(actual, tensor_of("fp32", [value] * 8), f"rank {rank}")
 
 
 @clause("COLL-02.1-03")
@@ -296,8 +296,8 @@ def test_a_group_that_issues_nothing_is_not_waited_for(impl, check):
     otherwise = [binary("%z", "subtract", "%x", "%x")]
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)
     rows = [tensor_of("fp32", [rank + 1] * 8) for rank in range(4)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[0, 0, 1, 1]))):
-        check.bits(found, tensor_of("fp32", [0 if rank < 2 else 7] * 8), f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows, c=[0, 0, 1, 1]))):
+        check.bits(actual, tensor_of("fp32", [0 if rank < 2 else 7] * 8), f"rank {rank}")
 
 
 @clause("COLL-02.1-02", "COLL-02.1-05")
@@ -307,8 +307,8 @@ def test_a_future_that_one_rank_never_awaits_completes(impl, check):
     otherwise = [issue("%g", "%x", SUM), binary("%z", "add", "%x", "%x")]
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(3)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
-        check.bits(found, tensor_of("fp32", [20 if rank == 1 else 111] * 8), f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
+        check.bits(actual, tensor_of("fp32", [20 if rank == 1 else 111] * 8), f"rank {rank}")
 
 
 @clause("COLL-02.1-02", "COLL-02.1-05")
@@ -316,8 +316,8 @@ def test_a_future_that_nobody_awaits_is_dropped(impl, check):
     """The program ends as it would without it."""
     text = program(issue("%f", "%x", SUM), issue("%g", "%x", 'op="max"'), returns("%x"), mesh="dp=3")
     rows = spread(3)
-    for (found,), row in zip(on_ranks(impl, check, text, given(rows)), rows, strict=True):
-        check.bits(found, row, "what was given")
+    for (actual,), row in zip(on_ranks(impl, check, text, given(rows)), rows, strict=True):
+        check.bits(actual, row, "what was given")
 
 
 # Subgroups
@@ -352,8 +352,8 @@ def test_each_group_meets_for_itself(impl, check, shard, groups, collective):
     lines = [issue("%f", "%x", f"{extra}subgroup=!tessera.shard<{shard}>", collective, "tensor<6xfp32>")]
     lines += [awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes="%x: tensor<6xfp32>", gives=gives, mesh="dp=2 tp=3")
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows))):
-        check.bits(found, expected[rank], f"{collective} of {shard}: rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):
+        check.bits(actual, expected[rank], f"{collective} of {shard}: rank {rank}")
 
 
 @feature("subgroups")
@@ -364,7 +364,7 @@ def test_a_rank_of_no_group_issues_nothing(impl, check):
     then = [issue("%f", "%x", shard), awaits("%y", "%f")]
     text = program(branch(then, [binary("%z", "subtract", "%x", "%x")]), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = [tensor_of("fp32", [10**rank] * 8) for rank in range(3)]
-    for rank, (found,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
-        check.bits(found, tensor_of("fp32", [0 if rank == 1 else 101] * 8), f"rank {rank}")
+    for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows, c=[1, 0, 1]))):
+        check.bits(actual, tensor_of("fp32", [0 if rank == 1 else 101] * 8), f"rank {rank}")
     refused = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1]))
     check.rejects(refused, category="distributed")

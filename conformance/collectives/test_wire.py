@@ -95,15 +95,15 @@ def test_sums_of_what_was_sent_are_rounded_to_the_wire_once(impl, check, wire, d
     for at, ranks in enumerate((1, 2, 3, 5, 8)):
         inputs = contributions(data, wire, ranks)
         columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
-        wanted = [target.round(sum(column, Fraction(0))) for column in columns]
+        expected = [target.round(sum(column, Fraction(0))) for column in columns]
         for algorithm in (ALGORITHMS[at], ALGORITHMS[(at + 2) % len(ALGORITHMS)]):
             given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "wire": wire, "level": "fast"}
             outputs = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
             for rank, output in enumerate(outputs):
-                check.bits(output, received(wanted, data), f"all_reduce by {algorithm}, rank {rank} of {ranks}")
+                check.bits(output, received(expected, data), f"all_reduce by {algorithm}, rank {rank} of {ranks}")
             shares = check.returns(impl.collectives.run(operation="reduce_scatter", **given))["outputs"]
             for rank, output in enumerate(shares):
-                own = wanted[share(len(wanted), rank, ranks)]
+                own = expected[share(len(expected), rank, ranks)]
                 check.bits(output, received(own, data), f"reduce_scatter by {algorithm}, rank {rank} of {ranks}")
 
 
@@ -121,11 +121,11 @@ def test_other_operators_combine_what_was_sent(impl, check, wire, op):
     }
     inputs = [counted("fp32", (24,), seed=1220 + rank, exponents=(-2, 1)) for rank in range(2)]
     columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
-    wanted = [float_format(WIRES[wire]).round(combine[op](column)) for column in columns]
+    expected = [float_format(WIRES[wire]).round(combine[op](column)) for column in columns]
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, wire=wire, level="fast")
     recognize_operators(check, observed, op)
     for rank, output in enumerate(check.returns(observed)["outputs"]):
-        check.bits(output, received(wanted, "fp32"), f"{op}, rank {rank}")
+        check.bits(output, received(expected, "fp32"), f"{op}, rank {rank}")
 
 
 @feature("operation-access", "compression")
@@ -143,14 +143,14 @@ def test_fp64_data_are_added_in_fp64(impl, check, wire):
         rows = [row[:1] for row in rows]
     inputs = [of_values("fp64", row) for row in rows]
     columns = zip(*(map(finite, sent(x, wire)) for x in inputs), strict=True)
-    wanted = [target.round(sum(column, Fraction(0))) for column in columns]
+    expected = [target.round(sum(column, Fraction(0))) for column in columns]
     for algorithm in ALGORITHMS:
         observed = impl.collectives.run(
             operation="all_reduce", inputs=inputs, op="sum", algorithm=algorithm, wire=wire, level="fast"
         )
         check.reading("AMB-COLL-06", "fp64 refused", isinstance(observed, Rejected))
         for rank, output in enumerate(check.returns(observed)["outputs"]):
-            check.bits(output, received(wanted, "fp64"), f"by {algorithm}, rank {rank}")
+            check.bits(output, received(expected, "fp64"), f"by {algorithm}, rank {rank}")
 
 
 @feature("operation-access", "compression")
@@ -185,9 +185,9 @@ def test_what_moves_is_rounded_to_the_wire_once(impl, check, wire, data, operati
     arrive = [values_of(received(sent(x, wire), data)) for x in inputs]
     given = {"root": 1} if operation == "broadcast" else {}
     observed = impl.collectives.run(operation=operation, inputs=inputs, wire=wire, level="fast", **given)
-    wanted = afterwards(operation, arrive, root=1)
+    expected = afterwards(operation, arrive, root=1)
     for rank, output in enumerate(check.returns(observed)["outputs"]):
-        check.bits(output, received(wanted[rank], data), f"rank {rank}")
+        check.bits(output, received(expected[rank], data), f"rank {rank}")
 
 
 @feature("operation-access", "compression")
@@ -202,10 +202,10 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
         [[-big, big], [big, big], [big, big], [-big, Fraction(0)]],
     ):
         inputs = [of_values("fp32", row) for row in rows]
-        wanted = [float_format(WIRES[wire]).round(sum(column, Fraction(0))) for column in zip(*rows, strict=True)]
+        expected = [float_format(WIRES[wire]).round(sum(column, Fraction(0))) for column in zip(*rows, strict=True)]
         observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", wire=wire, level="fast")
         for rank, output in enumerate(check.returns(observed)["outputs"]):
-            check.bits(output, received(wanted, "fp32"), f"rank {rank}")
+            check.bits(output, received(expected, "fp32"), f"rank {rank}")
 
 
 @feature("operation-access", "compression")
@@ -235,11 +235,11 @@ def test_a_wire_that_holds_the_data_changes_no_bit(impl, check, wire, data, leve
     words = [counted(data, (20,), seed=1280 + rank, exponents=(-2, 1)) for rank in range(5)]
     inputs = [of_values(data, [first, *values_of(x)]) for first, x in zip(above_a_tie, words, strict=True)]
     columns = list(zip(*(map(finite, values_of(x)) for x in inputs), strict=True))
-    wanted = {
+    expected = {
         "sum": [target.round(sum(column, Fraction(0))) for column in columns],
         "max": [target.round(max(column)) for column in columns],
     }
-    for op, values in wanted.items():
+    for op, values in expected.items():
         observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op=op, wire=wire, level=level)
         for rank, output in enumerate(check.returns(observed)["outputs"]):
             check.bits(output, received(values, data), f"{op}, rank {rank}")

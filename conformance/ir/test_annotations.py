@@ -59,9 +59,9 @@ def test_a_schedule_annotation_changes_metadata_and_no_value(impl, check, place,
 def test_schedule_annotations_are_kept_distinct(impl, check, place):
     """Annotations that differ in a name or a value give different IR."""
     texts = ["m=2", "m=4", "n=2", "m=2, n=2", "m=2, n=4"]
-    found = [lowered(impl, check, module(place.format(f"@schedule({text})", VECTOR))) for text in texts]
-    for number, one in enumerate(found):
-        check.true(one not in found[:number], f"the IR of {texts[number]} is its own", one)
+    actual = [lowered(impl, check, module(place.format(f"@schedule({text})", VECTOR))) for text in texts]
+    for number, one in enumerate(actual):
+        check.true(one not in actual[:number], f"the IR of {texts[number]} is its own", one)
 
 
 @clause("LANG-02-06")
@@ -175,9 +175,9 @@ def test_the_numerics_statement_of_a_block_is_seen_in_the_ir(impl, check):
     """Graph IR tells the profiles of a block apart, since the innermost counts (AMB-LANG-111)."""
     body = 'if (c) {{ numerics.profile("{}"); return A @ A; }} return A;'
     profiles, parameters = ("fast", "deterministic", "strict"), "c: bool, A: tensor<2x2xfp32>"
-    found = [lowered(impl, check, program(body.format(profile), parameters=parameters)) for profile in profiles]
-    for number, one in enumerate(found):
-        check.true(one not in found[:number], f"the IR of a block of profile {profiles[number]} is its own", one)
+    actual = [lowered(impl, check, program(body.format(profile), parameters=parameters)) for profile in profiles]
+    for number, one in enumerate(actual):
+        check.true(one not in actual[:number], f"the IR of a block of profile {profiles[number]} is its own", one)
 
 
 # shape and dtype
@@ -203,13 +203,13 @@ def stating(expression, form, attributes):
 def test_shape_and_dtype_are_attributes_of_any_operation(impl, check, expression, operation, shape, dtype, form):
     """Stated for the result, in either spelling, they are what the IR says of it (AMB-LANG-83)."""
     stated = f"shape=[{', '.join(map(str, shape))}], dtype={dtype}"
-    found = graph_of(impl, check, stating(expression, form, stated)).named(operation)
-    check.equal(len(found), 1, f"the number of {operation}")
-    kinds = [tensor_type(text) for text in found[0]["result_types"]]
-    check.true(len(kinds) == 1 and kinds[0] is not None, "the result is one tensor", found[0]["result_types"])
+    actual = graph_of(impl, check, stating(expression, form, stated)).named(operation)
+    check.equal(len(actual), 1, f"the number of {operation}")
+    kinds = [tensor_type(text) for text in actual[0]["result_types"]]
+    check.true(len(kinds) == 1 and kinds[0] is not None, "the result is one tensor", actual[0]["result_types"])
     check.equal((kinds[0].shape, kinds[0].dtype), (tuple(map(str, shape)), dtype), "shape and dtype of the result")
     for name, value in (("shape", shape), ("dtype", dtype)):
-        check.equal(found[0]["attributes"].get(name, value), value, f"the attribute {name}, where the IR has it")
+        check.equal(actual[0]["attributes"].get(name, value), value, f"the attribute {name}, where the IR has it")
 
 
 LIES = {

@@ -41,10 +41,10 @@ def test_blocks_change_no_bit(impl, check, dtype, rest):
     attributes = [", ".join(filter(None, (rest, block))) for block in blocks]
     calls = ["op.flash_attention(Q, K, V)" + (f" @{{{attribute}}}" if attribute else "") for attribute in attributes]
     source = program(f"return {', '.join(calls)};", parameters=parameters)
-    found = outputs_in(impl, check, declaring(source, impl.level), "fast", inputs)
-    check.equal(len(found), len(calls), "the number of results")
-    for blocked in found[1:]:
-        check.bits(blocked, found[0], "the result in blocks")
+    actual = outputs_in(impl, check, declaring(source, impl.level), "fast", inputs)
+    check.equal(len(actual), len(calls), "the number of results")
+    for blocked in actual[1:]:
+        check.bits(blocked, actual[0], "the result in blocks")
 
 
 @feature("fused-attention")
@@ -56,9 +56,9 @@ def test_equal_scores_average_the_values(impl, check):
     plain = value_of(impl, check, returning("op.flash_attention(Q, Q, V)", parameters), Q=zeros, V=values)
     check.bits(plain, tensor_of("fp32", [[6.0]] * 4))
     masked = returning("op.flash_attention(Q, Q, V) @{causal=true}", parameters)
-    found = value_of(impl, check, masked, Q=zeros, V=values)
+    actual = value_of(impl, check, masked, Q=zeros, V=values)
     first = returning("X[0:2]", "X: tensor<4x1xfp32>")
-    check.bits(value_of(impl, check, first, X=found), tensor_of("fp32", [[4.0], [6.0]]), "the first two queries")
+    check.bits(value_of(impl, check, first, X=actual), tensor_of("fp32", [[4.0], [6.0]]), "the first two queries")
 
 
 @feature("fused-attention")

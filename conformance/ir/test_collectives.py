@@ -149,9 +149,9 @@ def test_an_all_reduce_states_axis_and_op(impl, check, axis, op):
         reducing(attributes=f'axis={axis}, op="{op}"'),
         meshed(f'return dist.all_reduce(X) @{{axis="{axis}", op="{op}"}};'),
     ):
-        found = graph_of(impl, check, source).named(ALL_REDUCE)
-        check.equal(len(found), 1, f"the number of {ALL_REDUCE}")
-        check.equal([found[0]["attributes"].get(name) for name in ("axis", "op")], [axis, op], "axis and op")
+        actual = graph_of(impl, check, source).named(ALL_REDUCE)
+        check.equal(len(actual), 1, f"the number of {ALL_REDUCE}")
+        check.equal([actual[0]["attributes"].get(name) for name in ("axis", "op")], [axis, op], "axis and op")
 
 
 @clause("LANG-05.2-05")
@@ -160,9 +160,9 @@ def test_an_all_reduce_maps_a_tensor_to_one_of_its_type(impl, check, type_):
     """Shape and dtype of the result are the operand's."""
     source = meshed('return dist.all_reduce(X) @{axis=dp, op="sum"};', parameters=f"X: {type_}", result=type_)
     graph = graph_of(impl, check, source)
-    found = graph.named(ALL_REDUCE)
-    check.equal(len(found), 1, f"the number of {ALL_REDUCE}")
-    kinds = [tensor_type(text) for text in (*found[0]["operand_types"], *found[0]["result_types"])]
+    actual = graph.named(ALL_REDUCE)
+    check.equal(len(actual), 1, f"the number of {ALL_REDUCE}")
+    kinds = [tensor_type(text) for text in (*actual[0]["operand_types"], *actual[0]["result_types"])]
     check.true(kinds == [tensor_type(type_)] * 2, f"operand and result are {type_}", kinds)
 
 
@@ -272,9 +272,9 @@ def test_a_collective_says_that_it_communicates(impl, check):
     source = meshed('return op.softmax(dist.all_reduce(X) @{axis=dp, op="sum"});')
     graph = graph_of(impl, check, source)
     for name, pure in ((ALL_REDUCE, False), ("tessera.graph.softmax", True)):
-        found = graph.named(name)
-        check.equal(len(found), 1, f"the number of {name}")
-        effects = found[0].get("effects")
+        actual = graph.named(name)
+        check.equal(len(actual), 1, f"the number of {name}")
+        effects = actual[0].get("effects")
         check.true(effects is None or (effects == []) == pure, f"{name} is {'pure' if pure else 'effectful'}", effects)
 
 
@@ -303,5 +303,5 @@ def test_collectives_stay_in_program_order(impl, check, order):
         for name, op in zip(names, order, strict=True)
     ]
     graph = graph_of(impl, check, meshed(*body, "return R + Q + P;"))
-    found = [operation["attributes"].get("op") for operation in graph.named(ALL_REDUCE)]
-    check.equal(found, list(order), "the order of the collectives")
+    actual = [operation["attributes"].get("op") for operation in graph.named(ALL_REDUCE)]
+    check.equal(actual, list(order), "the order of the collectives")

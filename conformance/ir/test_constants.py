@@ -264,12 +264,12 @@ def test_const_tensor_yields_a_tensor(impl, check, form, attributes, dtype, valu
 )
 def test_a_constant_tensor_is_one_graph_const_tensor(impl, check, expression):
     """Without operands, with one tensor as result; a bare tensor expression becomes one too (AMB-LANG-53)."""
-    found = graph_of(impl, check, program(f"return {expression};")).named("tessera.graph.const_tensor")
-    check.equal(len(found), 1, "the number of tessera.graph.const_tensor")
-    check.equal(found[0]["operands"], [], "the operands")
-    types = [tensor_type(text) for text in found[0]["result_types"]]
+    actual = graph_of(impl, check, program(f"return {expression};")).named("tessera.graph.const_tensor")
+    check.equal(len(actual), 1, "the number of tessera.graph.const_tensor")
+    check.equal(actual[0]["operands"], [], "the operands")
+    types = [tensor_type(text) for text in actual[0]["result_types"]]
     check.equal(len(types), 1, "the number of results")
-    check.true(types[0] is not None, "the result is a tensor", found[0]["result_types"])
+    check.true(types[0] is not None, "the result is a tensor", actual[0]["result_types"])
     check.equal((types[0].shape, types[0].dtype), (("2", "3"), "int8"), "shape and dtype of the result")
 
 

@@ -238,15 +238,15 @@ def handing(given, wanted):
 
 def one_type(impl, check, one, other):
     """Either may stand for the other."""
-    for given, wanted in ((one, other), (other, one)):
-        check.accepts(impl.language.verify(source=handing(given, wanted)), f"{given} is {wanted}")
+    for given, expected in ((one, other), (other, one)):
+        check.accepts(impl.language.verify(source=handing(given, expected)), f"{given} is {expected}")
 
 
 def two_types(impl, check, one, other):
     """Neither may stand for the other."""
-    for given, wanted in ((one, other), (other, one)):
+    for given, expected in ((one, other), (other, one)):
         check.accepts(impl.language.verify(source=handing(given, given)))
-        observation = impl.language.verify(source=handing(given, wanted))
+        observation = impl.language.verify(source=handing(given, expected))
         check.rejects(observation, category=("types", "shapes", "layouts", "tile"))
 
 

@@ -150,8 +150,8 @@ def test_a_function_that_declares_nothing_runs_under_its_callers_profile(impl, c
         func(f"return inner({arguments});", parameters=parameters, result=result, name="outer"),
         func(f"return {call};", parameters=parameters, result=result, name="inner"),
     )
-    (found,) = outputs_in(impl, check, source, run, vector.call.inputs)
-    check.bits(found, vector.expected[0], f"called by a strict function in a {run} run")
+    (actual,) = outputs_in(impl, check, source, run, vector.call.inputs)
+    check.bits(actual, vector.expected[0], f"called by a strict function in a {run} run")
 
 
 @clause("LANG-10-06", "LANG-04-04", "LANG-02-07")
@@ -170,8 +170,8 @@ def test_the_profile_of_a_block_holds_for_its_operations(impl, check, vector, at
         result=result,
         attributes=attributes,
     )
-    (found,) = outputs_in(impl, check, source, run, vector.call.inputs)
-    check.bits(found, vector.expected[0], f"in a strict block in a {run} run")
+    (actual,) = outputs_in(impl, check, source, run, vector.call.inputs)
+    check.bits(actual, vector.expected[0], f"in a strict block in a {run} run")
 
 
 @clause("LANG-10-06", "LANG-04-04", "LANG-08.2-01")
@@ -182,5 +182,5 @@ def test_the_profile_of_a_block_holds_for_its_operations(impl, check, vector, at
 def test_a_profile_is_kept_through_lowering(impl, check, vector, at, run):
     """A strict function lowered to Schedule, Tile and Target IR and executed there, in a run that asks for less."""
     source = declaring(vector.call.params["source"], "strict")
-    (found,) = outputs_in(impl, check, source, run, vector.call.inputs, at=at)
-    check.bits(found, vector.expected[0], f"at {at} in a {run} run")
+    (actual,) = outputs_in(impl, check, source, run, vector.call.inputs, at=at)
+    check.bits(actual, vector.expected[0], f"at {at} in a {run} run")

@@ -366,7 +366,7 @@ def adamw(p, g, m, v, _):
 def test_a_step_of_an_optimizer(impl, check, which, dtype):
     """A step is a function like any other: that of AdamW, in everything that it takes."""
     values = {"P": [1, -2, 0.5], "A": [0.5, 3, -1], "M": [0.25, -1, 2], "V": [1, 4, 0.5]}
-    operands = {name: tensor_of(dtype, each) for name, each in values.items()} | {"s": tensor_of("int32", 2)}
+    operands = {name: tensor_of(dtype, value) for name, value in values.items()} | {"s": tensor_of("int32", 2)}
     expression = "op.adamw(P, A, M, V, s) @{rate=0.5, beta1=0.5, beta2=0.75, eps=0.125, decay=0.25, only=parameter}"
     judge(impl, check, expression, operands, adamw, which=which, weights=tensor_of(dtype, [1, -2, 3]))
 

@@ -61,8 +61,8 @@ def test_a_diagnostic_names_the_operand_shapes(impl, check, expression, shapes):
     text = text_of(check.rejects(verified(impl, f"return {expression};"), category="shapes"))
     for shape in shapes:
         rows, columns = shape.split("x")
-        found = re.search(rf"(?<!\d){rows}\s*[x,\u00d7]\s*{columns}(?!\d)", text)
-        check.true(found is not None, f"the diagnostic names the shape {shape}", text)
+        actual = re.search(rf"(?<!\d){rows}\s*[x,\u00d7]\s*{columns}(?!\d)", text)
+        check.true(actual is not None, f"the diagnostic names the shape {shape}", text)
 
 
 @clause("LANG-12-03")

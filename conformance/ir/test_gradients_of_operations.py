@@ -245,8 +245,8 @@ def test_dropout_is_differentiated_with_its_mask(impl, check):
     body = [dropped, "return Y, op.grad(Y, A), op.grad(Y, A) * A;"]
     dropped, slopes, product = evaluate(impl, check, program(*body, parameters="A: tensor<64xfp32>"), A=powers)
     check.bits(without_signed_zeros(product), without_signed_zeros(dropped), "the slope times the operand")
-    found = set(without_signed_zeros(slopes).words().tolist())
-    check.equal(sorted(found), [0, 0x40000000], "the slopes: 0 and 2")
+    actual = set(without_signed_zeros(slopes).words().tolist())
+    check.equal(sorted(actual), [0, 0x40000000], "the slopes: 0 and 2")
 
 
 @clause("LANG-05.5-01", "LANG-05.5-02")

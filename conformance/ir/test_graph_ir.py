@@ -50,13 +50,13 @@ def test_a_module_becomes_a_graph_ir_module(impl, check):
         "  func nothing() { }",
     )
     lowered = check.accepts(impl.language.lower(source=source, to="graph"))
-    found = {
+    actual = {
         entry["name"].lstrip("@").rpartition(".")[2]: (forms(entry["arguments"]), forms(entry["results"]))
         for entry in lowered["functions"]
     }
     matrix, vector = (("2", "3"), "fp32", "row_major"), (("4",), "int8", "row_major")
     expected = {"twice": ([matrix], [matrix]), "swap": (["int32", vector], ["int32", vector]), "nothing": ([], [])}
-    check.equal(found, expected, "the functions of the Graph IR")
+    check.equal(actual, expected, "the functions of the Graph IR")
 
 
 @clause("LANG-02-01")
@@ -64,9 +64,9 @@ def test_operations_of_graph_ir_belong_to_its_dialect(impl, check):
     """Operations are named tessera.graph.*, and the text of the IR contains them."""
     lowered = check.accepts(impl.language.lower(source=LONG_PROGRAM, to="graph"))
     names = [operation["name"].strip('"') for entry in lowered["functions"] for operation in entry["operations"]]
-    for wanted in ("tessera.graph.matmul", "tessera.graph.softmax"):
-        check.true(wanted in names, f"{wanted} is among the operations", names)
-        check.true(wanted in lowered["text"], f"{wanted} is in the text")
+    for expected in ("tessera.graph.matmul", "tessera.graph.softmax"):
+        check.true(expected in names, f"{expected} is among the operations", names)
+        check.true(expected in lowered["text"], f"{expected} is in the text")
 
 
 @clause("LANG-01-03", "LANG-05-01")
@@ -103,8 +103,8 @@ def test_a_value_has_one_type(impl, check):
 def test_a_property_is_written_as_an_attribute(impl, check, axis, spellings):
     """The axis of a softmax is the attribute axis of the lowered operation, counted from either end."""
     graph = graph_of(impl, check, returning(f"op.softmax(A) @{{axis={axis}}}", "A: tensor<2x3x4xfp32>"))
-    found = [operation["attributes"].get("axis") for operation in graph.named("tessera.graph.softmax")]
-    check.true(found in ([spelling] for spelling in spellings), f"one softmax of axis {axis}", found)
+    actual = [operation["attributes"].get("axis") for operation in graph.named("tessera.graph.softmax")]
+    check.true(actual in ([spelling] for spelling in spellings), f"one softmax of axis {axis}", actual)
 
 
 @clause("LANG-05.2-02", "LANG-15-15")
@@ -116,17 +116,17 @@ def test_a_product_is_one_graph_matmul(impl, check, expression):
     check.equal(len(products), 1, "the number of tessera.graph.matmul")
     kinds = [tensor_type(text) for text in (*products[0]["operand_types"], *products[0]["result_types"])]
     check.true(None not in kinds, "operands and result are tensors")
-    found = [("x".join(kind.shape), kind.dtype) for kind in kinds]
-    check.equal(found, [("2x3", "bf16"), ("3x5", "bf16"), ("2x5", "bf16")])
+    actual = [("x".join(kind.shape), kind.dtype) for kind in kinds]
+    check.equal(actual, [("2x3", "bf16"), ("3x5", "bf16"), ("2x5", "bf16")])
 
 
 @clause("LANG-05.2-03")
 def test_a_softmax_is_one_graph_softmax(impl, check):
     """A tensor is mapped to a tensor of its type."""
     graph = graph_of(impl, check, returning("op.softmax(A)", "A: tensor<2x3xbf16>"))
-    found = [(entry["operand_types"], entry["result_types"]) for entry in graph.named("tessera.graph.softmax")]
-    check.equal(len(found), 1, "the number of tessera.graph.softmax")
-    check.equal(found[0][0], found[0][1], "the type of the result")
+    actual = [(entry["operand_types"], entry["result_types"]) for entry in graph.named("tessera.graph.softmax")]
+    check.equal(len(actual), 1, "the number of tessera.graph.softmax")
+    check.equal(actual[0][0], actual[0][1], "the type of the result")
 
 
 @clause("LANG-10-01")
@@ -145,9 +145,9 @@ def test_a_matmul_states_its_accumulation_precision(impl, check, dtype):
 def test_a_softmax_states_its_accumulation_precision(impl, check, dtype):
     """Softmax sums, so it says in which precision (AMB-LANG-70, AMB-LANG-75)."""
     graph = graph_of(impl, check, returning("op.softmax(A)", f"A: tensor<2x2x{dtype}>"))
-    found = graph.named("tessera.graph.softmax")
-    check.equal(len(found), 1, "the number of tessera.graph.softmax")
-    stated = [value for name, value in found[0]["attributes"].items() if "accum" in name.lower()]
+    actual = graph.named("tessera.graph.softmax")
+    check.equal(len(actual), 1, "the number of tessera.graph.softmax")
+    stated = [value for name, value in actual[0]["attributes"].items() if "accum" in name.lower()]
     check.equal(stated, [ACCUMULATORS[dtype]], "the accumulation precision")
 
 

@@ -88,7 +88,7 @@ def test_a_call_gives_what_the_signature_says(impl, check):
     )
     inputs = {"x": tensor_of("int32", [1, -2, 3]), "n": tensor_of("int32", 7)}
     text = module(caller, callee)
-    found = check.returns(impl.language.execute_ir(text=text, function="f", inputs=inputs, at="graph"))["outputs"]
-    check.equal(len(found), 2, "the number of results")
-    check.bits(found[0], tensor_of("int32", [1, -2, 3, 1, -2, 3]))
-    check.bits(found[1], inputs["n"])
+    actual = check.returns(impl.language.execute_ir(text=text, function="f", inputs=inputs, at="graph"))["outputs"]
+    check.equal(len(actual), 2, "the number of results")
+    check.bits(actual[0], tensor_of("int32", [1, -2, 3, 1, -2, 3]))
+    check.bits(actual[1], inputs["n"])

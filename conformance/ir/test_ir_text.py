@@ -418,9 +418,9 @@ def test_a_constant_is_accepted_as_section_5_2_prints_it(impl, check, shape, zer
             )
         )
     )
-    found = check.returns(impl.language.execute_ir(text=legal, function="f", inputs={}, at="graph"))["outputs"]
-    check.equal(len(found), 1, "the number of results")
-    check.bits(found[0], tensor_of(dtype, zeros))
+    actual = check.returns(impl.language.execute_ir(text=legal, function="f", inputs={}, at="graph"))["outputs"]
+    check.equal(len(actual), 1, "the number of results")
+    check.bits(actual[0], tensor_of(dtype, zeros))
     check.rejects(impl.language.verify_ir(text=illegal), category=SHAPES)
 
 
@@ -456,7 +456,11 @@ def test_a_verifier_names_the_place_the_operands_and_a_remedy(impl, check):
     """Inner dimensions that differ are reported at the operation, with the shapes of its operands and what to do."""
     operation = '%y = "tessera.graph.matmul"(%a, %a) : (tensor<2x3xfp32>, tensor<2x3xfp32>) -> tensor<2x3xfp32>'
     text = module(func(operation, '"tessera.graph.return"() : () -> ()', takes="%a: tensor<2x3xfp32>", gives=""))
-    found = check.rejects(impl.language.verify_ir(text=text), category="shapes", at_line=4)
-    entries = [entry for entry in found.diagnostics if entry.line == 4]
-    check.true(any("2x3" in "".join([*each.operands, each.message]) for each in entries), "shapes are named", entries)
-    check.true(any(each.remedy or each.requirement for each in entries), "a remedy or a requirement is named", entries)
+    actual = check.rejects(impl.language.verify_ir(text=text), category="shapes", at_line=4)
+    entries = [entry for entry in actual.diagnostics if entry.line == 4]
+    check.true(
+        any("2x3" in "".join([*entry.operands, entry.message]) for entry in entries), "shapes are named", entries
+    )
+    check.true(
+        any(entry.remedy or entry.requirement for entry in entries), "a remedy or a requirement is named", entries
+    )

@@ -45,10 +45,10 @@ def test_mesh_axes_are_kept_in_graph_ir(impl, check, operation, axes, form):
     """The operation has the attribute, with all its axes in their order; no other operation has it."""
     expression, name = OPERATIONS[operation]
     function = graph_of(impl, check, program_of(expression, axes, form))
-    found = function.named(name)
-    check.equal(len(found), 1, f"the number of {name}")
-    check.equal(found[0]["attributes"].get("mesh_axes"), axes.split(", "), "the attribute mesh_axes")
-    others = [each["name"] for each in function.operations if "mesh_axes" in each["attributes"] and each != found[0]]
+    actual = function.named(name)
+    check.equal(len(actual), 1, f"the number of {name}")
+    check.equal(actual[0]["attributes"].get("mesh_axes"), axes.split(", "), "the attribute mesh_axes")
+    others = [each["name"] for each in function.operations if "mesh_axes" in each["attributes"] and each != actual[0]]
     check.equal(others, [], "other operations with mesh_axes")
 
 
@@ -73,8 +73,8 @@ def test_each_operation_has_its_own_mesh_axes(impl, check):
         "return op.matmul(Z, B);",
     ]
     function = graph_of(impl, check, module(DECLARATION, func(*body, parameters=parameters_of("AB", SQUARE))))
-    found = [each["attributes"].get("mesh_axes") for each in function.named("tessera.graph.matmul")]
-    check.equal(found, [["dp"], ["tp", "pp"], None], "the attributes of the products in order")
+    actual = [each["attributes"].get("mesh_axes") for each in function.named("tessera.graph.matmul")]
+    check.equal(actual, [["dp"], ["tp", "pp"], None], "the attributes of the products in order")
 
 
 MESH = '  "tessera.graph.mesh"() {sym_name = "g", axes = ["dp", "tp"], shape = [4, 2]} : () -> ()'

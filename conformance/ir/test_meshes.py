@@ -43,7 +43,7 @@ def test_a_mesh_is_declared_in_its_module(impl, check, mesh):
     """The parser lists it under its name, as a mesh, between the declarations around it."""
     source = module(func(name="before"), f"  mesh grid = {mesh};", func(name="after"))
     modules = check.accepts(impl.language.parse(source=source))["modules"]
-    kinds = [(entry["kind"], entry["name"]) for each in modules for entry in each["declarations"]]
+    kinds = [(entry["kind"], entry["name"]) for module in modules for entry in module["declarations"]]
     check.equal(kinds, [("func", "before"), ("mesh", "grid"), ("func", "after")], "the declarations")
 
 
@@ -122,8 +122,8 @@ def test_a_mesh_type_has_axes_and_a_shape_in_graph_ir(impl, check, axes, shape):
     """The type of a parameter is lowered whole: the names of its axes and their extents, in order (AMB-RT-52)."""
     parameter = f"M: mesh<axes=[{axes}], shape=[{shape}]>"
     graph = graph_of(impl, check, module(func("return x;", parameters=f"{parameter}, x: int32", result="int32")))
-    found = ["".join(text.split()).replace('"', "").removeprefix("!tessera.") for text in graph.arguments]
-    check.equal(found, [f"mesh<axes=[{axes}],shape=[{shape}]>", "int32"], "the types of the parameters")
+    actual = ["".join(text.split()).replace('"', "").removeprefix("!tessera.") for text in graph.arguments]
+    check.equal(actual, [f"mesh<axes=[{axes}],shape=[{shape}]>", "int32"], "the types of the parameters")
 
 
 @clause("LANG-09-01")
@@ -248,7 +248,7 @@ def test_the_all_reduce_of_the_example_is_a_value_once_it_says_what_it_computes(
     """The printed example has an axis and no op (AMB-LANG-57); with op it is bound to a name and returned."""
     check.rejects(impl.language.verify(source=module(example("axis=dp"))), category=WRONG_AXIS)
     graph = graph_of(impl, check, module(example('axis=dp, op="sum"')), "step")
-    found = graph.named("tessera.graph.all_reduce")
-    check.equal(len(found), 1, "the number of tessera.graph.all_reduce")
-    check.equal([found[0]["attributes"].get(name) for name in ("axis", "op")], ["dp", "sum"], "axis and op")
-    check.equal(found[0]["operands"], graph.named("tessera.graph.matmul")[0]["results"], "what is reduced")
+    actual = graph.named("tessera.graph.all_reduce")
+    check.equal(len(actual), 1, "the number of tessera.graph.all_reduce")
+    check.equal([actual[0]["attributes"].get(name) for name in ("axis", "op")], ["dp", "sum"], "axis and op")
+    check.equal(actual[0]["operands"], graph.named("tessera.graph.matmul")[0]["results"], "what is reduced")

@@ -68,7 +68,7 @@ def test_a_row_of_equal_elements_becomes_beta(impl, check, axis):
     gamma, beta = tensor_of("fp32", [5.0, -7.0, 0.5, 1.0]), tensor_of("fp32", [1.5, -2.0, 0.25, 9.0])
     parameters = "X: tensor<4x4xfp32>, G: tensor<4xfp32>, B: tensor<4xfp32>"
     program = returning(f"op.layer_norm(X, G, B) @{{axis={axis}}}", parameters)
-    found = value_of(impl, check, program, X=x, G=gamma, B=beta)
+    actual = value_of(impl, check, program, X=x, G=gamma, B=beta)
     rows = [[1.5, -2.0, 0.25, 9.0]] * 4
     expected = rows if axis == 1 else [list(column) for column in zip(*rows, strict=True)]
-    check.bits(found, tensor_of("fp32", expected))
+    check.bits(actual, tensor_of("fp32", expected))

@@ -68,7 +68,9 @@ def test_a_float_constant_keeps_every_bit(impl, check, dtype, at):
     """Full significands, subnormals, limits and signed zeros are the same numbers in the text."""
     positive = [*DIGITS, *EXTREMES[dtype], "0.0"]
     literals = [*positive, *(f"-{literal}" for literal in positive)]
-    agree(check, printed(impl, check, constants(dtype, literals), at), [rounded(dtype, each) for each in literals])
+    agree(
+        check, printed(impl, check, constants(dtype, literals), at), [rounded(dtype, literal) for literal in literals]
+    )
 
 
 @clause("LANG-01-03", "LANG-01-07")
@@ -87,8 +89,8 @@ def test_a_constant_inside_a_computation_keeps_every_bit(impl, check, dtype, at)
     """Ones times a constant, which a kernel may hold at the lower levels."""
     for literal in ("0.1", "0.30000000000000004", "1.0000001192092896"):
         ones = tensor_of(dtype, [1] * 40)
-        found = printed(impl, check, returning(f"A * {literal}", f"A: {type_of(ones)}"), at, A=ones)
-        agree(check, found, [Tensor.from_words(dtype, (40,), rounded(dtype, literal).words().tolist() * 40)])
+        actual = printed(impl, check, returning(f"A * {literal}", f"A: {type_of(ones)}"), at, A=ones)
+        agree(check, actual, [Tensor.from_words(dtype, (40,), rounded(dtype, literal).words().tolist() * 40)])
 
 
 @clause("LANG-01-07")
@@ -99,9 +101,9 @@ def test_a_constant_inside_a_computation_keeps_every_bit(impl, check, dtype, at)
 def test_an_attribute_keeps_every_bit(impl, check, literal):
     """The value of op.pad, an attribute, in fp64."""
     source = returning(f"op.pad(A) @{{low=[1], high=[0], value={literal}}}", "A: tensor<1xfp64>")
-    found = printed(impl, check, source, "graph", A=tensor_of("fp64", [2]))
+    actual = printed(impl, check, source, "graph", A=tensor_of("fp64", [2]))
     value = rounded("fp64", literal).words().tolist()
-    agree(check, found, [Tensor.from_words("fp64", (2,), [*value, *tensor_of("fp64", 2).words().tolist()])])
+    agree(check, actual, [Tensor.from_words("fp64", (2,), [*value, *tensor_of("fp64", 2).words().tolist()])])
 
 
 @clause("LANG-01-07")
@@ -146,8 +148,8 @@ def test_names_that_are_used_again_are_told_apart(impl, check, at):
         parameters=parameters_of("ab", "int32"),
     )
     for a, b, first, second in ((5, 4, 1274, 1268), (1, 4, 38, 36)):
-        found = printed(impl, check, source, at, a=tensor_of("int32", a), b=tensor_of("int32", b))
-        agree(check, found, [tensor_of("int32", first), tensor_of("int32", second)])
+        actual = printed(impl, check, source, at, a=tensor_of("int32", a), b=tensor_of("int32", b))
+        agree(check, actual, [tensor_of("int32", first), tensor_of("int32", second)])
 
 
 @clause("LANG-01-03", "LANG-03.1-03")

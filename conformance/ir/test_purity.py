@@ -76,7 +76,7 @@ def test_an_operation_keeps_nothing_of_other_operands(impl, check, vector):
     (other,) = evaluate(impl, check, alone, **others)
     (again,) = evaluate(impl, check, alone, **inputs)
     check.bits(again, first, "after a call on other operands")
-    found = evaluate(impl, check, beside, **inputs, **{f"{name}_": value for name, value in others.items()})
-    check.equal(len(found), 3, "the number of results")
-    for value, expected in zip(found, (first, other, first), strict=True):
+    actual = evaluate(impl, check, beside, **inputs, **{f"{name}_": value for name, value in others.items()})
+    check.equal(len(actual), 3, "the number of results")
+    for value, expected in zip(actual, (first, other, first), strict=True):
         check.bits(value, expected, "beside a call on other operands")

@@ -46,9 +46,9 @@ def test_a_random_operation_says_that_it_has_an_effect(impl, check, draw):
     """If operations state their effects, a draw has one and a softmax has none."""
     graph = graph_of(impl, check, returning(f"op.softmax({draw})", PARAMETERS, VECTOR))
     for name, pure in ((NAMES[draw], False), ("tessera.graph.softmax", True)):
-        found = graph.named(name)
-        check.equal(len(found), 1, f"the number of {name}")
-        effects = found[0].get("effects")
+        actual = graph.named(name)
+        check.equal(len(actual), 1, f"the number of {name}")
+        effects = actual[0].get("effects")
         check.true(effects is None or (effects == []) == pure, f"{name} is {'pure' if pure else 'effectful'}", effects)
 
 
@@ -95,7 +95,7 @@ def test_a_program_gives_the_same_numbers_again(impl, check, draw):
 @pytest.mark.parametrize("draw", DRAWS[:2], ids=["uniform", "normal"])
 def test_draws_are_numbered_in_program_order(impl, check, draw):
     """They take streams 0, 1 and so on; a draw that is not used counts, one with an explicit stream does not."""
-    found = results(
+    actual = results(
         impl,
         check,
         f"let A: {VECTOR} = {draw};",
@@ -106,7 +106,7 @@ def test_draws_are_numbered_in_program_order(impl, check, draw):
         "return A, B, D;",
     )
     expected = results(impl, check, f"return {with_stream(draw, 0)}, {with_stream(draw, 9)}, {with_stream(draw, 3)};")
-    for drawn, wanted, stream in zip(found, expected, (0, 9, 3), strict=True):
+    for drawn, wanted, stream in zip(actual, expected, (0, 9, 3), strict=True):
         check.bits(drawn, wanted, f"the numbers of stream {stream}")
 
 
@@ -116,7 +116,7 @@ def test_draws_are_numbered_in_program_order(impl, check, draw):
 @each_draw
 def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
     """After three turns the last draw is the third; one behind the loop is the fourth (AMB-LANG-29)."""
-    found = results(
+    actual = results(
         impl,
         check,
         f"let A: {VECTOR} = X;",
@@ -124,7 +124,7 @@ def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
         f"return A, {draw};",
     )
     expected = results(impl, check, f"return {with_stream(draw, 2)}, {with_stream(draw, 3)};")
-    for drawn, wanted, stream in zip(found, expected, (2, 3), strict=True):
+    for drawn, wanted, stream in zip(actual, expected, (2, 3), strict=True):
         check.bits(drawn, wanted, f"the numbers of stream {stream}")
 
 
@@ -141,9 +141,9 @@ def test_only_the_branch_that_is_taken_draws(impl, check, draw):
         parameters=f"{PARAMETERS}, n: int32",
     )
     for number, streams in ((1, (0, 1)), (0, (1, 2))):
-        found = evaluate(impl, check, source, X=ONES, n=tensor_of("int32", number))
+        actual = evaluate(impl, check, source, X=ONES, n=tensor_of("int32", number))
         expected = results(impl, check, f"return {with_stream(draw, streams[0])}, {with_stream(draw, streams[1])};")
-        for drawn, wanted, stream in zip(found, expected, streams, strict=True):
+        for drawn, wanted, stream in zip(actual, expected, streams, strict=True):
             check.bits(drawn, wanted, f"the numbers of stream {stream} where n is {number}")
 
 
@@ -169,9 +169,9 @@ def test_a_shard_draws_its_part(impl, check, draw):
         draw[:-1] + ", seed=5, stream=2}",
         draw.replace("[64]", "[16]")[:-1] + ", seed=5, stream=2, offset=48}",
     )
-    found = results(impl, check, f"return {whole}, {part};")
-    last = Tensor("fp32", (16,), found[0].data[-64:])
-    check.bits(found[1], last, "the last quarter")
+    actual = results(impl, check, f"return {whole}, {part};")
+    last = Tensor("fp32", (16,), actual[0].data[-64:])
+    check.bits(actual[1], last, "the last quarter")
 
 
 # Dropout
@@ -197,8 +197,8 @@ def test_the_gradient_of_dropout_has_its_mask(impl, check):
 @clause("LANG-02-04")
 def test_a_rate_of_zero_keeps_everything(impl, check):
     """Divided by 1."""
-    (found,) = results(impl, check, "return op.dropout(X) @{rate=0.0};")
-    check.bits(found, ONES)
+    (actual,) = results(impl, check, "return op.dropout(X) @{rate=0.0};")
+    check.bits(actual, ONES)
 
 
 @feature("random-ops")

@@ -189,9 +189,9 @@ def test_an_all_to_all_puts_parts_together_in_order_of_the_axis(impl, check, ran
 
     def joined(parts):
         aside = [[value for row in rows for value in row] for rows in zip(*parts, strict=True)]
-        return [row for each in parts for row in each] if concat == 0 else aside
+        return [row for part in parts for row in part] if concat == 0 else aside
 
-    expect(impl, check, source, rows, [joined([part(each, rank) for each in rows]) for rank in range(ranks)])
+    expect(impl, check, source, rows, [joined([part(row, rank) for row in rows]) for rank in range(ranks)])
 
 
 @feature("mesh-collectives")
@@ -210,7 +210,7 @@ def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check,
     ]
 
     def gradient(rank, i, j, k):
-        together = sum(each[i][j][k] for each in rows)
+        together = sum(row[i][j][k] for row in rows)
         return 2 * together if collective == "reduce_scatter" else 4 * rows[rank][i][j][k]
 
     places = range(2)

@@ -97,14 +97,14 @@ def test_matmul_does_not_broadcast_batch_dimensions(impl, check, left, right, wr
 @pytest.mark.parametrize("given", ["1x3", "2x1", "3", "1x1"])
 def test_declarations_and_calls_do_not_broadcast(impl, check, given):
     """A tensor that NumPy would stretch to 2x3 is refused as a variable, an argument and a result of that type."""
-    wanted = "tensor<2x3xint32>"
-    helper = func("return A;", parameters=f"A: {wanted}", result=wanted, name="helper")
+    expected = "tensor<2x3xint32>"
+    helper = func("return A;", parameters=f"A: {expected}", result=expected, name="helper")
 
     def sources(shape):
         parameters = f"A: tensor<{shape}xint32>"
-        yield module(func(f"let B: {wanted} = A;", parameters=parameters))
+        yield module(func(f"let B: {expected} = A;", parameters=parameters))
         yield module(func("helper(A);", parameters=parameters), helper)
-        yield module(func("return A;", parameters=parameters, result=wanted))
+        yield module(func("return A;", parameters=parameters, result=expected))
 
     for legal, illegal in zip(sources("2x3"), sources(given), strict=True):
         verified_twins(impl, check, legal, illegal, ("shapes", "types"), at_line=FIRST_STATEMENT)

@@ -65,8 +65,8 @@ def test_probabilities_add_up_to_one(impl, check, dtype):
 def test_what_would_overflow_without_the_maximum_does_not(impl, check, dtype):
     """Two elements of 2048 share evenly, though the exponential of either is beyond every type."""
     source = returning("op.softmax(X)", f"X: tensor<1x2x{dtype}>")
-    found = value_of(impl, check, source, X=tensor_of(dtype, [[2048, 2048]]))
-    check.within(found, [Fraction(1, 2)] * 2, [unit(dtype)] * 2, "the two halves")
+    actual = value_of(impl, check, source, X=tensor_of(dtype, [[2048, 2048]]))
+    check.within(actual, [Fraction(1, 2)] * 2, [unit(dtype)] * 2, "the two halves")
 
 
 @clause("LANG-10-03", "LANG-15-07", "LANG-05.4-03")
@@ -74,9 +74,9 @@ def test_what_would_overflow_without_the_maximum_does_not(impl, check, dtype):
 def test_a_long_row_of_large_numbers_does_not_overflow_either(impl, check, dtype):
     """The large half shares evenly and nothing is left to the other: the maximum is that of the whole row."""
     source = returning("op.softmax(X)", f"X: tensor<1x2048x{dtype}>")
-    found = value_of(impl, check, source, X=tensor_of(dtype, [[-1024] * 1024 + [1024] * 1024]))
+    actual = value_of(impl, check, source, X=tensor_of(dtype, [[-1024] * 1024 + [1024] * 1024]))
     shares = [Fraction(0)] * 1024 + [Fraction(1, 1024)] * 1024
-    check.within(found, shares, [unit(dtype) / 1024] * 2048, "the shares")
+    check.within(actual, shares, [unit(dtype) / 1024] * 2048, "the shares")
 
 
 @clause("LANG-15-07", "LANG-10-03")
@@ -84,5 +84,5 @@ def test_a_long_row_of_large_numbers_does_not_overflow_either(impl, check, dtype
 def test_each_row_subtracts_its_own_maximum(impl, check, dtype):
     """A row far below another one is not swamped by it."""
     source = returning("op.softmax(X) @{axis=-1}", f"X: tensor<2x2x{dtype}>")
-    found = value_of(impl, check, source, X=tensor_of(dtype, [[2048, 2048], [-2048, -2048]]))
-    check.within(found, [Fraction(1, 2)] * 4, [unit(dtype)] * 4, "the halves")
+    actual = value_of(impl, check, source, X=tensor_of(dtype, [[2048, 2048], [-2048, -2048]]))
+    check.within(actual, [Fraction(1, 2)] * 4, [unit(dtype)] * 4, "the halves")

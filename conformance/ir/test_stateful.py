@@ -46,9 +46,9 @@ def test_an_operation_with_state_says_that_it_has_an_effect(impl, check, call):
         impl, check, program("let S: tensor<4x3xfp32> = op.softmax(X);", f"return {reading};", parameters=PARAMETERS)
     )
     for name, pure in ((NAMES[call], False), ("tessera.graph.softmax", True)):
-        found = graph.named(name)
-        check.equal(len(found), 1, f"the number of {name}")
-        effects = found[0].get("effects")
+        actual = graph.named(name)
+        check.equal(len(actual), 1, f"the number of {name}")
+        effects = actual[0].get("effects")
         check.true(effects is None or (effects == []) == pure, f"{name} is {'pure' if pure else 'effectful'}", effects)
 
 
@@ -85,8 +85,8 @@ def test_state_is_nowhere_but_in_the_operands(impl, check, call):
     first = evaluate(impl, check, program(f"return {call};", parameters=PARAMETERS), **inputs)
     again = evaluate(impl, check, program(f"{call};", f"return {call};", parameters=PARAMETERS), **inputs)
     check.equal(len(again), len(first), "the number of results")
-    for found, expected in zip(again, first, strict=True):
-        check.bits(found, expected, "the same bits after the same step")
+    for actual, expected in zip(again, first, strict=True):
+        check.bits(actual, expected, "the same bits after the same step")
 
 
 # Steps by hand, with numbers that no order and no level rounds
@@ -100,9 +100,9 @@ def test_a_step_of_sgd_takes_the_velocity_of_the_one_before(impl, check):
     p, u = 10.0, 8.0
     for expected in ((8.0, 8.0), (6.0, 8.0)):
         inputs = {name: tensor_of("fp32", value) for name, value in (("p", p), ("g", 4.0), ("u", u))}
-        found = evaluate(impl, check, source, **inputs)
-        check.equal(len(found), 2, "the number of results")
-        for answer, value in zip(found, expected, strict=True):
+        actual = evaluate(impl, check, source, **inputs)
+        check.equal(len(actual), 2, "the number of results")
+        for answer, value in zip(actual, expected, strict=True):
             check.bits(answer, tensor_of("fp32", value))
         p, u = expected
 
@@ -126,9 +126,9 @@ def test_one_result_of_a_step_is_a_value(impl, check):
         parameters="x: fp32, g: fp32",
         result="fp32",
     )
-    found = value_of(impl, check, source, x=tensor_of("fp32", 16.0), g=tensor_of("fp32", 4.0))
+    actual = value_of(impl, check, source, x=tensor_of("fp32", 16.0), g=tensor_of("fp32", 4.0))
     # u = 4, 8, 12; p = 16 - 2 - 4 - 6
-    check.bits(found, tensor_of("fp32", 4.0))
+    check.bits(actual, tensor_of("fp32", 4.0))
 
 
 @feature("stateful-ops")
@@ -139,7 +139,7 @@ def test_statistics_move_toward_those_of_the_batch(impl, check):
         "op.batch_norm(X, g, g, m, v) @{momentum=0.5}",
         "X: tensor<2x2xfp32>, g: tensor<2xfp32>, m: tensor<2xfp32>, v: tensor<2xfp32>",
     )
-    found = evaluate(
+    actual = evaluate(
         impl,
         check,
         source,
@@ -148,9 +148,9 @@ def test_statistics_move_toward_those_of_the_batch(impl, check):
         m=tensor_of("fp32", [4.0, 6.0]),
         v=tensor_of("fp32", [3.0, 8.0]),
     )
-    check.equal(len(found), 3, "the number of results")
-    check.bits(found[1], tensor_of("fp32", [3.0, 3.0]), "the means")
-    check.bits(found[2], tensor_of("fp32", [2.0, 6.0]), "the variances")
+    check.equal(len(actual), 3, "the number of results")
+    check.bits(actual[1], tensor_of("fp32", [3.0, 3.0]), "the means")
+    check.bits(actual[2], tensor_of("fp32", [2.0, 6.0]), "the variances")
 
 
 @feature("stateful-ops")
@@ -163,10 +163,10 @@ def test_without_training_the_statistics_stay(impl, check):
     )
     mean, variance = tensor_of("fp32", [4.0, -0.0]), tensor_of("fp32", [3.0, 8.0])
     ones = tensor_of("fp32", [1.0, 1.0])
-    found = evaluate(impl, check, source, X=tensor_of("fp32", [[1.0, -2.0], [3.0, 2.0]]), g=ones, m=mean, v=variance)
-    check.equal(len(found), 3, "the number of results")
-    check.bits(found[1], mean, "the means")
-    check.bits(found[2], variance, "the variances")
+    actual = evaluate(impl, check, source, X=tensor_of("fp32", [[1.0, -2.0], [3.0, 2.0]]), g=ones, m=mean, v=variance)
+    check.equal(len(actual), 3, "the number of results")
+    check.bits(actual[1], mean, "the means")
+    check.bits(actual[2], variance, "the variances")
 
 
 @feature("stateful-ops")
@@ -182,9 +182,9 @@ def test_a_momentum_of_one_forgets_the_statistics_and_of_zero_the_batch(impl, ch
     batch = [tensor_of("fp32", [2.0, 0.0]), tensor_of("fp32", [1.0, 4.0])]
     ones = tensor_of("fp32", [1.0, 1.0])
     x = tensor_of("fp32", [[1.0, -2.0], [3.0, 2.0]])
-    found = evaluate(impl, check, source, X=x, g=ones, m=given[0], v=given[1])
-    check.equal(len(found), 3, "the number of results")
-    for name, value, expected in zip(("mean", "variance"), found[1:], batch if momentum else given, strict=True):
+    actual = evaluate(impl, check, source, X=x, g=ones, m=given[0], v=given[1])
+    check.equal(len(actual), 3, "the number of results")
+    for name, value, expected in zip(("mean", "variance"), actual[1:], batch if momentum else given, strict=True):
         check.bits(value, expected, f"the {name}")
 
 

@@ -54,8 +54,8 @@ def test_products_err_as_roundings_do(impl, check, one_sign, dtype, terms):
     """256 inner products: no error beyond the bound, few near it, and as many too large as too small."""
     a, b = drawn(dtype, (ROWS, terms), 401, one_sign), drawn(dtype, (terms, ROWS), 402, one_sign)
     source = returning("op.matmul(A, B)", f"A: tensor<{ROWS}x{terms}x{dtype}>, B: tensor<{terms}x{ROWS}x{dtype}>")
-    found = value_of(impl, check, source, A=a, B=b)
-    judge(impl, check, Question("matmul", [a, b], {}), found, (a, b), not one_sign)
+    actual = value_of(impl, check, source, A=a, B=b)
+    judge(impl, check, Question("matmul", [a, b], {}), actual, (a, b), not one_sign)
 
 
 @clause("LANG-02-04", "LANG-10-08")
@@ -67,8 +67,8 @@ def test_products_err_as_roundings_do(impl, check, one_sign, dtype, terms):
 def test_sums_err_as_roundings_do(impl, check, one_sign, dtype, terms):
     """256 sums, which are inner products with ones."""
     x = drawn(dtype, (SUMS, terms), 403, one_sign)
-    found = value_of(
+    actual = value_of(
         impl, check, returning("op.sum(X) @{axis=1, keepdims=true}", f"X: tensor<{SUMS}x{terms}x{dtype}>"), X=x
     )
     question = Question("sum", [x], {"axis": 1, "keepdims": True})
-    judge(impl, check, question, found, (x, tensor_of(dtype, [[1.0]] * terms)), not one_sign)
+    judge(impl, check, question, actual, (x, tensor_of(dtype, [[1.0]] * terms)), not one_sign)

@@ -77,9 +77,9 @@ def test_a_tensor_type_gives_shape_and_dtype(impl, check, spelling, shape, dtype
     """Dimensions joined by the letter x, the dtype last, with or without white space (AMB-LANG-06, AMB-LANG-07)."""
     graph = graph_of(impl, check, returning("A", f"A: {spelling}", spelling))
     for text in (*graph.arguments, *graph.results):
-        found = tensor_type(text)
-        check.true(found is not None, f"{text} is a tensor type")
-        check.equal((list(found.shape), found.dtype), (shape, dtype), f"shape and dtype of {text}")
+        actual = tensor_type(text)
+        check.true(actual is not None, f"{text} is a tensor type")
+        check.equal((list(actual.shape), actual.dtype), (shape, dtype), f"shape and dtype of {text}")
 
 
 @clause("LANG-02.3-56", "LANG-02.2-14", "LANG-02-03")
@@ -134,9 +134,9 @@ def test_dimensions_are_separated_by_one_small_x(impl, check, illegal):
 def test_a_dimension_is_an_integer_or_a_question_mark(impl, check, shape, spelled):
     """Known dimensions keep their number; an unknown one is a question mark."""
     graph = graph_of(impl, check, returning("A", f"A: tensor<{shape}xfp32>"))
-    found = tensor_type(graph.arguments[0])
-    check.true(found is not None, f"{graph.arguments[0]} is a tensor type")
-    check.equal(list(found.shape), spelled, "the dimensions")
+    actual = tensor_type(graph.arguments[0])
+    check.true(actual is not None, f"{graph.arguments[0]} is a tensor type")
+    check.equal(list(actual.shape), spelled, "the dimensions")
 
 
 @clause("LANG-02.3-37")

@@ -33,9 +33,9 @@ def test_the_sample_product_is_1024x1024_bf16(impl, check):
     texts = [*graph.results, *(text for entry in graph.named("tessera.graph.matmul") for text in entry["result_types"])]
     check.equal(len(texts), 2, "the number of results")
     for text in texts:
-        found = tensor_type(text)
-        check.true(found is not None, f"{text} is a tensor type")
-        check.equal((found.shape, found.dtype), (("1024", "1024"), "bf16"), f"shape and dtype of {text}")
+        actual = tensor_type(text)
+        check.true(actual is not None, f"{text} is a tensor type")
+        check.equal((actual.shape, actual.dtype), (("1024", "1024"), "bf16"), f"shape and dtype of {text}")
     broken = SAMPLE.replace("let C: tensor<1024x1024xbf16>", "let C: tensor<1024x1024xfp32>")
     check.rejects(impl.language.verify(source=broken), category=("types", "numerics"))
 

@@ -41,8 +41,8 @@ def test_the_default_is_the_row_of_the_table(impl, check, collective):
         row = check.returns(impl.collectives.select(collective=collective, bytes=4 * count, ranks=8))
         last = row["algorithm"] == row["table"][-1]["algorithm"]
         allowed = [(row["algorithm"], "default"), *([("hierarchical", "default")] if last else [])]
-        found = planned(session, collective, count)
-        check.true(found in allowed, f"the plan of {count} elements is one of {allowed}", found)
+        actual = planned(session, collective, count)
+        check.true(actual in allowed, f"the plan of {count} elements is one of {allowed}", actual)
 
 
 @feature("auto-algorithm")
@@ -53,8 +53,8 @@ def test_the_default_goes_by_bytes(impl, check, dtype):
     session = opened(impl, check, 8)
     size = {"int8": 1, "fp32": 4, "complex128": 16}[dtype]
     for nbytes in (16, 1 << 13, 1 << 17, 1 << 40):
-        found = planned(session, count=nbytes // size, dtype=dtype)
-        check.equal(found, planned(session, count=nbytes // 4), f"the plan of {nbytes} bytes of {dtype}")
+        actual = planned(session, count=nbytes // size, dtype=dtype)
+        check.equal(actual, planned(session, count=nbytes // 4), f"the plan of {nbytes} bytes of {dtype}")
     check.equal(planned(session, count=0, dtype=dtype)[0], "direct", "the plan of nothing")
     check.true(planned(session, count=(1 << 40) // size, dtype=dtype)[0] in ("ring", "hierarchical"), "of a terabyte")
 
@@ -166,7 +166,7 @@ def test_a_variable_or_value_that_means_nothing_is_refused_by_name(impl, check, 
 def test_the_environment_changes_no_bits(impl, check, variables):
     """Sums of eight ranks that depend on their order."""
     brought = [counted("fp32", (40,), seed=1870 + rank, exponents=(-12, 12)) for rank in range(8)]
-    found = []
+    actual = []
     for environment in ({}, variables):
         session = under(impl, check, **environment)
         session.set_policy(STRICT)
@@ -175,8 +175,8 @@ def test_the_environment_changes_no_bits(impl, check, variables):
             session.poke(rank, pointer, each.data)
         session.all_reduce(pointer, count=40, dtype="fp32")
         session.synchronize()
-        found.append([session.peek(rank, pointer, 160).hex() for rank in range(8)])
-    check.equal(found[1], found[0], "the bits on every rank")
+        actual.append([session.peek(rank, pointer, 160).hex() for rank in range(8)])
+    check.equal(actual[1], actual[0], "the bits on every rank")
 
 
 # The plan is what happens

@@ -62,9 +62,9 @@ def test_an_algorithm_changes_no_bits(impl, check, algorithm, collective):
     brought = [counted("fp32", (COUNT,), seed=640 + rank, exponents=(-12, 12)) for rank in range(8)]
     without = results(session, collective, brought)
     choose(session, algorithm, "hint", collective)
-    found = results(session, collective, brought)
+    actual = results(session, collective, brought)
     for rank in range(8):
-        check.equal(found[rank], without[rank], f"the bits on rank {rank}")
+        check.equal(actual[rank], without[rank], f"the bits on rank {rank}")
 
 
 @feature("rank-memory")
@@ -76,8 +76,8 @@ def test_sums_are_those_of_the_canonical_tree(impl, check, algorithm):
     brought = [counted("fp32", (COUNT,), seed=650 + rank, exponents=(-12, 12)) for rank in range(8)]
     choose(session, algorithm, "hint")
     expected = replay.all_reduce(brought, Tree.from_json("pairwise"), canonical("fp32")).data.hex()
-    for rank, found in enumerate(results(session, "all_reduce", brought)):
-        check.equal(found, expected, f"the sums on rank {rank}")
+    for rank, actual in enumerate(results(session, "all_reduce", brought)):
+        check.equal(actual, expected, f"the sums on rank {rank}")
 
 
 # Which one is chosen
@@ -148,8 +148,8 @@ def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
     check.equal(planned(session), (algorithm, "hint"), "the plan of the collective")
     check.equal(planned(session, "all_gather")[1], "default", "who decides for another collective")
     asked = {"collective": "all_reduce", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": "tp"}
-    found = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
-    check.equal(found["source"], "default", "who decides along another axis")
+    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    check.equal(actual["source"], "default", "who decides along another axis")
     session.ask("tessModuleUnload", module=module)
     check.equal(planned(session)[1], "default", "who decides without the module")
 
@@ -205,5 +205,5 @@ def test_the_plan_of_a_subgroup_is_none_of_the_whole_mesh(impl, check, subgroup,
     grouped = f'algo="tree", subgroup=!tessera.shard<{subgroup}>'
     session.load(module_text(("broadcast", grouped), mesh="tp=2 dp=4"), at="graph")
     asked = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": None}
-    found = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
-    check.equal(found["source"], source, "who decides for a broadcast")
+    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    check.equal(actual["source"], source, "who decides for a broadcast")

@@ -141,8 +141,8 @@ def test_a_launch_takes_grid_block_arguments_and_stream(impl, check, grid, block
     """The arrays of the application hold the result once its stream is synchronized; the inputs are as they were."""
     outputs = run(impl, check, grid=grid, block=block)["outputs"]
     expected = [[(8 * i + j) * 2.0 + 0.5 * j for j in range(8)] for i in range(4)]
-    for found, wanted in zip(outputs, (X, Y, tensor_of("fp32", expected)), strict=True):
-        check.bits(found, wanted, "an array of the application")
+    for actual, wanted in zip(outputs, (X, Y, tensor_of("fp32", expected)), strict=True):
+        check.bits(actual, wanted, "an array of the application")
 
 
 @clause("RT-05-05")
@@ -174,16 +174,16 @@ def test_another_operator_or_axis_is_refused(impl, check, stated):
 @clause("RT-05-09")
 def test_a_module_has_its_kernels_by_name(impl, check):
     """Both, and the one that is asked for is the one that runs; another name is TESS_ERR_INVALID_VALUE."""
-    found = run(impl, check, kernel="filled", tensors=[X], integers=[4], scalars={})
-    check.equal(sorted(found["kernels"]), ["filled", "scaled"], "the kernels of the module")
-    check.bits(found["outputs"][0], tensor_of("fp32", [[3.0] * 8] * 4), "what the kernel has written")
+    actual = run(impl, check, kernel="filled", tensors=[X], integers=[4], scalars={})
+    check.equal(sorted(actual["kernels"]), ["filled", "scaled"], "the kernels of the module")
+    check.bits(actual["outputs"][0], tensor_of("fp32", [[3.0] * 8] * 4), "what the kernel has written")
     refused(check, listing(impl, check, kernel="missing"), "TESS_ERR_INVALID_VALUE")
 
 
 @clause("RT-05-10")
 def test_there_is_a_default_stream(impl, check):
     """It counts as true, and what is launched on it is done when it is synchronized."""
-    found = run(impl, check)
-    check.equal(found["default_stream"], True, "there is a default stream")
+    actual = run(impl, check)
+    check.equal(actual["default_stream"], True, "there is a default stream")
     expected = [[(8 * i + j) * 2.0 + 0.5 * j for j in range(8)] for i in range(4)]
-    check.bits(found["outputs"][2], tensor_of("fp32", expected), "the output of the kernel")
+    check.bits(actual["outputs"][2], tensor_of("fp32", expected), "the output of the kernel")

@@ -61,7 +61,7 @@ def test_products_on_several_streams_have_their_order(impl, check):
     streams = [session, session.another_stream(), session.another_stream()]
     reduction = REDUCTIONS["product"]
     kernel = session.kernel(reduction.kernel, REDUCING)
-    queued = [(each, launched(each, kernel, reduction, 720 + 2 * n)) for n, each in enumerate(streams * 2)]
+    queued = [(stream, launched(stream, kernel, reduction, 720 + 2 * n)) for n, stream in enumerate(streams * 2)]
     for each, product in reversed(queued):
         judge_launched(impl, check, product, product.result(each))
 
@@ -94,8 +94,8 @@ def test_a_later_policy_leaves_queued_launches_alone(impl, check, reduction, lat
     if results[0] != decided:
         under_the_last = launched(session, kernel, reduction, 731).result(session)
         check.reading("AMB-RT-48", "at execution time", results[0] == under_the_last)
-    for each, found in zip(queued, results, strict=True):
-        judge_launched(impl, check, each, found)
+    for each, actual in zip(queued, results, strict=True):
+        judge_launched(impl, check, each, actual)
 
 
 @clause("RT-04.7-07", "RT-04.7-10")

@@ -51,11 +51,11 @@ def test_an_entry_names_its_kernel_shape_dtype_and_target(impl, check, tmp_path)
     target = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"][0]["target"]
     session = caching(impl, check, tmp_path)
     filled(session, image_of(impl, check), count=48)
-    found = entries(session)
-    check.equal(len(found), 1, "the number of binaries of one launch on one device")
+    actual = entries(session)
+    check.equal(len(actual), 1, "the number of binaries of one launch on one device")
     for part, text in (("kernel", "fill"), ("shape", "48"), ("dtype", "int32"), ("arch", target)):
-        check.true(text in found[0][part], f"the {part} names {text}", found[0][part])
-    path = Path(found[0]["path"])
+        check.true(text in actual[0][part], f"the {part} names {text}", actual[0][part])
+    path = Path(actual[0]["path"])
     check.true(path.is_file() and path.is_relative_to(tmp_path), "the entry is a file in the directory", str(path))
 
 
@@ -96,25 +96,25 @@ def test_another_kernel_shape_or_dtype_is_another_entry(impl, check, tmp_path, p
         check.equal(filled(session, other, **stated), 0 if part == "kernel" else 7, "what the kernel has written")
     hits, misses = used(session)
     check.true(hits == 0 and misses > 0, f"nothing is found for another {part}", (hits, misses))
-    found = entries(session)
-    check.equal(len(found), 2, "the number of entries")
-    check.true(found[0][part] != found[1][part], f"the entries differ in {part}", [each[part] for each in found])
+    actual = entries(session)
+    check.equal(len(actual), 2, "the number of entries")
+    check.true(actual[0][part] != actual[1][part], f"the entries differ in {part}", [each[part] for each in actual])
 
 
 @feature("env-vars")
 @clause("RT-08.2-02")
 def test_a_result_of_autotuning_is_kept(impl, check, tmp_path):
     """Under TESS_AUTOTUNE a collective has its result looked up: the second context finds the first one's."""
-    found = []
+    actual = []
     for count, dtype in ((64, "int32"), (64, "int32"), (32, "int32"), (64, "fp32")):
         session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
         pointer = session.upload(elements("int32", *[0] * COUNT))
         session.all_reduce(pointer, count, dtype)
         session.synchronize()
         hits, misses = used(session)
-        found.append((hits > 0, misses > 0, len(entries(session, "autotune"))))
+        actual.append((hits > 0, misses > 0, len(entries(session, "autotune"))))
         ended(session)
-    first, again, shorter, other = found
+    first, again, shorter, other = actual
     check.equal(first, (False, True, 1), "hit, miss and entries of the first use")
     check.equal(again, (True, False, 1), "of the same once more")
     check.equal(shorter, (False, True, 2), "of another shape")
@@ -130,10 +130,10 @@ def test_an_autotune_result_names_its_collective_count_dtype_and_target(impl, ch
     pointer = session.upload(bytes(BYTES))
     session.all_reduce(pointer, 24, "fp32")
     session.synchronize()
-    found = entries(session, "autotune")
-    check.equal(len(found), 1, "the number of results")
+    actual = entries(session, "autotune")
+    check.equal(len(actual), 1, "the number of results")
     for part, text in (("kernel", "all_reduce"), ("shape", "24"), ("dtype", "fp32"), ("arch", target)):
-        check.true(text in found[0][part], f"the {part} names {text}", found[0][part])
+        check.true(text in actual[0][part], f"the {part} names {text}", actual[0][part])
 
 
 # What makes it invalid

@@ -34,8 +34,8 @@ def turn(session: MeshSession, kernel: int, rows: int, columns: int) -> None:
     count = rows * columns
     x, y = session.upload(elements("int32", *range(count))), session.allocate(4 * count)
     session.launch(kernel, packed(("int32", rows), ("int32", columns), ("ptr", x), ("ptr", y)))
-    wanted = [row * columns + column for column in range(columns) for row in range(rows)]
-    session.check.equal(session.integers(y, count), wanted, f"{rows}x{columns}, transposed")
+    expected = [row * columns + column for column in range(columns) for row in range(rows)]
+    session.check.equal(session.integers(y, count), expected, f"{rows}x{columns}, transposed")
 
 
 @clause("RT-08.2-01")
@@ -118,6 +118,6 @@ def test_autotune_results_of_different_collectives_have_entries_of_their_own(imp
     done(session, "reduce_scatter", pointer, 24, "fp32", op=SUM, axis="dp")
     done(session, "all_gather", pointer, 24, "fp32", axis="dp")
     check.equal(values_of("fp32", session.download(pointer, 96)), [0.0] * 24, "the buffer")
-    found = [(entry["kernel"], entry["shape"]) for entry in entries(session, "autotune")]
-    check.equal(len(set(found)), 3, f"the keys among {found}")
+    actual = [(entry["kernel"], entry["shape"]) for entry in entries(session, "autotune")]
+    check.equal(len(set(actual)), 3, f"the keys among {actual}")
     check.equal(used(session)[0], 0, "what is found")

@@ -87,24 +87,24 @@ def test_a_launch_without_determinism_leaves_no_trace_in_later_bits(impl, check,
         module = session.ask("tessModuleLoad", context=session.context, image=image)["module"]
         kernel = session.kernel_of(module, name)
         a, b = session.upload(source), session.upload(bytes(len(source)))
-        found = []
+        actual = []
         for flag in flags:
             session.launch(kernel, packed(("ptr", a), ("ptr", b)), flags=flag)
-            found.append(session.download(b, len(source)).hex())
-        return found[-1]
+            actual.append(session.download(b, len(source)).hex())
+        return actual[-1]
 
     def session_of():
         return governed(opened(impl, check), FAST)
 
-    wanted = product(session_of(), "plain", [DETERMINISTIC])
+    expected = product(session_of(), "plain", [DETERMINISTIC])
     session = session_of()
     if fresh:
         product(session, "mixed", [0])
         session = session_of()
-        found = product(session, "mixed", [DETERMINISTIC])
+        actual = product(session, "mixed", [DETERMINISTIC])
     else:
-        found = product(session, "mixed", [0, DETERMINISTIC])
-    check.equal(found, wanted, "the bits of the deterministic launch")
+        actual = product(session, "mixed", [0, DETERMINISTIC])
+    check.equal(actual, expected, "the bits of the deterministic launch")
 
 
 # Poisoned and corrupt entries

@@ -40,14 +40,14 @@ def test_replays_have_the_arguments_of_the_capture(impl, check, replays):
     captured_from(session, buffer, (1, first), (2, second), (3, first))
     session.host_write(buffer, arguments(8, other))
     graph = instantiated(session)
-    wanted = 0, 0
+    expected = 0, 0
     for number in range(replays):
         session.host_write(buffer, arguments(9, (other, first, second)[number % 3]))
         replay(session, graph)
         session.synchronize()
-        wanted = wanted[0] * 100 + 13, wanted[1] * 10 + 2
-        session.require(first, wanted[0], f"the first tensor after replay {number + 1}")
-        session.require(second, wanted[1], f"the second tensor after replay {number + 1}")
+        expected = expected[0] * 100 + 13, expected[1] * 10 + 2
+        session.require(first, expected[0], f"the first tensor after replay {number + 1}")
+        session.require(second, expected[1], f"the second tensor after replay {number + 1}")
         session.require(other, 0, "where the overwritten buffer points")
 
 

@@ -81,9 +81,9 @@ def test_random_numbers_of_a_launch_begin_where_its_descriptor_says(impl, check,
     session = opened(impl, check)
     kernel, pointers = session.kernel("both", DRAWING), [session.allocate(32) for _ in range(2)]
     set_descriptor(session, seed=seed, stream=stream)
-    for number, found in enumerate(drawn(session, kernel, *pointers)):
-        wanted = uniform(seed=seed, stream=(stream + number) % (1 << 64), shape=(8,))
-        check.bits(found, wanted, f"the numbers of operation {number}")
+    for number, actual in enumerate(drawn(session, kernel, *pointers)):
+        expected = uniform(seed=seed, stream=(stream + number) % (1 << 64), shape=(8,))
+        check.bits(actual, expected, f"the numbers of operation {number}")
 
 
 MEETING = """module meeting {
@@ -127,8 +127,8 @@ def test_a_launch_draws_by_the_descriptor_that_it_was_queued_with(impl, check):
         session.launch(kernel, packed(("ptr", one), ("ptr", other)))
     set_descriptor(session, seed=8)
     for seed, pointer in ((4, pointers[0]), (6, pointers[2])):
-        found = Tensor("fp32", (8,), session.download(pointer, 32))
-        check.bits(found, uniform(seed=seed, shape=(8,)), f"the numbers of seed {seed}")
+        actual = Tensor("fp32", (8,), session.download(pointer, 32))
+        check.bits(actual, uniform(seed=seed, shape=(8,)), f"the numbers of seed {seed}")
 
 
 @feature("descriptor-access")
@@ -159,13 +159,13 @@ def test_every_launch_and_collective_carries_a_descriptor(impl, check):
         check.equal(len(carried(session)), number, "the number of descriptors, launch by launch")
     for function in COLLECTIVES:
         collective(session, function, pointer)
-    found = carried(session)
-    check.equal(len(found), 3 + len(COLLECTIVES), "the number of descriptors")
-    for number, each in enumerate(found):
+    actual = carried(session)
+    check.equal(len(actual), 3 + len(COLLECTIVES), "the number of descriptors")
+    for number, each in enumerate(actual):
         check.equal((each["seed"], each["stream"]), (0, 0), f"seed and stream of work {number}")
         check.equal(each["stable"], STABLE, f"the toggles of work {number}")
         check.true(each["reduction_order"] is not None, f"work {number} has a reduction order")
-    check.equal([each["name"] for each in found[:3]], ["fill"] * 3, "the names of the launches")
+    check.equal([each["name"] for each in actual[:3]], ["fill"] * 3, "the names of the launches")
     session.synchronize()
 
 
@@ -246,9 +246,9 @@ def test_what_is_set_is_carried_by_later_work_alone(impl, check, field, values):
         fill(session, kernel, pointer)
         for function in COLLECTIVES:
             collective(session, function, pointer)
-    found = [descriptor[field] for descriptor in carried(session)][1:]
+    actual = [descriptor[field] for descriptor in carried(session)][1:]
     expected = [value for value in values for _ in range(1 + len(COLLECTIVES))]
-    check.equal(found, expected, f"the {field} of each launch and collective")
+    check.equal(actual, expected, f"the {field} of each launch and collective")
     session.synchronize()
 
 

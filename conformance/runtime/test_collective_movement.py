@@ -43,10 +43,10 @@ def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op)
     inputs = contributions("fp32", count, session.ranks, seed=760)
     pointer = filled(session, inputs)
     done(session, "reduce_scatter", pointer, count, "fp32", op=op, axis=axis)
-    found = held(session, pointer, inputs)
+    actual = held(session, pointer, inputs)
     for rank, (place, group) in mapping_of_ranks(lists).items():
         shares = [share(inputs[each], place, len(group)) for each in group]
-        own = share(found[rank], place, len(group))
+        own = share(actual[rank], place, len(group))
         judge_reduced(impl, check, own, shares, op, f"the share of rank {rank}")
 
 
@@ -59,10 +59,10 @@ def test_reduce_scatter_of_every_dtype(impl, check, dtype, op):
     inputs = contributions(dtype, 8, 4, seed=780)
     pointer = filled(session, inputs)
     done(session, "reduce_scatter", pointer, 8, dtype, op=op, axis="dp")
-    found = held(session, pointer, inputs)
+    actual = held(session, pointer, inputs)
     for rank in range(4):
         shares = [share(operand, rank, 4) for operand in inputs]
-        judge_reduced(impl, check, share(found[rank], rank, 4), shares, op, f"the share of rank {rank}")
+        judge_reduced(impl, check, share(actual[rank], rank, 4), shares, op, f"the share of rank {rank}")
 
 
 @feature("rank-memory")
@@ -76,10 +76,10 @@ def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
     inputs = contributions("int32", count, session.ranks, seed=800)
     pointer = filled(session, inputs)
     done(session, "all_gather", pointer, count, "int32", axis=axis)
-    found = held(session, pointer, inputs)
+    actual = held(session, pointer, inputs)
     for rank, (_, group) in mapping_of_ranks(lists).items():
-        wanted = joined([share(inputs[each], place, len(group)) for place, each in enumerate(group)])
-        check.bits(found[rank], wanted, f"what rank {rank} has")
+        expected = joined([share(inputs[each], place, len(group)) for place, each in enumerate(group)])
+        check.bits(actual[rank], expected, f"what rank {rank} has")
 
 
 @feature("rank-memory")
@@ -91,9 +91,9 @@ def test_all_gather_of_every_dtype(impl, check, dtype):
     inputs = contributions(dtype, 6, 3, seed=820)
     pointer = filled(session, inputs)
     done(session, "all_gather", pointer, 6, dtype, axis="dp")
-    wanted = joined([share(each, place, 3) for place, each in enumerate(inputs)])
+    expected = joined([share(operand, place, 3) for place, operand in enumerate(inputs)])
     for rank, each in enumerate(held(session, pointer, inputs)):
-        check.equal(each.data.hex(), wanted.data.hex(), f"what rank {rank} has")
+        check.equal(each.data.hex(), expected.data.hex(), f"what rank {rank} has")
 
 
 ROWS = [[1, 2, 3, 4, 5, 6, 7, 8], [10, 20, 30, 40, 50, 60, 70, 80]]
@@ -124,13 +124,13 @@ def test_the_count_is_that_of_the_whole_buffer(impl, check, collective):
     inputs = [Tensor("int32", (8,), elements("int32", *row)) for row in ROWS]
     pointer = filled(session, inputs)
     done(session, collective, pointer, 4, "int32", **parts_of(collective))
-    found = [values_of("int32", each.data) for each in held(session, pointer, inputs)]
+    actual = [values_of("int32", each.data) for each in held(session, pointer, inputs)]
 
     def judged(count: int) -> list[list[float | None]]:
-        wanted = [shared_out(collective, rank, count) for rank in range(2)]
+        expected = [shared_out(collective, rank, count) for rank in range(2)]
         return [
             [None if one is None else other for one, other in zip(*rows, strict=True)]
-            for rows in zip(wanted, found, strict=True)
+            for rows in zip(expected, actual, strict=True)
         ]
 
     shares = judged(8) == [shared_out(collective, rank, 8) for rank in range(2)]
@@ -158,10 +158,10 @@ def test_broadcast_spans_the_mesh(impl, check, sizes, last):
     inputs = contributions("int32", 5, session.ranks, seed=840)
     pointer = filled(session, inputs)
     done(session, "broadcast", pointer, 5, "int32", root=root)
-    found = held(session, pointer, inputs)
-    along = root == 0 and is_along_one_axis(found, inputs, sizes)
+    actual = held(session, pointer, inputs)
+    along = root == 0 and is_along_one_axis(actual, inputs, sizes)
     check.reading("AMB-RT-02", "broadcast along one default axis", along)
-    for rank, each in enumerate(found):
+    for rank, each in enumerate(actual):
         check.bits(each, inputs[root], f"what rank {rank} has")
 
 
@@ -193,10 +193,10 @@ def test_a_root_is_the_rank_and_not_the_id_of_a_device(impl, check):
         by_id = asking(session, "broadcast", pointer, 5, "int32", root=ids[0])
         check.reading("AMB-RT-02", "root is a device id", isinstance(by_id, Returned))
     check.returns(answer, "a broadcast succeeds")
-    found = held(session, pointer, inputs)
-    of_device = 0 in ids[1:] and found == [inputs[ids.index(0)]] * 3
+    actual = held(session, pointer, inputs)
+    of_device = 0 in ids[1:] and actual == [inputs[ids.index(0)]] * 3
     check.reading("AMB-RT-02", "root is a device id", of_device)
-    for rank, each in enumerate(found):
+    for rank, each in enumerate(actual):
         check.bits(each, inputs[0], f"what rank {rank} has")
 
 
@@ -209,10 +209,10 @@ def test_broadcast_of_every_dtype(impl, check, dtype):
     inputs = contributions(dtype, 5, 2, seed=880)
     pointer = filled(session, inputs)
     done(session, "broadcast", pointer, 4, dtype, root=1)
-    found = held(session, pointer, inputs)
+    actual = held(session, pointer, inputs)
     size = 4 * len(inputs[0].data) // 5
-    check.equal(found[0].data.hex(), (inputs[1].data[:size] + inputs[0].data[size:]).hex(), "what rank 0 has")
-    check.equal(found[1].data.hex(), inputs[1].data.hex(), "what the root has")
+    check.equal(actual[0].data.hex(), (inputs[1].data[:size] + inputs[0].data[size:]).hex(), "what rank 0 has")
+    check.equal(actual[1].data.hex(), inputs[1].data.hex(), "what the root has")
 
 
 @feature("rank-memory")
@@ -223,6 +223,6 @@ def test_each_truth_value_takes_a_byte(impl, check):
     inputs = [Tensor("bool", (16,), bytes([value]) * 16) for value in (0, 1)]
     pointer = filled(session, inputs)
     done(session, "broadcast", pointer, 8, "bool", root=1)
-    found = held(session, pointer, inputs)[0].data
-    check.reading("AMB-RT-56", "bool packed in bits", found == bytes([1] + [0] * 15))
-    check.equal(found.hex(), bytes([1] * 8 + [0] * 8).hex(), "what rank 0 has")
+    actual = held(session, pointer, inputs)[0].data
+    check.reading("AMB-RT-56", "bool packed in bits", actual == bytes([1] + [0] * 15))
+    check.equal(actual.hex(), bytes([1] * 8 + [0] * 8).hex(), "what rank 0 has")

@@ -100,9 +100,9 @@ def test_sums_have_the_same_bits_under_seeded_schedules(impl, check, block, unti
     first: Tensor | None = None
     for seed in seeds_of(impl, check, block, untimed):
         session = meshed(impl, check, context, devices_of(impl, check, 4))
-        found = summed(session, inputs)
-        first = first or found[0]
-        for rank, each in enumerate(found):
+        actual = summed(session, inputs)
+        first = first or actual[0]
+        for rank, each in enumerate(actual):
             check.bits(each, first, f"what rank {rank} has under seed {seed}")
         session.close_mesh()
     assert first is not None, "there are seeds"
@@ -157,14 +157,14 @@ def a_mixture(session: MeshSession, streams: int) -> tuple[list[str], list[str]]
     given = inputs["all_reduce"]
     largest = Tensor.from_words("int32", (8,), [_largest(given, place) for place in range(8)])
     gathered_ = joined([share(each, rank, ranks) for rank, each in enumerate(given)])
-    found, wanted = [], []
+    found, expected = [], []
     for name, whole in (("all_reduce", largest), ("all_gather", gathered_), ("broadcast", given[0])):
         found += [each.data.hex() for each in held(session, pointers[name], inputs[name])]
-        wanted += [whole.data.hex()] * ranks
+        expected += [whole.data.hex()] * ranks
     shares = held(session, pointers["reduce_scatter"], inputs["reduce_scatter"])
     found += [share(each, rank, ranks).data.hex() for rank, each in enumerate(shares)]
-    wanted += [share(largest, rank, ranks).data.hex() for rank in range(ranks)]
-    return found, wanted
+    expected += [share(largest, rank, ranks).data.hex() for rank in range(ranks)]
+    return found, expected
 
 
 def _largest(inputs: list[Tensor], place: int) -> int:
@@ -179,8 +179,8 @@ def _largest(inputs: list[Tensor], place: int) -> int:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_collectives_of_several_streams_do_not_mix(impl, check, streams, ranks):
     """All four kinds are under way together; each has the ranks and the data of its own call (AMB-RT-04)."""
-    found, wanted = a_mixture(gathered(impl, check, dp=ranks), streams)
-    check.equal(found, wanted, "what the ranks hold")
+    actual, expected = a_mixture(gathered(impl, check, dp=ranks), streams)
+    check.equal(actual, expected, "what the ranks hold")
 
 
 @seeded
@@ -191,8 +191,8 @@ def test_collectives_of_several_streams_do_not_mix_under_seeded_schedules(impl, 
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     for seed in seeds_of(impl, check, block, untimed):
         session = meshed(impl, check, context, devices_of(impl, check, 2))
-        found, wanted = a_mixture(session, 3)
-        check.equal(found, wanted, f"what the ranks hold under seed {seed}")
+        actual, expected = a_mixture(session, 3)
+        check.equal(actual, expected, f"what the ranks hold under seed {seed}")
         session.close_mesh()
 
 
@@ -241,10 +241,10 @@ def test_nothing_is_lost_on_the_wire(impl, check, collective, policy):
         rows = [whole] * 4
     pointer = filled(session, rows)
     done(session, collective, pointer, 8, "fp32", **parts_of(collective))
-    found = held(session, pointer, rows)
-    for rank, each in enumerate(found):
-        wanted = share(whole, rank, 4) if collective == "reduce_scatter" else whole
-        check.bits(share(each, rank, 4) if collective == "reduce_scatter" else each, wanted, f"what rank {rank} has")
+    actual = held(session, pointer, rows)
+    for rank, each in enumerate(actual):
+        expected = share(whole, rank, 4) if collective == "reduce_scatter" else whole
+        check.bits(share(each, rank, 4) if collective == "reduce_scatter" else each, expected, f"what rank {rank} has")
 
 
 @feature("rank-memory")

@@ -81,13 +81,13 @@ def test_all_reduce_of_any_count(impl, check, count, op):
     inputs = contributions("fp32", max(count, 1) + 3, 4, seed=740)
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer, count, "fp32", op=op, axis="dp")
-    found = held(session, pointer, inputs)
-    for rank, each in enumerate(found):
+    actual = held(session, pointer, inputs)
+    for rank, each in enumerate(actual):
         rest = each.data[4 * count :].hex()
         check.equal(rest, inputs[rank].data[4 * count :].hex(), f"what stands behind the elements of rank {rank}")
     begun = [Tensor("fp32", (count,), operand.data[: 4 * count]) for operand in inputs]
     if count:
-        results = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in found]
+        results = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in actual]
         judge_all_reduce(session, results, begun, op, [[0, 1, 2, 3]])
 
 
@@ -132,9 +132,9 @@ def test_all_reduce_combines_every_element_of_a_large_buffer(impl, check, op):
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer, count, "int32", op=op, axis="dp")
     combine = {SUM: sum, MAX: max, MIN: min}[op]
-    wanted = Tensor("int32", (count,), elements("int32", *map(combine, zip(*rows, strict=True))))
-    for rank, found in enumerate(held(session, pointer, inputs)):
-        check.bits(found, wanted, f"what rank {rank} has")
+    expected = Tensor("int32", (count,), elements("int32", *map(combine, zip(*rows, strict=True))))
+    for rank, actual in enumerate(held(session, pointer, inputs)):
+        check.bits(actual, expected, f"what rank {rank} has")
 
 
 @feature("rank-memory")
@@ -145,12 +145,12 @@ def test_sums_of_integers_wrap(impl, check, dtype, bits):
     session = gathered(impl, check, dp=3)
     largest = (1 << (bits - 1)) - 1
     rows = [[largest, -largest - 1, largest, 5], [1, -1, largest, -9], [0, 0, largest, 3]]
-    wanted = [-largest - 1, largest, largest - 2, -1]
+    expected = [-largest - 1, largest, largest - 2, -1]
     inputs = [Tensor(dtype, (4,), elements(dtype, *row)) for row in rows]
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer, 4, dtype, op=SUM, axis="dp")
     for rank, each in enumerate(held(session, pointer, inputs)):
-        check.equal(values_of(dtype, each.data), wanted, f"what rank {rank} has")
+        check.equal(values_of(dtype, each.data), expected, f"what rank {rank} has")
 
 
 @clause("RT-04.6-08", "RT-04.6-09", "RT-04.6-10")
@@ -253,9 +253,9 @@ def test_a_collective_may_use_a_part_of_an_allocation(impl, check):
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer + 16, 4, "int32", op=MAX, axis="dp")
     done(session, "broadcast", pointer + 32, 4, "int32", root=1)
-    found = held(session, pointer, inputs)
+    actual = held(session, pointer, inputs)
     rows = [values_of("int32", operand.data) for operand in inputs]
     middle = [max(pair) for pair in zip(rows[0][4:8], rows[1][4:8], strict=True)]
-    for rank, each in enumerate(found):
-        wanted = rows[rank][:4] + middle + rows[1][8:]
-        check.equal(values_of("int32", each.data), wanted, f"what rank {rank} has")
+    for rank, each in enumerate(actual):
+        expected = rows[rank][:4] + middle + rows[1][8:]
+        check.equal(values_of("int32", each.data), expected, f"what rank {rank} has")

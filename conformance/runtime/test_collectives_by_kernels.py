@@ -38,7 +38,7 @@ DOUBLED = {1: 2, 2: 4}
 def words(dtype: str, *numbers: int) -> Tensor:
     """A tensor of numbers from 1 to 4; those of a complex dtype have the same imaginary part."""
     if dtype.startswith("complex"):
-        part = words("fp32" if dtype == "complex64" else "fp64", *(each for each in numbers for _ in range(2)))
+        part = words("fp32" if dtype == "complex64" else "fp64", *(number for number in numbers for _ in range(2)))
         return Tensor(dtype, (len(numbers),), part.data)
     return Tensor.from_words(dtype, (len(numbers),), [ONE_TO_FOUR[dtype][number - 1] for number in numbers])
 
@@ -90,9 +90,9 @@ def test_a_broadcast_brings_what_its_root_has(impl, check, root):
     pointer = session.upload(begun.data)
     done(session, "reduce_scatter", pointer, COUNT, "int32", op=SUM, axis="dp")
     done(session, "broadcast", pointer, COUNT, "int32", root=root)
-    found = share(held_by_first(session, pointer, begun), root, 4)
-    wanted = [4 * value for value in values_of("int32", share(begun, root, 4).data)]
-    check.equal(values_of("int32", found.data), wanted, f"what rank 0 has of rank {root}")
+    actual = share(held_by_first(session, pointer, begun), root, 4)
+    expected = [4 * value for value in values_of("int32", share(begun, root, 4).data)]
+    check.equal(values_of("int32", actual.data), expected, f"what rank 0 has of rank {root}")
 
 
 @clause("RT-04.6-15")
@@ -100,10 +100,10 @@ def test_a_broadcast_brings_what_its_root_has(impl, check, root):
 def test_elements_are_added_as_the_dtype_says(impl, check, dtype):
     """One and two, doubled by two ranks: in every dtype but that of truth values other bits than any other's sum."""
     session = gathered(impl, check, dp=2)
-    begun, wanted = words(dtype, 1, 2, 2, 1), doubled(dtype, 1, 2, 2, 1)
+    begun, expected = words(dtype, 1, 2, 2, 1), doubled(dtype, 1, 2, 2, 1)
     pointer = session.upload(begun.data)
     done(session, "all_reduce", pointer, 4, dtype, op=SUM, axis="dp")
-    check.bits(held_by_first(session, pointer, begun), wanted, "what rank 0 has")
+    check.bits(held_by_first(session, pointer, begun), expected, "what rank 0 has")
 
 
 @clause("RT-04.6-15")
@@ -129,5 +129,5 @@ def test_no_bit_of_a_sum_is_lost_on_the_wire(impl, check, dtype, ranks):
     step = (ranks.bit_length() - 1) << exponent
     pointer = session.upload(begun.data)
     done(session, "all_reduce", pointer, 4, dtype, op=SUM, axis="dp")
-    wanted = Tensor.from_words(dtype, (4,), [word + step for word in lowest])
-    check.bits(held_by_first(session, pointer, begun), wanted, "what rank 0 has")
+    expected = Tensor.from_words(dtype, (4,), [word + step for word in lowest])
+    check.bits(held_by_first(session, pointer, begun), expected, "what rank 0 has")

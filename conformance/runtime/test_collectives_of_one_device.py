@@ -82,8 +82,8 @@ def test_a_collective_of_one_keeps_its_place_in_its_stream(impl, check, collecti
     session.copy(target, pointer, len(begun.data), D2H)
     session.write(pointer, bytes(len(begun.data)))
     session.synchronize()
-    found = session.host_bytes(target, len(begun.data))
-    check.bits(Tensor("int32", begun.shape, found), begun, "what was taken away")
+    actual = session.host_bytes(target, len(begun.data))
+    check.bits(Tensor("int32", begun.shape, actual), begun, "what was taken away")
 
 
 @pytest.mark.parametrize("collective", EVERY)

@@ -127,9 +127,9 @@ def test_the_version_has_three_numbers(impl, check):
 def test_each_number_of_the_version_is_written(impl, check):
     """They are the same in every call of a context."""
     check.returns(impl.runtime.tessInit(), "tessInit succeeds")
-    found = [check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds") for _ in range(2)]
-    check.equal(sorted(found[0]), sorted(PARTS), "the numbers")
-    check.equal(found[1], found[0], "the numbers of the second call")
+    actual = [check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds") for _ in range(2)]
+    check.equal(sorted(actual[0]), sorted(PARTS), "the numbers")
+    check.equal(actual[1], actual[0], "the numbers of the second call")
 
 
 @clause("RT-04.1-21")

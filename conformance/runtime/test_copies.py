@@ -52,8 +52,8 @@ def test_a_copy_to_the_device_moves_the_given_bytes(impl, check, offset, size):
     session = opened(impl, check)
     target, source = session.upload(bytes([BEHIND]) * ROOM), session.host(numbered(ROOM + 5))
     session.copy(target + offset, source + 5, size, H2D)
-    found = session.download(target, ROOM)
-    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the device")
+    actual = session.download(target, ROOM)
+    check.equal(actual.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the device")
 
 
 @clause("RT-04.4-19")
@@ -64,8 +64,8 @@ def test_a_copy_to_the_host_moves_the_given_bytes(impl, check, offset, size):
     source, target = session.upload(numbered(ROOM + 5)), session.host(bytes([BEHIND]) * ROOM)
     session.copy(target + offset, source + 5, size, D2H)
     session.synchronize()
-    found = session.host_bytes(target, ROOM)
-    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the host")
+    actual = session.host_bytes(target, ROOM)
+    check.equal(actual.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the memory of the host")
 
 
 @clause("RT-04.4-20")
@@ -75,8 +75,8 @@ def test_a_copy_on_the_device_moves_the_given_bytes(impl, check, offset, size):
     session = opened(impl, check)
     source, target = session.upload(numbered(ROOM + 5)), session.upload(bytes([BEHIND]) * ROOM)
     session.copy(target + offset, source + 5, size, D2D)
-    found = session.download(target, ROOM)
-    check.equal(found.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the target")
+    actual = session.download(target, ROOM)
+    check.equal(actual.hex(), surrounded(numbered(ROOM + 5)[5 : 5 + size], offset), "the target")
     check.equal(session.download(source, ROOM + 5).hex(), numbered(ROOM + 5).hex(), "the source")
 
 
@@ -86,9 +86,9 @@ def test_a_copy_within_one_allocation_moves_the_given_bytes(impl, check):
     session = opened(impl, check)
     pointer = session.upload(numbered(ROOM))
     session.copy(pointer + 3000, pointer + 1, 1000, D2D)
-    wanted = bytearray(numbered(ROOM))
-    wanted[3000:4000] = numbered(ROOM)[1:1001]
-    check.equal(session.download(pointer, ROOM).hex(), wanted.hex(), "the memory")
+    expected = bytearray(numbered(ROOM))
+    expected[3000:4000] = numbered(ROOM)[1:1001]
+    check.equal(session.download(pointer, ROOM).hex(), expected.hex(), "the memory")
 
 
 @clause("RT-04.4-20")
@@ -99,10 +99,10 @@ def test_a_copy_onto_itself_leaves_the_rest_alone(impl, check, shift):
     pointer = session.upload(numbered(ROOM))
     copied = {"dst": pointer + 1000 + shift, "src": pointer + 1000, "bytes": 500, "kind": D2D}
     session.attempt("tessMemcpyAsync", stream=session.stream, **copied)
-    found = session.download(pointer, ROOM)
+    actual = session.download(pointer, ROOM)
     first, last = 1000 + shift, 1500 + shift
-    check.equal(found[:first].hex(), numbered(ROOM)[:first].hex(), "what stands before the target")
-    check.equal(found[last:].hex(), numbered(ROOM)[last:].hex(), "what stands behind the target")
+    check.equal(actual[:first].hex(), numbered(ROOM)[:first].hex(), "what stands before the target")
+    check.equal(actual[last:].hex(), numbered(ROOM)[last:].hex(), "what stands behind the target")
 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
@@ -150,15 +150,15 @@ def of_every_kind(session: MeshSession, image: str) -> tuple[list[str], list[str
     session.write(pointer, elements("int32", *[5] * COUNT))
     session.copy(targets[3], pointer, BYTES, D2H)
     session.synchronize()
-    wanted = [elements("int32", *[value] * COUNT).hex() for value in (121, 1212, 1213, 5)]
-    return [session.host_bytes(each, BYTES).hex() for each in targets], wanted
+    expected = [elements("int32", *[value] * COUNT).hex() for value in (121, 1212, 1213, 5)]
+    return [session.host_bytes(target, BYTES).hex() for target in targets], expected
 
 
 @clause("RT-04.4-11")
 def test_copies_keep_their_place_in_their_stream(impl, check):
     """Each copy sees what was queued before it and nothing of what was queued after."""
-    found, wanted = of_every_kind(opened(impl, check), compiled(impl, check))
-    check.equal(found, wanted, "what each copy to the host saw")
+    actual, expected = of_every_kind(opened(impl, check), compiled(impl, check))
+    check.equal(actual, expected, "what each copy to the host saw")
 
 
 @feature("schedule-control")
@@ -171,8 +171,8 @@ def test_copies_keep_their_place_under_many_orders(impl, check, block):
         session = opened(impl, check)
         other = session.another_stream()
         other.launch(digits(other, image), packed(("int32", 1), ("ptr", other.upload(bytes(BYTES)))))
-        found, wanted = of_every_kind(session, image)
-        check.equal(found, wanted, f"what each copy to the host saw under seed {seed}")
+        actual, expected = of_every_kind(session, image)
+        check.equal(actual, expected, f"what each copy to the host saw under seed {seed}")
         session.close()
 
 
@@ -185,19 +185,19 @@ def test_copies_keep_their_place_under_every_order(impl, check):
         session = opened(impl, check)
         streams = [session, session.another_stream()]
         targets = [each.host(bytes(4)) for each in streams]
-        for value, (each, target) in enumerate(zip(streams, targets, strict=True)):
-            place = each.allocate(4)
-            each.write(place, elements("int32", 10 + value))
-            each.copy(target, place, 4, D2H)
-        for each in streams:
-            each.synchronize()
-        found = [values_of("int32", session.host_bytes(target, 4)) for target in targets]
+        for value, (stream, target) in enumerate(zip(streams, targets, strict=True)):
+            place = stream.allocate(4)
+            stream.write(place, elements("int32", 10 + value))
+            stream.copy(target, place, 4, D2H)
+        for stream in streams:
+            stream.synchronize()
+        actual = [values_of("int32", session.host_bytes(target, 4)) for target in targets]
         session.close()
-        return found
+        return actual
 
     schedules = list(explored(impl, check, run, most=2000))
-    for choices, found in schedules:
-        check.equal(found, [[10], [11]], f"what came back under the schedule {choices}")
+    for choices, actual in schedules:
+        check.equal(actual, [[10], [11]], f"what came back under the schedule {choices}")
     check.true(1 < len(schedules) < 2000, "there is more than one schedule, and all of them were run", len(schedules))
 
 
@@ -230,9 +230,9 @@ def test_a_large_copy_moves_each_byte_to_its_place(impl, check, kind, size):
     target = session.host(blank) if kind == D2H else session.upload(blank)
     session.copy(target + 64, source, size, kind)
     session.synchronize()
-    found = session.host_bytes(target, len(blank)) if kind == D2H else session.download(target, len(blank))
-    wanted = around + data + around
-    wrong = next((place for place, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1]), None)
+    actual = session.host_bytes(target, len(blank)) if kind == D2H else session.download(target, len(blank))
+    expected = around + data + around
+    wrong = next((place for place, pair in enumerate(zip(actual, expected, strict=True)) if pair[0] != pair[1]), None)
     check.equal(wrong, None, f"the first wrong byte, the copy beginning at 64 and ending at {64 + size}")
 
 
@@ -252,5 +252,5 @@ def test_copies_of_many_streams_at_once_all_arrive(impl, check, kind):
         stream.copy(target, source, size, kind)
     for stream in streams:
         stream.synchronize()
-    found = [session.host_bytes(each, size) if kind == D2H else session.download(each, size) for each in targets]
-    check.equal([each == wanted for each, wanted in zip(found, data, strict=True)], [True] * MANY, "what arrived")
+    actual = [session.host_bytes(each, size) if kind == D2H else session.download(each, size) for each in targets]
+    check.equal([each == wanted for each, wanted in zip(actual, data, strict=True)], [True] * MANY, "what arrived")

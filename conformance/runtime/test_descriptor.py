@@ -36,9 +36,9 @@ def test_a_launch_carries_a_descriptor(impl, check, operation):
     """Reduction order, seed, stream and toggles are all there, with seed 0 and stream 0 unless others are set."""
     x = counted("fp32", (4, 4), seed=321)
     inputs, attributes = ([x, x], {}) if operation == "matmul" else ([x], {} if operation == "exp" else {"axis": 1})
-    found = launch(impl, check, operation, inputs, attributes).get("descriptor", {})
-    check.equal(sorted(found), ["reduction_order", "seed", "stable", "stream"], "what the descriptor holds")
-    check.equal((found["seed"], found["stream"]), (0, 0), "seed and stream")
+    actual = launch(impl, check, operation, inputs, attributes).get("descriptor", {})
+    check.equal(sorted(actual), ["reduction_order", "seed", "stable", "stream"], "what the descriptor holds")
+    check.equal((actual["seed"], actual["stream"]), (0, 0), "seed and stream")
 
 
 @feature("operation-access", "descriptor-access", "reductions")
@@ -101,8 +101,8 @@ def test_seed_and_stream_of_the_descriptor_are_those_of_the_numbers(impl, check,
 def test_a_stable_math_toggle_is_there_and_off_is_refused(impl, check, toggle):
     """It is on by default; off is TESS_ERR_DETERMINISM_VIOLATION under deterministic and strict (AMB-RT-76)."""
     x = counted("fp32", (4,), seed=324)
-    found = launch(impl, check, "sum", [x], {"axis": 0}, descriptor={"stable": {toggle: True}})
-    check.equal(found["descriptor"]["stable"].get(toggle), True, f"stable {toggle}")
+    actual = launch(impl, check, "sum", [x], {"axis": 0}, descriptor={"stable": {toggle: True}})
+    check.equal(actual["descriptor"]["stable"].get(toggle), True, f"stable {toggle}")
     observation = impl.numerics.evaluate(
         operation="sum", inputs=[x], attributes={"axis": 0}, descriptor={"stable": {toggle: False}}
     )

@@ -52,9 +52,9 @@ def settings(session):
 @pytest.mark.parametrize(("variable", "setting", "value", "expected"), VALUES)
 def test_a_context_finds_the_value_of_a_variable(impl, check, variable, setting, value, expected):
     """The context has the value, and finds the other variables unset."""
-    found = settings(under(impl, check, **{variable: value}))
+    actual = settings(under(impl, check, **{variable: value}))
     nothing = dict.fromkeys(("numerics", "deterministic", "cache_dir", "autotune", "log_level"))
-    check.equal(found, nothing | {setting: expected}, "what the context found")
+    check.equal(actual, nothing | {setting: expected}, "what the context found")
 
 
 @clause("RT-19.C-01", "RT-19.C-04", "RT-19.C-05")
@@ -63,11 +63,11 @@ def test_a_context_keeps_what_it_found(impl, check):
     first = under(impl, check, TESS_NUMERICS="promote", TESS_AUTOTUNE="1", TESS_LOG_LEVEL="info")
     second = under(impl, check, TESS_NUMERICS="downcast", TESS_AUTOTUNE="0", TESS_LOG_LEVEL="debug")
     third = under(impl, check)
-    found = [
+    actual = [
         tuple(settings(each)[name] for name in ("numerics", "autotune", "log_level")) for each in (first, second, third)
     ]
     expected = [("promote", True, "info"), ("downcast", False, "debug"), (None, None, None)]
-    check.equal(found, expected, "what each context found")
+    check.equal(actual, expected, "what each context found")
 
 
 @pytest.mark.parametrize(("variable", "setting", "value"), UNKNOWN)
@@ -79,8 +79,8 @@ def test_another_value_is_never_taken_for_a_known_one(impl, check, variable, set
         check.status(answer, "TESS_ERR_INVALID_VALUE")
         return
     context = check.returns(answer, "tessInit succeeds")["context"]
-    found = check.returns(impl.runtime.tessxSettings(context=context), "tessxSettings succeeds")
-    check.equal(found[setting], None, "the setting of an unknown value")
+    actual = check.returns(impl.runtime.tessxSettings(context=context), "tessxSettings succeeds")
+    check.equal(actual[setting], None, "the setting of an unknown value")
 
 
 # Determinism, and the sources of a policy
@@ -113,13 +113,13 @@ def switches(policy, of):
 def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, deterministic):
     """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force (AMB-RT-46)."""
     beside = {} if deterministic is None else {"TESS_DETERMINISTIC": deterministic}
-    wanted = NUMERICS[value] | ({} if deterministic is None else {"deterministic": int(deterministic)})
+    expected = NUMERICS[value] | ({} if deterministic is None else {"deterministic": int(deterministic)})
     session = under(impl, check, TESS_NUMERICS=value, **beside)
-    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
-    check.equal(switches(found, wanted), wanted, "the policy of the context")
+    actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(switches(actual, expected), expected, "the policy of the context")
     session.set_policy(LOOSE)
-    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
-    check.equal(found, LOOSE, "the policy that was set")
+    actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(actual, LOOSE, "the policy that was set")
 
 
 @feature("descriptor-access")
@@ -132,8 +132,8 @@ def test_launches_are_under_the_policy_of_the_environment_unless_their_module_ha
     options = {} if module is None else {"policy": module}
     session.launch(session.kernel("nothing", SOURCE, **options))
     (carried,) = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
-    wanted = module or NUMERICS[value]
-    check.equal(switches(carried["policy"], wanted), wanted, "the policy of the launch")
+    expected = module or NUMERICS[value]
+    check.equal(switches(carried["policy"], expected), expected, "the policy of the launch")
 
 
 @feature("descriptor-access")
@@ -154,19 +154,19 @@ def test_the_nearest_source_of_a_policy_wins(impl, check, environment, module, p
     session.launch(session.kernel("nothing", SOURCE, **options), flags=flags)
     (carried,) = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
     nearest = policy or module
-    found = carried["policy"]
-    lifted = environment == "0" and policy == STRICT and not flags and found == STRICT | {"deterministic": 0}
+    actual = carried["policy"]
+    lifted = environment == "0" and policy == STRICT and not flags and actual == STRICT | {"deterministic": 0}
     check.reading("AMB-RT-46", "environment wins, as a user override", lifted)
     if flags:
-        check.equal(found["deterministic"], 1, "the flag demands determinism")
+        check.equal(actual["deterministic"], 1, "the flag demands determinism")
     elif nearest is not None:
-        check.equal(found["deterministic"], nearest["deterministic"], "what the nearest source says")
+        check.equal(actual["deterministic"], nearest["deterministic"], "what the nearest source says")
     elif environment is not None:
-        check.equal(found["deterministic"], int(environment), "what the environment says")
+        check.equal(actual["deterministic"], int(environment), "what the environment says")
     else:
-        check.true(found["deterministic"] in (0, 1), "a switch is 0 or 1", found)
+        check.true(actual["deterministic"] in (0, 1), "a switch is 0 or 1", actual)
     if nearest is not None:
-        others = {name: found[name] for name in ("stableReductions", "rngStateless", "allowFastMath")}
+        others = {name: actual[name] for name in ("stableReductions", "rngStateless", "allowFastMath")}
         check.equal(others, {name: nearest[name] for name in others}, "the other switches are those of the source")
 
 

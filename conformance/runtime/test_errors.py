@@ -131,8 +131,8 @@ def test_out_of_memory_is_reported_by_the_call(impl, check, pending):
     for _ in range(3):
         check.status(session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
     session.synchronize()
-    wanted = [3 if pending else 1] * COUNT
-    check.equal(session.integers(pointer), wanted, "the memory that there is")
+    expected = [3 if pending else 1] * COUNT
+    check.equal(session.integers(pointer), expected, "the memory that there is")
 
 
 @clause("RT-07-07")

@@ -277,8 +277,8 @@ def test_an_event_orders_two_streams_under_seeded_schedules(impl, check, block, 
     """The programs of the case above run under seeded schedules."""
     runner = by_launches(impl, check)
     programs = list(ORDERING.values())
-    for program, wanted in (programs[0], programs[1], programs[2 + block % (len(programs) - 2)]):
-        under_seeds(runner, program, wanted, block, untimed)
+    for program, expected in (programs[0], programs[1], programs[2 + block % (len(programs) - 2)]):
+        under_seeds(runner, program, expected, block, untimed)
 
 
 @feature("schedule-control")

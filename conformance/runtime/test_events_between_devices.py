@@ -71,8 +71,8 @@ def test_what_a_device_made_is_taken_by_another_behind_an_event(impl, check, ran
     tensor.broadcast(root, sender)
     last.wait_stream(sender)
     tensor.append(4, last)
-    wanted = [1000 * 10 * value + 1234 for value in share_of(root, ranks)]
-    check.equal(tensor.numbers(root, last), wanted, f"what rank 0 holds of rank {root}")
+    expected = [1000 * 10 * value + 1234 for value in share_of(root, ranks)]
+    check.equal(tensor.numbers(root, last), expected, f"what rank 0 holds of rank {root}")
 
 
 @clause("RT-12-04")
@@ -92,8 +92,8 @@ def test_an_event_holds_back_the_work_of_every_rank(impl, check, ranks):
         other.wait_stream(session)
         tensor.append(9, other)
         tensor.broadcast(root, other)
-        wanted = [100000 * value + 56789 for value in share_of(root, ranks)]
-        check.equal(tensor.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
+        expected = [100000 * value + 56789 for value in share_of(root, ranks)]
+        check.equal(tensor.numbers(root, other), expected, f"what rank 0 holds of rank {root}")
 
 
 @clause("RT-12-04", "RT-02-06")
@@ -106,14 +106,14 @@ def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
     session = opened(impl, check, ranks)
     tensor = scattered(session, session.kernel("digit"))
     other = session.another_stream()
-    wanted = share_of(1, ranks)
+    expected = share_of(1, ranks)
     for root, value in ((1, 5), (0, 6), (1, 7), (ranks - 1, 8)):
         tensor.append(value, session)
         other.wait_stream(session)
         tensor.broadcast(root, other)
         session.wait_stream(other)
-        wanted = [10 * each + value for each in wanted]
-    check.equal(tensor.numbers(1, session), wanted, "what rank 0 holds of rank 1")
+        expected = [10 * each + value for each in expected]
+    check.equal(tensor.numbers(1, session), expected, "what rank 0 holds of rank 1")
 
 
 @clause("RT-12-04")
@@ -130,8 +130,8 @@ def test_a_copy_behind_an_event_takes_what_another_device_sent(impl, check, rank
     copying.copy(target, tensor.pointer, BYTES, D2D)
     gathering.wait_stream(copying)
     done(gathering, "all_gather", target, COUNT, "int32", axis="dp")
-    found = values_of("int32", gathering.download(target, BYTES))
-    check.equal(found, [100 * ranks * value + 12 for value in BEGUN], "what rank 0 has gathered")
+    actual = values_of("int32", gathering.download(target, BYTES))
+    check.equal(actual, [100 * ranks * value + 12 for value in BEGUN], "what rank 0 has gathered")
 
 
 # A device that is behind
@@ -170,7 +170,7 @@ def test_an_event_stands_for_the_slowest_device(impl, check, root, copied):
         tensor = replace(tensor, pointer=target)
     other.wait_stream(session)
     tensor.broadcast(root, other)
-    wanted = [1000 * value + 123 for value in share_of(root, 4)]
-    check.equal(tensor.numbers(root, other), wanted, f"what rank 0 holds of rank {root}")
+    expected = [1000 * value + 123 for value in share_of(root, 4)]
+    check.equal(tensor.numbers(root, other), expected, f"what rank 0 holds of rank {root}")
     for each in behind:
         each.synchronize()

@@ -74,8 +74,8 @@ def test_an_event_orders_two_streams_of_a_mesh_under_seeded_schedules(impl, chec
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_an_event_orders_two_streams_on_every_rank(impl, check, ranks):
     """Each rank finds its own number."""
-    wanted = [100 * rank + 12 for rank in range(ranks)]
-    check.equal(by_copies(impl, check).run(on_every_rank, ranks), wanted, "what each rank finds behind the wait")
+    expected = [100 * rank + 12 for rank in range(ranks)]
+    check.equal(by_copies(impl, check).run(on_every_rank, ranks), expected, "what each rank finds behind the wait")
 
 
 @seeded

@@ -75,9 +75,9 @@ def test_kernels_of_another_module_are_not_explained(impl, check):
 def test_a_product_has_a_tile_shape(impl, check):
     """Extents that are whole numbers from 1, by name: m, n, and k for a contraction (AMB-RT-165)."""
     text, parts = explained(impl, check, TWO)
-    found = mentioned(parts["tile_shapes"], "product")
-    check.true(bool(found), "the product has a tile shape", parts["tile_shapes"])
-    for each in found:
+    actual = mentioned(parts["tile_shapes"], "product")
+    check.true(bool(actual), "the product has a tile shape", parts["tile_shapes"])
+    for each in actual:
         extents = each.get("extents")
         check.true(isinstance(extents, dict) and {"m", "n", "k"} <= set(extents), "it has m, n and k", each)
         whole = all(isinstance(value, int) and value >= 1 for value in extents.values())
@@ -105,11 +105,11 @@ def test_the_collective_plans_of_a_module_are_listed(impl, check, plans):
         for name, axis, algorithm in (each.values() for each in plans)
     ]
     text, parts = explained(impl, check, module_text(*issues), at="graph")
-    found = [
+    actual = [
         {name: collective_plan[name] for name in ("collective", "axis", "algorithm")}
         for collective_plan in parts["collective_plans"]
     ]
-    check.equal(sorted(found, key=str), sorted(plans, key=str), "the collective plans")
+    check.equal(sorted(actual, key=str), sorted(plans, key=str), "the collective plans")
     for plan in plans:
         check.true(plan["collective"] in text and plan["algorithm"] in text, "the text names the plan", text)
 
@@ -126,8 +126,8 @@ def test_a_program_tells_the_plans_of_its_collectives(impl, check):
 }
 """
     text, parts = explained(impl, check, source)
-    found = [(collective_plan["collective"], collective_plan["axis"]) for collective_plan in parts["collective_plans"]]
-    check.equal(sorted(found), [("all_gather", "dp"), ("all_reduce", "tp")], "the plans and their axes")
+    actual = [(collective_plan["collective"], collective_plan["axis"]) for collective_plan in parts["collective_plans"]]
+    check.equal(sorted(actual), [("all_gather", "dp"), ("all_reduce", "tp")], "the plans and their axes")
     check.true("all_gather" in text and "all_reduce" in text, "the text names both", text)
     _, parts = explained(impl, check, ONE)
     check.equal(parts["collective_plans"], [], "the plans of a program without collectives")

@@ -153,7 +153,7 @@ def test_streams_report_errors_of_different_kinds(impl, check, order):
         stream.synchronize()
 
 
-def issue(session: MeshSession, rank: int, buffer: int, **asked: object) -> None:
+def issue(session: MeshSession, rank: int, buffer: int, **arguments: object) -> None:
     """A sum of one rank."""
     whole = {"collective": "all_reduce", "dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "buffer": buffer}
-    session.ask("tessxIssue", mesh=session.mesh, rank=rank, stream=session.stream, **whole, **asked)
+    session.ask("tessxIssue", mesh=session.mesh, rank=rank, stream=session.stream, **whole, **arguments)

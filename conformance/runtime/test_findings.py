@@ -257,8 +257,8 @@ def test_accesses_that_nothing_orders_are_found(impl, check, first, second, mist
     access(other, pointer, second)
     session.synchronize()
     other.synchronize()
-    wanted = ["unordered_access"] if mistaken and ordered == "not at all" else []
-    check.equal(kinds(session), wanted, "what was found")
+    expected = ["unordered_access"] if mistaken and ordered == "not at all" else []
+    check.equal(kinds(session), expected, "what was found")
 
 
 @feature("memory-findings")
@@ -285,7 +285,7 @@ def test_all_the_bytes_of_work_need_order(impl, check, work):
     session = opened(impl, check)
     other, pointer = session.another_stream(), session.upload(ONES + ONES)
     session.synchronize()
-    for place, wanted in ((BYTES, []), (END, ["unordered_access"])):
+    for place, expected in ((BYTES, []), (END, ["unordered_access"])):
         if work == "copy":
             session.copy(session.host(bytes(BYTES)), pointer, BYTES, D2H)
         else:
@@ -293,7 +293,7 @@ def test_all_the_bytes_of_work_need_order(impl, check, work):
         other.write(pointer + place, ONES[:16])
         session.synchronize()
         other.synchronize()
-        check.equal(kinds(session), wanted, f"what was found of bytes from {place}")
+        check.equal(kinds(session), expected, f"what was found of bytes from {place}")
 
 
 @feature("memory-findings", "graph-replay")

@@ -53,11 +53,11 @@ def test_a_launched_sum_is_stable(impl, check, name):
     pointer, result = session.upload(x.data), session.upload(bytes(len(expected.data)))
     kernel = session.kernel("k", summing(x, expected, axis))
     session.launch(kernel, packed(("ptr", pointer), ("ptr", result)))
-    found = Tensor(expected.dtype, expected.shape, session.download(result, len(expected.data)))
+    actual = Tensor(expected.dtype, expected.shape, session.download(result, len(expected.data)))
     if impl.level == "strict":
-        check.bits(found, expected, "the frozen bits")
+        check.bits(actual, expected, "the frozen bits")
     else:
-        check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": axis}), "the bound of a sum")
+        check.enclosed(actual, bounds.enclose("oracle.sum", [x], {"axis": axis}), "the bound of a sum")
 
 
 @level("strict")
@@ -91,8 +91,8 @@ def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype
     session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": "pairwise"})
     session.all_reduce(pointer, inputs[0].shape[0], dtype)
     session.synchronize()
-    for rank, found in enumerate(held(session, pointer, inputs)):
-        check.bits(found, vector.expected[0], f"the frozen bits on rank {rank}")
+    for rank, actual in enumerate(held(session, pointer, inputs)):
+        check.bits(actual, vector.expected[0], f"the frozen bits on rank {rank}")
 
 
 @level("strict")
@@ -111,8 +111,8 @@ def test_a_collective_has_the_order_that_was_set_when_it_was_queued(impl, check)
     session.synchronize()
     for tree, pointer in zip(trees, pointers, strict=True):
         expected = replay.all_reduce(inputs, Tree.from_json(tree), canonical("fp32"))
-        for rank, found in enumerate(held(session, pointer, inputs)):
-            check.bits(found, expected, f"the sum over {tree} on rank {rank}")
+        for rank, actual in enumerate(held(session, pointer, inputs)):
+            check.bits(actual, expected, f"the sum over {tree} on rank {rank}")
 
 
 ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; } }"
@@ -129,9 +129,9 @@ def test_a_launched_sum_has_the_order_of_its_descriptor_or_is_refused(impl, chec
     kernel, pointer, result = session.kernel("k", ROWS), session.upload(x.data), session.upload(bytes(64))
     session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
     answer = session.launching(kernel, packed(("ptr", pointer), ("ptr", result)))
-    found = Tensor("fp32", (16,), session.download(result, 64))
+    actual = Tensor("fp32", (16,), session.download(result, 64))
     if isinstance(answer, Rejected):
         check.status(answer, "TESS_ERR_UNSUPPORTED")
-        check.equal(found.data, bytes(64), "what a refused launch has left")
+        check.equal(actual.data, bytes(64), "what a refused launch has left")
     else:
-        check.bits(found, replay.sum(x, 1, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")
+        check.bits(actual, replay.sum(x, 1, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")

@@ -127,8 +127,8 @@ def test_streams_that_events_join_share_a_graph(impl, check):
     nodes = nodes_of(session, graph)
     check.equal([node["kind"] for node in nodes], ["launch"] * 4, "the kinds of the nodes")
     for index, needed in enumerate([set(), {0}, {0}, {0, 1, 2}]):
-        found = before(nodes, index)
-        check.true(needed <= found, f"node {index} follows {sorted(needed)}", sorted(found))
+        actual = before(nodes, index)
+        check.true(needed <= actual, f"node {index} follows {sorted(needed)}", sorted(actual))
     replay(session, graph)
     session.require(pointer, 134, "the tensor of the capturing stream")
     session.require(beside, 2, "the tensor of the stream that joined")

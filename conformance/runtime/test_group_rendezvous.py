@@ -115,5 +115,5 @@ def test_ranks_that_come_along_different_axes_are_reported(impl, check, order):
         issue(session, rank, pointer, "dp" if rank == 1 else "tp")
     session.reports("TESS_ERR_COLLECTIVE_MISMATCH")
     for rank in GROUPS["tp"][1]:
-        found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
-        check.equal(found, brought(rank), f"what rank {rank} has")
+        actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+        check.equal(actual, brought(rank), f"what rank {rank} has")

@@ -60,8 +60,10 @@ def test_pointers_are_assigned_by_position(impl, check, exchanged):
     x, y, z = (session.upload(elements("int32", *[value] * 4)) for value in (3, 5, 0))
     first, second = (y, x) if exchanged else (x, y)
     session.launch(session.kernel("both", MIXED), packed(("ptr", first), ("ptr", second), ("ptr", z)))
-    wanted = 503 if exchanged else 305
-    check.equal(values_of("int32", session.download(z, 16)), [wanted] * 4, "a hundred times the first, and the second")
+    expected = 503 if exchanged else 305
+    check.equal(
+        values_of("int32", session.download(z, 16)), [expected] * 4, "a hundred times the first, and the second"
+    )
 
 
 @clause("RT-10.1-02")
@@ -101,9 +103,9 @@ def test_results_arrive_behind_pointers_and_nowhere_else(impl, check):
     arguments = packed(("ptr", x), ("ptr", y), ("ptr", z))
     buffer = session.host(arguments)
     session.launch(session.kernel("both", MIXED), argBuffer=buffer, argSize=len(arguments))
-    found = values_of("int32", session.download(memory, 80))
+    actual = values_of("int32", session.download(memory, 80))
     results = [100 * (100 + place) + 108 + place for place in range(4)]
-    check.equal(found, [*range(100, 112), *results, *range(116, 120)], "the memory")
+    check.equal(actual, [*range(100, 112), *results, *range(116, 120)], "the memory")
     check.equal(session.host_bytes(buffer, len(arguments)).hex(), arguments.hex(), "the argument buffer")
 
 

@@ -69,8 +69,8 @@ def test_an_accepted_launch_has_its_result(impl, check, flag):
     pointer = session.upload(elements("int32", *range(COUNT)))
     accepted = is_known(check, flagged(session, pointer, flag), flag)
     session.synchronize()
-    wanted = [10 * place + 7 if accepted else place for place in range(COUNT)]
-    check.equal(session.integers(pointer), wanted, "what the launch left")
+    expected = [10 * place + 7 if accepted else place for place in range(COUNT)]
+    check.equal(session.integers(pointer), expected, "what the launch left")
 
 
 @clause("RT-06-16", "RT-06-19")
@@ -164,12 +164,12 @@ def test_the_flag_makes_a_launch_deterministic(impl, check):
     x = session.upload(counted("fp32", (16, 33), seed=401, exponents=(-8, 8)).data)
     kernel = session.kernel("sums", SUMMING)
     under(session, deterministic=1)
-    wanted = sums(session, kernel, x, 0)
+    expected = sums(session, kernel, x, 0)
     under(session)
     for turn in range(6):
         for _ in range(turn % 3):
             sums(session, kernel, x, 0)
-        check.bits(sums(session, kernel, x, DETERMINISTIC), wanted, "the bits of the deterministic policy")
+        check.bits(sums(session, kernel, x, DETERMINISTIC), expected, "the bits of the deterministic policy")
 
 
 @feature("reductions")
@@ -206,11 +206,11 @@ def test_a_launched_product_has_the_declared_order(impl, check):
     for _ in range(2):
         result = session.upload(bytes(4 * 35))
         session.launch(kernel, packed(*(("ptr", pointer) for pointer in (*pointers, result))))
-        found = Tensor("fp32", (7, 5), session.download(result, 4 * 35))
+        actual = Tensor("fp32", (7, 5), session.download(result, 4 * 35))
         if impl.level == "fast":
-            check.enclosed(found, bounds.enclose("oracle.matmul", given, {}), "the product")
+            check.enclosed(actual, bounds.enclose("oracle.matmul", given, {}), "the product")
         else:
-            judge_declared(impl, check, Question("matmul", given, {}), found)
+            judge_declared(impl, check, Question("matmul", given, {}), actual)
 
 
 @feature("descriptor-access")
@@ -223,9 +223,9 @@ def test_the_flag_counts_for_one_launch(impl, check, policy):
     for flags in (0, DETERMINISTIC, 0, DETERMINISTIC, DETERMINISTIC, 0):
         session.launch(session.kernel("nothing"), flags=flags)
     carried: list[dict[str, Any]] = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
-    wanted = [policy, policy | {"deterministic": 1}]
-    found = [each["policy"] for each in carried]
-    check.equal(found, [wanted[place] for place in (0, 1, 0, 1, 1, 0)], "the policies of the launches")
+    expected = [policy, policy | {"deterministic": 1}]
+    actual = [each["policy"] for each in carried]
+    check.equal(actual, [expected[place] for place in (0, 1, 0, 1, 1, 0)], "the policies of the launches")
     current = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
     check.equal(current, policy, "the policy of the context")
 
@@ -244,7 +244,7 @@ def test_a_policy_governs_what_is_submitted_afterwards(impl, check):
     last = STRICT | {"deterministic": 0, "rngStateless": 0}
     session.set_policy(last)
     carried = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
-    found = [each["policy"] for each in carried]
-    check.reading("AMB-RT-48", "at execution time", found == [last] * 2 * len(policies))
-    check.equal(found, [each for each in policies for _ in range(2)], "the policies")
+    actual = [each["policy"] for each in carried]
+    check.reading("AMB-RT-48", "at execution time", actual == [last] * 2 * len(policies))
+    check.equal(actual, [each for each in policies for _ in range(2)], "the policies")
     session.synchronize()

@@ -59,8 +59,8 @@ def test_a_tile_kernel_runs_on_every_block_of_the_grid(impl, check, grid):
     """Each once, with its own index, and no other (AMB-RT-84)."""
     session = opened(impl, check)
     kernel = session.kernel("count", counting(), at="tile")
-    wanted = [block + 1 for block in range(prod(grid)) for _ in range(32)]
-    check.equal(marks_of(session, kernel, grid=list(grid), block=[32, 1, 1]), wanted, "the marks of all threads")
+    expected = [block + 1 for block in range(prod(grid)) for _ in range(32)]
+    check.equal(marks_of(session, kernel, grid=list(grid), block=[32, 1, 1]), expected, "the marks of all threads")
 
 
 @feature("tile-ir-text")
@@ -70,8 +70,8 @@ def test_a_tile_kernel_runs_on_every_thread_of_the_blocks(impl, check, block):
     """The number of threads is that of the launch, whatever the kernel was written with (AMB-RT-84)."""
     session = opened(impl, check)
     kernel = session.kernel("count", counting(), at="tile")
-    wanted = [number + 1 for number in range(3) for _ in range(prod(block))]
-    check.equal(marks_of(session, kernel, grid=[3, 1, 1], block=list(block)), wanted, "the marks of all threads")
+    expected = [number + 1 for number in range(3) for _ in range(prod(block))]
+    check.equal(marks_of(session, kernel, grid=[3, 1, 1], block=list(block)), expected, "the marks of all threads")
 
 
 @feature("tile-ir-text")
@@ -81,8 +81,8 @@ def test_a_launch_leaves_no_grid_behind(impl, check):
     session = opened(impl, check)
     kernel = session.kernel("count", counting(), at="tile")
     for grid, block in (((2, 1, 1), (4, 1, 1)), ((1, 1, 1), (2, 1, 1)), ((5, 1, 1), (1, 1, 1)), ((2, 1, 1), (4, 1, 1))):
-        wanted = [number + 1 for number in range(prod(grid)) for _ in range(prod(block))]
-        check.equal(marks_of(session, kernel, grid=list(grid), block=list(block)), wanted, "the marks of all threads")
+        expected = [number + 1 for number in range(prod(grid)) for _ in range(prod(block))]
+        check.equal(marks_of(session, kernel, grid=list(grid), block=list(block)), expected, "the marks of all threads")
 
 
 @feature("tile-ir-text")
@@ -96,9 +96,9 @@ def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given)
     arguments = packed(("ptr", session.upload(bytes(4 * ROOM))))
     answer = session.launching(kernel, arguments, grid=[2, 1, 1], block=list(given))
     judge_partial_block(session, kernel, arguments, given, answer)
-    found = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
-    threads = len(found) // 2
-    check.equal(found, [1] * threads + [2] * threads, "the marks of all threads")
+    actual = marks_of(session, kernel, grid=[2, 1, 1], block=list(given))
+    threads = len(actual) // 2
+    check.equal(actual, [1] * threads + [2] * threads, "the marks of all threads")
     extents = dimensions(session, declared, given)
     check.equal(prod(extents), threads, "the threads of a block, which are its extents multiplied")
     kept = [extent for extent, stated in zip(extents, given, strict=True) if stated]

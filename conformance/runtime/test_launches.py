@@ -40,7 +40,7 @@ def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, 
     session = opened(impl, check)
     numbers = [float(place - 100) for place in range(8 * 48)]
     x, y = session.upload(elements("fp32", *numbers)), session.upload(bytes(4 * 8 * 48))
-    arguments, wanted = packed(("fp32", 4.0), ("ptr", x), ("ptr", y)), [4 * number for number in numbers]
+    arguments, expected = packed(("fp32", 4.0), ("ptr", x), ("ptr", y)), [4 * number for number in numbers]
     kernel = session.kernel("scale", PROGRAM)
 
     def result() -> list[float]:
@@ -48,18 +48,18 @@ def test_a_kernel_of_the_language_computes_all_of_its_result(impl, check, grid, 
 
     def is_whole(*other: int) -> bool:
         launched = session.launching(kernel, arguments, grid=list(other), block=block)
-        return isinstance(launched, Returned) and result() == wanted
+        return isinstance(launched, Returned) and result() == expected
 
     answer = session.launching(kernel, arguments, grid=grid, block=block)
     if rejected(answer, INVALID):
         taken = [blocks for blocks in (1, 2, 3, 6, 8, 12) if is_whole(blocks, 1, 1)]
         check.reading("AMB-RT-84", "the grid must be the compiler's", len(taken) == 1)
     check.returns(answer, "tessLaunch succeeds")
-    found = result()
-    if 0 < sum(map(bool, found)) < len(found) - 1:
-        part = all(one in (0, other) for one, other in zip(found, wanted, strict=True))
+    actual = result()
+    if 0 < sum(map(bool, actual)) < len(actual) - 1:
+        part = all(one in (0, other) for one, other in zip(actual, expected, strict=True))
         check.reading("AMB-RT-84", "blocks beyond the grid are left out", part and is_whole(1000, 1, 1))
-    check.equal(found, wanted, "four times x")
+    check.equal(actual, expected, "four times x")
 
 
 @clause("RT-04.5-09")
@@ -82,8 +82,8 @@ def test_extents_come_with_the_arguments(impl, check, extent):
     session = opened(impl, check)
     kernel, pointer = session.kernel("named", PROGRAM), session.upload(elements("int32", *[5] * 70))
     session.launch(kernel, packed(("int32", extent), ("int32", 3), ("ptr", pointer)))
-    found = values_of("int32", session.download(pointer, 280))
-    check.equal(found, [8] * extent + [5] * (70 - extent), "what the kernel left")
+    actual = values_of("int32", session.download(pointer, 280))
+    check.equal(actual, [8] * extent + [5] * (70 - extent), "what the kernel left")
 
 
 @clause("RT-04.5-17", "RT-10.1-01")
@@ -157,10 +157,10 @@ def test_arguments_that_are_overwritten_are_not_those_of_a_queued_launch(impl, c
     answer = session.launching(kernel, argBuffer=buffer, argSize=16)
     check.returns(answer, "tessLaunch succeeds")
     session.host_write(buffer, packed(("int32", 6), ("ptr", second)))
-    found = [session.integers(each) for each in (first, second)]
-    in_use = found == [[0] * COUNT, [6] * COUNT]
+    actual = [session.integers(each) for each in (first, second)]
+    in_use = actual == [[0] * COUNT, [6] * COUNT]
     check.reading("AMB-RT-72", "the buffer stays in use until the launch has completed", in_use)
-    check.equal(found, [[5] * COUNT, [0] * COUNT], "what the launch left")
+    check.equal(actual, [[5] * COUNT, [0] * COUNT], "what the launch left")
 
 
 @clause("RT-04.5-17")
@@ -170,8 +170,8 @@ def test_launches_have_arguments_of_their_own(impl, check):
     kernel, pointer = session.kernel("fill"), session.allocate(10 * BYTES)
     for value in range(10):
         session.launch(kernel, packed(("int32", value * value), ("ptr", pointer + value * BYTES)))
-    found = values_of("int32", session.download(pointer, 10 * BYTES))
-    check.equal(found, [value * value for value in range(10) for _ in range(COUNT)], "what all launches left")
+    actual = values_of("int32", session.download(pointer, 10 * BYTES))
+    check.equal(actual, [value * value for value in range(10) for _ in range(COUNT)], "what all launches left")
 
 
 @clause("RT-04.5-17")
@@ -208,8 +208,8 @@ def test_a_pointer_may_lead_into_an_allocation(impl, check):
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *[9] * (3 * COUNT)))
     session.launch(session.kernel("fill"), packed(("int32", 4), ("ptr", pointer + BYTES)))
-    found = values_of("int32", session.download(pointer, 3 * BYTES))
-    check.equal(found, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
+    actual = values_of("int32", session.download(pointer, 3 * BYTES))
+    check.equal(actual, [9] * COUNT + [4] * COUNT + [9] * COUNT, "the allocation")
 
 
 LAUNCHES = 600
@@ -288,12 +288,12 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
         session.launch(kernel, packed(("int32", place % 2), ("ptr", pointer)))
         session.copy(target, pointer, BYTES, 1)
     session.synchronize()
-    number, wanted = 0, []
+    number, expected = 0, []
     for place in range(count):
         number = (number * 10 + place % 2 + (1 << 31)) % (1 << 32) - (1 << 31)
-        wanted.append(number)
-    found = [int(values_of("int32", session.host_bytes(target, BYTES))[-1]) for target in targets]
-    check.equal(found, wanted, "what each copy brought")
+        expected.append(number)
+    actual = [int(values_of("int32", session.host_bytes(target, BYTES))[-1]) for target in targets]
+    check.equal(actual, expected, "what each copy brought")
     other, spare = session.another_stream(), session.allocate(BYTES)
     other.copy(spare, pointer, BYTES, D2D)
     last = other.integers(spare)

@@ -290,8 +290,8 @@ def test_tessgetnumericspolicy(impl, check):
     """The policy of the context was set before."""
     context = initialized(impl, check)
     check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=STRICT), "tessSetNumericsPolicy succeeds")
-    found = check.returns(impl.runtime.tessGetNumericsPolicy(context=context), "tessGetNumericsPolicy succeeds")
-    check.equal(found["policy"], STRICT, "the policy")
+    actual = check.returns(impl.runtime.tessGetNumericsPolicy(context=context), "tessGetNumericsPolicy succeeds")
+    check.equal(actual["policy"], STRICT, "the policy")
 
 
 @clause("RT-04.8-04")

@@ -50,9 +50,9 @@ def test_a_link_that_fails_midway_changes_no_bits(impl, check, tmp_path, algorit
         for rank, each in enumerate(brought):
             session.poke(rank, pointer, each.data)
         plan(session, *cuts)
-        found = reduced(session, pointer, tmp_path / "trace.json", "fp32")
+        actual = reduced(session, pointer, tmp_path / "trace.json", "fp32")
         session.synchronize()
-        return found, [session.peek(rank, pointer, 4 * COUNT) for rank in range(RANKS)]
+        return actual, [session.peek(rank, pointer, 4 * COUNT) for rank in range(RANKS)]
 
     slices, bits = run()
     link = slices[0]["args"].get("link")
@@ -60,8 +60,8 @@ def test_a_link_that_fails_midway_changes_no_bits(impl, check, tmp_path, algorit
     nanoseconds = 1000 * max(part["dur"] for part in slices)
     longer = 0
     for step in range(STEPS):
-        others, found = run((link, int(nanoseconds * step / STEPS)))
-        check.true(found == bits, f"the bits on every rank where {link} fails at {step} of {STEPS}")
+        others, actual = run((link, int(nanoseconds * step / STEPS)))
+        check.true(actual == bits, f"the bits on every rank where {link} fails at {step} of {STEPS}")
         longer += 1000 * max(other["dur"] for other in others) > nanoseconds
     check.true(longer > 0, "the collective takes longer for some times of the cut", longer)
 

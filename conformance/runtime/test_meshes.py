@@ -80,8 +80,8 @@ def test_ranks_count_row_major_over_the_axes(impl, check, shape):
         for rank in range(session.ranks):
             first = rank - rank // stride % size * stride
             members = sum(1 << first + stride * place for place in range(size))
-            found = session.integers_of_rank(rank, pointer)
-            check.equal(found, [members] * COUNT, f"the group of rank {rank} along {name}, as bits")
+            actual = session.integers_of_rank(rank, pointer)
+            check.equal(actual, [members] * COUNT, f"the group of rank {rank} along {name}, as bits")
 
 
 @clause("RT-18-02", "RT-04.2-04")

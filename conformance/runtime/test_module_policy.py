@@ -131,8 +131,8 @@ def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_p
     kept = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
     session = trusting(caching(impl, check, tmp_path), "first")
     refused(check, loading(session, bad), "TESS_ERR_INVALID_VALUE")
-    found = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
-    check.true(found == kept and bool(kept), "the entries are as they were", sorted(found))
+    actual = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
+    check.true(actual == kept and bool(kept), "the entries are as they were", sorted(actual))
     check.equal(filled(session, good), 7, "the result of the trusted program afterwards")
 
 
@@ -147,8 +147,8 @@ def test_a_policy_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     trusting(session, forbid_fast_math=True)
     answer = session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST)
     refused(check, answer, "TESS_ERR_DETERMINISM_VIOLATION")
-    found = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
-    check.equal(found, LOOSE, "the policy of the context")
+    actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    check.equal(actual, LOOSE, "the policy of the context")
     session.set_policy(STRICT)
 
 

@@ -198,5 +198,5 @@ def test_a_kernel_computes_what_its_program_says(impl, check):
     x = session.upload(elements("fp32", *[place / 4 for place in range(COUNT)]))
     y = session.upload(elements("fp32", *[1000.0 - place for place in range(COUNT)]))
     session.launch(session.kernel("axpy", KERNELS), packed(("fp32", 2.5), ("ptr", x), ("ptr", y)))
-    wanted = [place / 4 * 2.5 + 1000.0 - place for place in range(COUNT)]
-    check.equal(values_of("fp32", session.download(y, BYTES)), wanted, "the result")
+    expected = [place / 4 * 2.5 + 1000.0 - place for place in range(COUNT)]
+    check.equal(values_of("fp32", session.download(y, BYTES)), expected, "the result")

@@ -161,8 +161,8 @@ def test_a_product_accumulates_in_the_dtype_that_is_asked_for(impl, check, expon
     exponents = max(exponents[0], 1 - float_format(dtype).bias), min(exponents[1], float_format(dtype).bias)
     a, b, c = factors(dtype, exponents)
     for inputs in ([a, b], [a, b, c]):
-        found = check.returns(evaluate(impl, "matmul", inputs, {"accum": accum, "out": "fp32"}))["outputs"][0]
-        check.bits(found, matmul(*inputs, out="fp32", accumulator=accum), f"accumulated in {accum}")
+        actual = check.returns(evaluate(impl, "matmul", inputs, {"accum": accum, "out": "fp32"}))["outputs"][0]
+        check.bits(actual, matmul(*inputs, out="fp32", accumulator=accum), f"accumulated in {accum}")
 
 
 def judge_told(impl, check, x: Tensor, tree: str) -> None:
@@ -210,8 +210,8 @@ def test_a_compensated_sum_is_the_one_of_kahan(impl, check, dtype, operation):
     """Each lost part is subtracted from the next term, and an infinite sum loses none (AMB-RT-24)."""
     exact = reductions.sum_ if operation == "sum" else reductions.mean
     for x, axis in ((rows(dtype), 1), (counted(dtype, (33, 3), seed=838, exponents=SPREAD), 0)):
-        found = check.returns(evaluate(impl, operation, [x], {"axis": axis, "order": "kahan"}))["outputs"][0]
-        check.bits(found, exact(x, axis, order="kahan"), "Kahan's sum")
+        actual = check.returns(evaluate(impl, operation, [x], {"axis": axis, "order": "kahan"}))["outputs"][0]
+        check.bits(actual, exact(x, axis, order="kahan"), "Kahan's sum")
 
 
 @level("strict")
@@ -220,8 +220,8 @@ def test_a_compensated_sum_is_the_one_of_kahan(impl, check, dtype, operation):
 def test_a_compensated_sum_of_complex_numbers_and_of_nothing(impl, check):
     """The parts of complex numbers are summed for themselves; the sum of nothing is +0."""
     for x in (counted_complex(), Tensor("fp32", (2, 0), b"")):
-        found = check.returns(evaluate(impl, "sum", [x], {"axis": 1, "order": "kahan"}))["outputs"][0]
-        check.bits(found, reductions.sum_(x, 1, order="kahan"), "Kahan's sum")
+        actual = check.returns(evaluate(impl, "sum", [x], {"axis": 1, "order": "kahan"}))["outputs"][0]
+        check.bits(actual, reductions.sum_(x, 1, order="kahan"), "Kahan's sum")
 
 
 def counted_complex() -> Tensor:

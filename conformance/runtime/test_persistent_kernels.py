@@ -140,8 +140,8 @@ def test_persistent_kernels_that_a_device_takes_leave_room_for_other_work(impl, 
             break
         taken += 1
     check.true(taken > 0, "a device holds a persistent kernel", taken)
-    found = proceed(session, beside, taken)
-    check.equal(found, ["nothing"] * taken, "the resident kernels")
+    actual = proceed(session, beside, taken)
+    check.equal(actual, ["nothing"] * taken, "the resident kernels")
     elsewhere = meshed(impl, check, session.context, devices(impl, check, 2)[1:])
     check.returns(elsewhere.launching(fill, flags=PERSISTENT), "another device takes one")
     session.append(1, beside)

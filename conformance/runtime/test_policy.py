@@ -91,10 +91,10 @@ def test_stable_reductions_keep_the_error_small(impl, check, count):
     context = context_with(impl, check, STRICT)
     tenth = Fraction(13421773, 1 << 27)
     x = tensor_of("fp32", [float(tenth)] * count)
-    found = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
+    actual = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
     exact = tenth * count
     steps = (count - 1).bit_length() + 1
-    check.within(found, [exact], [exact * steps / (1 << 24)], f"{steps} roundings of a pairwise or Kahan sum")
+    check.within(actual, [exact], [exact * steps / (1 << 24)], f"{steps} roundings of a pairwise or Kahan sum")
 
 
 @feature("operation-access")
@@ -123,11 +123,11 @@ def test_a_deterministic_launch_gives_the_bits_of_a_deterministic_policy(impl, c
     inputs, attributes = ([x, x], {}) if operation == "matmul" else ([x], {"axis": 1})
     for policy in (FAST, STRICT):
         switched = context_with(impl, check, policy | {"deterministic": 1})
-        wanted = evaluate(impl, check, operation, inputs, attributes, context=switched)
+        expected = evaluate(impl, check, operation, inputs, attributes, context=switched)
         flagged = context_with(impl, check, policy)
         for _ in range(3):
             launched = evaluate(impl, check, operation, inputs, attributes, context=flagged, flags=DETERMINISTIC_LAUNCH)
-            check.bits(launched, wanted, "the bits of the deterministic policy")
+            check.bits(launched, expected, "the bits of the deterministic policy")
 
 
 @feature("operation-access", "elementary-functions")
@@ -138,10 +138,10 @@ def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, operati
     context = context_with(impl, check, STRICT)
     x = counted("fp32", (256,), seed=312, exponents=(-4, 4))
     positive = tensor_of("fp32", [1.0 + place / 256 for place in range(256)]) if operation != "exp" else x
-    found = evaluate(impl, check, operation, [positive], {}, context=context)
+    actual = evaluate(impl, check, operation, [positive], {}, context=context)
     ulps = min(impl.arithmetic.accuracy(operation), bounds.FUNCTION_ULPS)
     enclosures = bounds.function(operation, positive, ulps=ulps)
-    check.enclosed(found, enclosures, f"{ulps:g} units in the last place of {operation}")
+    check.enclosed(actual, enclosures, f"{ulps:g} units in the last place of {operation}")
 
 
 @feature("operation-access", "reductions")
@@ -151,11 +151,11 @@ def test_without_fast_math_subnormals_are_kept(impl, check):
     context = context_with(impl, check, STRICT)
     tiny = [2.0**-149, 2.0**-130, -(2.0**-127)]
     x = tensor_of("fp32", [tiny, [0.0] * 3])
-    found = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
+    actual = evaluate(impl, check, "sum", [x], {"axis": 0}, context=context)
     if impl.level == "fast" or (impl.level == "deterministic" and impl.arithmetic.flushes):
-        check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": 0}), "subnormals, kept or flushed")
+        check.enclosed(actual, bounds.enclose("oracle.sum", [x], {"axis": 0}), "subnormals, kept or flushed")
     else:
-        check.bits(found, tensor_of("fp32", tiny), "subnormals")
+        check.bits(actual, tensor_of("fp32", tiny), "subnormals")
 
 
 @large_vectors()
@@ -164,8 +164,8 @@ def test_without_fast_math_a_large_launch_keeps_to_the_arithmetic_of_its_dtype(i
     """Products of fp32 past 32 in all three extents, and long sums, where libraries have faster kernels."""
     session = opened(impl, check)
     session.set_policy(STRICT if impl.level == "strict" else LEVELS["deterministic"])
-    found = launched_kernel(session, vector)
-    judge_reduction(impl, check, question_of(vector), found, vector.expected[0])
+    actual = launched_kernel(session, vector)
+    judge_reduction(impl, check, question_of(vector), actual, vector.expected[0])
 
 
 @feature("operation-access")
@@ -175,8 +175,8 @@ def test_without_fast_math_a_large_operation_keeps_to_the_arithmetic_of_its_dtyp
     """The same operations, evaluated under a context."""
     context = context_with(impl, check, STRICT if impl.level == "strict" else LEVELS["deterministic"])
     question = question_of(vector)
-    found = evaluate(impl, check, question.operation, list(question.inputs), question.arguments, context=context)
-    judge_reduction(impl, check, question, found, vector.expected[0])
+    actual = evaluate(impl, check, question.operation, list(question.inputs), question.arguments, context=context)
+    judge_reduction(impl, check, question, actual, vector.expected[0])
 
 
 @feature("operation-access", "fast-math", "reductions")
@@ -185,5 +185,5 @@ def test_with_fast_math_the_result_stays_within_the_bound(impl, check):
     """allowFastMath = 1 loosens the bits, not the bound of the profile fast."""
     context = context_with(impl, check, FAST)
     x = counted("fp32", (16, 100), seed=313, exponents=(-6, 6))
-    found = evaluate(impl, check, "sum", [x], {"axis": 1}, context=context)
-    check.enclosed(found, bounds.enclose("oracle.sum", [x], {"axis": 1}), "the bound of any order")
+    actual = evaluate(impl, check, "sum", [x], {"axis": 1}, context=context)
+    check.enclosed(actual, bounds.enclose("oracle.sum", [x], {"axis": 1}), "the bound of any order")

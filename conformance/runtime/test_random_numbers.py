@@ -132,9 +132,9 @@ def test_dropout_zeroes_about_its_rate_and_scales_the_rest(impl, check, rate):
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
 def test_normal_numbers_are_spread_as_the_distribution_is(impl, check, dtype):
     """Mean and variance of 4,096 numbers lie within five standard deviations, and about a third lies beyond 1."""
-    found = values_of(numbers(impl, check, "normal", shape=[4096], dtype=dtype))
-    check.true(None not in found, "every number is finite")
-    values = [float(value) for value in found]
+    actual = values_of(numbers(impl, check, "normal", shape=[4096], dtype=dtype))
+    check.true(None not in actual, "every number is finite")
+    values = [float(value) for value in actual]
     mean = sum(values) / len(values)
     variance = sum((value - mean) ** 2 for value in values) / len(values)
     beyond = sum(abs(value) > 1 for value in values) / len(values)

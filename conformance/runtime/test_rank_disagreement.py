@@ -49,7 +49,7 @@ MISMATCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the axis": (WHOLE, WHOLE | {"axis": "tp"}),
     "the algorithm": (WHOLE, WHOLE | {"algorithm": "tree"}),
     "the root": (BROADCAST, BROADCAST | {"root": 1}),
-    "reduction and gathering": (GATHER, {each: WHOLE[each] for each in ("collective", "count", "dtype", "op", "axis")}),
+    "reduction and gathering": (GATHER, {name: WHOLE[name] for name in ("collective", "count", "dtype", "op", "axis")}),
     "broadcast and gathering": (BROADCAST, GATHER),
     "reduce-scatter and all-reduce": (WHOLE | {"collective": "reduce_scatter"}, WHOLE),
     "the count of a broadcast": (BROADCAST, BROADCAST | {"count": 5}),
@@ -129,8 +129,8 @@ def test_collectives_of_a_stream_are_matched_in_the_order_of_each_rank(impl, che
         each.synchronize()
     for place, pointer in enumerate(pointers):
         for rank in range(2):
-            found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
-            check.equal(found, [20 * place + 1] * COUNT, f"collective {place} on rank {rank}")
+            actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+            check.equal(actual, [20 * place + 1] * COUNT, f"collective {place} on rank {rank}")
 
 
 @seeded
@@ -213,8 +213,8 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
         issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
     session.reports(VIOLATION)
     for rank in range(2):
-        found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
-        check.equal(found, [rank + 1] * COUNT, f"what rank {rank} has")
+        actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+        check.equal(actual, [rank + 1] * COUNT, f"what rank {rank} has")
 
 
 @clause("RT-07-08", "RT-19.A-07")
@@ -266,8 +266,8 @@ def test_many_mismatches_take_nothing_from_later_collectives(impl, check, togeth
     for times in (2, 4):
         for rank in (1, 0):
             issue(session, rank, pointer, WHOLE)
-        found = values_of("int32", session.download(pointer, 4 * COUNT))
-        check.equal(found, [times * place for place in range(COUNT)], "the sum of both ranks")
+        actual = values_of("int32", session.download(pointer, 4 * COUNT))
+        check.equal(actual, [times * place for place in range(COUNT)], "the sum of both ranks")
 
 
 @clause("RT-07-08", "RT-07-09")

@@ -122,10 +122,10 @@ def test_the_sample_program_computes(impl, check, ranks, shape):
         sample.fill(name, value)
     sample.run()
     count = shape[0] * shape[1] * shape[2] * shape[3]
-    found = Tensor("fp32", shape, sample.session.download(sample.tensors["O"], 4 * count))
+    actual = Tensor("fp32", shape, sample.session.download(sample.tensors["O"], 4 * count))
     words = {name: 0x3F000000 if name == "Q" else 0x3E800000 if name == "K" else 0x40400000 for name in "QKV"}
     inputs = [Tensor.from_words("fp32", shape, [word] * count) for word in words.values()]
-    judge(impl, check, found, inputs, "what rank 0 has")
+    judge(impl, check, actual, inputs, "what rank 0 has")
     sample.end()
 
 
@@ -137,9 +137,9 @@ def test_the_sample_program_takes_scores_of_any_size(impl, check):
     for name, value in zip("QKVO", (64.0, 64.0, 3.0, -1.0), strict=True):
         sample.fill(name, value)
     sample.run()
-    found = Tensor("fp32", shape, sample.session.download(sample.tensors["O"], 4 * 64))
+    actual = Tensor("fp32", shape, sample.session.download(sample.tensors["O"], 4 * 64))
     inputs = [Tensor.from_words("fp32", shape, [word] * 64) for word in (0x42800000, 0x42800000, 0x40400000)]
-    judge(impl, check, found, inputs, "what rank 0 has")
+    judge(impl, check, actual, inputs, "what rank 0 has")
     sample.end()
 
 
@@ -177,11 +177,11 @@ def test_the_sample_program_computes_what_its_function_computes(impl, check):
         for rank in range(8):
             sample.session.poke(rank, sample.tensors[name], tensor.data)
     sample.run()
-    found = Tensor("fp32", shape, sample.session.peek(5, sample.tensors["O"], len(given["Q"].data)))
-    judge(impl, check, found, list(given.values()), "what rank 5 has")
+    actual = Tensor("fp32", shape, sample.session.peek(5, sample.tensors["O"], len(given["Q"].data)))
+    judge(impl, check, actual, list(given.values()), "what rank 5 has")
     if impl.level == "strict":
         source = IN_THE_LANGUAGE.replace("SHAPE", "x".join(map(str, shape)))
-        check.bits(found, value_of(impl, check, source, "attention", **given), "the result of the function")
+        check.bits(actual, value_of(impl, check, source, "attention", **given), "the result of the function")
     sample.end()
 
 

@@ -107,11 +107,11 @@ def test_a_spoiled_image_is_refused_or_does_what_it_did(impl, check, spoil, part
     """Wherever its bytes are changed; and the image itself loads afterwards, and runs."""
     session = opened(impl, check)
     image = bytes.fromhex(compiled(impl, check))
-    found = {place: outcome(session, spoil(image, place)) for place in places(image, part)}
-    later = "refused later" in found.values()
+    actual = {place: outcome(session, spoil(image, place)) for place in places(image, part)}
+    later = "refused later" in actual.values()
     check.reading("AMB-RT-43", "what is wrong is found where a kernel is asked for or launched", later)
-    check.reading("AMB-RT-43", "an image without a checksum does what its bytes say", "other" in found.values())
-    wrong = {place: what for place, what in found.items() if what not in ("refused", "same")}
+    check.reading("AMB-RT-43", "an image without a checksum does what its bytes say", "other" in actual.values())
+    wrong = {place: what for place, what in actual.items() if what not in ("refused", "same")}
     check.equal(wrong, {}, "images that are neither refused nor do what they did")
     module = check.returns(loading(session, image.hex()), "the image itself loads")["module"]
     check.equal(filled(session, session.kernel_of(module, "fill"), 3), [3] * COUNT, "what its kernel writes")
@@ -123,8 +123,8 @@ def test_bytes_behind_an_image_change_nothing(impl, check, more):
     """They are refused, or the kernel does what it did."""
     session = opened(impl, check)
     image = bytes.fromhex(compiled(impl, check))
-    found = outcome(session, image + b"\xa5" * more)
+    actual = outcome(session, image + b"\xa5" * more)
     check.reading(
-        "AMB-RT-43", "what is wrong is found where a kernel is asked for or launched", found == "refused later"
+        "AMB-RT-43", "what is wrong is found where a kernel is asked for or launched", actual == "refused later"
     )
-    check.true(found in ("refused", "same"), "the image is refused, or does what it did", found)
+    check.true(actual in ("refused", "same"), "the image is refused, or does what it did", actual)

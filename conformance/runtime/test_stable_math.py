@@ -130,8 +130,8 @@ def test_a_replay_is_stable(impl, check, formulation):
     for _ in range(2):
         session.write(result, bytes(size))
         replay(session, graph)
-        found = Tensor("fp32", formulation.result, session.download(result, size))
-        judge_stable(session, formulation, x, found, False)
+        actual = Tensor("fp32", formulation.result, session.download(result, size))
+        judge_stable(session, formulation, x, actual, False)
 
 
 # Clamp
@@ -157,8 +157,8 @@ def test_a_launched_clamp_keeps_nan(impl, check, dtype, given):
     source = f"module m {{ kernel k(x: tensor<8x{dtype}>, y: tensor<8x{dtype}>) {{ y = op.clamp(x, -1.0, 1.0); }} }}"
     x = with_nan(dtype)
     low, high = (tensor_of(dtype, [bound] * 8) for bound in (-1.0, 1.0))
-    found = Tensor(dtype, (8,), launched(session, source, [x], len(x.data), given))
-    check.bits(found, clamp(x, low, high), "the clamped numbers")
+    actual = Tensor(dtype, (8,), launched(session, source, [x], len(x.data), given))
+    check.bits(actual, clamp(x, low, high), "the clamped numbers")
 
 
 # Attention
@@ -174,5 +174,5 @@ def test_the_softmax_of_an_attention_is_stable(impl, check, given):
       kernel k(q: tensor<2x2xfp32>, v: tensor<2x2xfp32>, y: tensor<2x2xfp32>) { y = op.flash_attention(q, q, v); }
     }"""
     q, v = tensor_of("fp32", [[4096.0, 0.0], [0.0, 8192.0]]), tensor_of("fp32", [[3.0, -5.0], [0.5, 7.0]])
-    found = Tensor("fp32", (2, 2), launched(session, source, [q, v], 16, given))
-    check.bits(found, v, "the values of the key that is far ahead")
+    actual = Tensor("fp32", (2, 2), launched(session, source, [q, v], 16, given))
+    check.bits(actual, v, "the values of the key that is far ahead")

@@ -143,10 +143,10 @@ def test_many_launches_keep_their_order(impl, check):
                 each.digit((turn + place) % 10, pointer)
         return [each.number(pointer) for each, pointer in zip(streams, pointers, strict=True)]
 
-    wanted = [0] * 4
+    expected = [0] * 4
     for turn in range(75):
-        wanted = [_wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(wanted)]
-    check.equal(by_launches(impl, check).run(program), wanted, "what the launches of each stream left")
+        expected = [_wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(expected)]
+    check.equal(by_launches(impl, check).run(program), expected, "what the launches of each stream left")
 
 
 def _wrapped(number: int) -> int:
@@ -164,8 +164,8 @@ def test_work_of_every_kind_keeps_its_order(impl, check, ranks, times):
     """Copies, launches, collectives and events of one stream each see what those before them did (AMB-RT-58)."""
     runner = by_launches(impl, check)
     for _ in range(times):
-        found = runner.run(of_every_kind(True), ranks)
-        check.equal(found, left_on_the_host(ranks), "what was copied to the host")
+        actual = runner.run(of_every_kind(True), ranks)
+        check.equal(actual, left_on_the_host(ranks), "what was copied to the host")
 
 
 @seeded
@@ -216,8 +216,8 @@ def test_two_operations_keep_their_order(impl, check, first, second):
     device, host = EFFECTS[second](*EFFECTS[first](4, 0))
     runner = by_launches(impl, check)
     for seed in seeds_in(impl, check, range(8)):
-        found = runner.run(in_pairs(first, second))
-        check.equal(found, device * 100 + host, f"what device and host hold under seed {seed}")
+        actual = runner.run(in_pairs(first, second))
+        check.equal(actual, device * 100 + host, f"what device and host hold under seed {seed}")
 
 
 @feature("schedule-control")
@@ -233,8 +233,8 @@ def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
         return other.number(pointer)
 
     runner = by_launches(impl, check)
-    found = {each for _, each in explored(impl, check, lambda: runner.run(racing))}
-    check.true({12, 21} <= found, "both orders are found among the schedules", sorted(found))
+    actual = {each for _, each in explored(impl, check, lambda: runner.run(racing))}
+    check.true({12, 21} <= actual, "both orders are found among the schedules", sorted(actual))
 
 
 # Ranks
@@ -245,8 +245,8 @@ def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_work_keeps_its_order_on_every_rank(impl, check, ranks):
     """A stream spans its mesh (AMB-RT-37); each rank begins with a number of its own."""
-    wanted = [rank * 1000 + 123 for rank in range(ranks)]
-    check.equal(by_launches(impl, check).run(on_every_rank, ranks), wanted, "what each rank holds")
+    expected = [rank * 1000 + 123 for rank in range(ranks)]
+    check.equal(by_launches(impl, check).run(on_every_rank, ranks), expected, "what each rank holds")
 
 
 @seeded

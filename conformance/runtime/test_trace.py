@@ -48,9 +48,9 @@ def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks)
     """Every event has a known phase; a slice has a name, a process, a thread, and numbers for time and duration."""
     events = traced_work(impl, check, tmp_path / "trace.json", ranks)
     check.equal([event for event in events if event.get("ph") not in PHASES], [], "events of an unknown phase")
-    found = slices(events)
-    check.true(len(found) >= 8, "there is a slice for each of the launches", len(found))
-    for each in found:
+    actual = slices(events)
+    check.true(len(actual) >= 8, "there is a slice for each of the launches", len(actual))
+    for each in actual:
         check.true(isinstance(each.get("name"), str), "a slice has a name", each)
         for name in ("pid", "tid"):
             check.true(isinstance(each.get(name), int | str), f"a slice has a {name}", each)
@@ -94,11 +94,11 @@ def test_work_was_enqueued_before_it_started_and_stopped(impl, check, tmp_path, 
     """Three times in nanoseconds, in that order; those of the slice agree with them."""
     events = traced_work(impl, check, tmp_path / "trace.json")
     kinds = {"h2d": "copy", "all_reduce": "collective"}
-    found = slices(events, kinds.get(what, what))
+    actual = slices(events, kinds.get(what, what))
     check.true(
-        len(found) >= {"fill": 6, "nothing": 2, "h2d": 4, "all_reduce": 1}[what], f"the slices of {what}", len(found)
+        len(actual) >= {"fill": 6, "nothing": 2, "h2d": 4, "all_reduce": 1}[what], f"the slices of {what}", len(actual)
     )
-    for each in found:
+    for each in actual:
         enqueue, start, stop = (number(check, each.get("args", {}), name) for name in ("enqueue", "start", "stop"))
         if time == "enqueue":
             check.true(0 <= enqueue <= start, "enqueued before it started", (enqueue, start))
@@ -119,9 +119,9 @@ def test_the_times_of_a_stream_keep_its_order(impl, check, tmp_path, time):
     for value in range(5):
         session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
     session.synchronize()
-    found = slices(stopped(session, profiler, tmp_path / "trace.json"), "fill")
-    check.equal(len(found), 5, "the number of slices of five launches on one rank")
-    times = [{name: number(check, each["args"], name) for name in ("enqueue", "start", "stop")} for each in found]
+    actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "fill")
+    check.equal(len(actual), 5, "the number of slices of five launches on one rank")
+    times = [{name: number(check, each["args"], name) for name in ("enqueue", "start", "stop")} for each in actual]
     for first, second in pairwise(times):
         if time == "enqueue":
             check.true(first["enqueue"] <= second["enqueue"], "enqueued in order", (first, second))
@@ -158,8 +158,8 @@ def test_a_later_profiler_of_a_context_profiles_too(impl, check, tmp_path):
         session.launch(kernel, arguments)
         session.synchronize()
         events = stopped(session, profiler, tmp_path / f"{name}.json")
-        found = [len(slices(events, each)) for each in ("nothing", "fill")]
-        check.equal(found, [int(name == each) for each in ("nothing", "fill")], "the launches of each kernel")
+        actual = [len(slices(events, each)) for each in ("nothing", "fill")]
+        check.equal(actual, [int(name == each) for each in ("nothing", "fill")], "the launches of each kernel")
 
 
 @clause("RT-17-06")
@@ -175,9 +175,9 @@ def test_a_copy_has_its_bandwidth(impl, check, tmp_path, kind, size):
     dst, src, number_of = {"h2d": (device, host, H2D), "d2h": (host, device, D2H), "d2d": (other, device, D2D)}[kind]
     session.copy(dst, src, size, number_of)
     session.synchronize()
-    found = slices(stopped(session, profiler, tmp_path / "trace.json"), "copy")
-    check.true(bool(found), "the copy has a slice")
-    for each in found:
+    actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "copy")
+    check.true(bool(actual), "the copy has a slice")
+    for each in actual:
         names = ("bandwidth_bytes_per_second", "start", "stop")
         bandwidth, start, stop = (number(check, each["args"], name) for name in names)
         check.true(bandwidth > 0, "the bandwidth is positive", bandwidth)
@@ -195,9 +195,9 @@ def test_a_kernel_has_its_occupancy(impl, check, tmp_path, grid):
     profiler = started(session)
     session.launch(kernel, grid=grid)
     session.synchronize()
-    found = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
-    check.equal(len(found), 1, "the slices of one launch on one rank")
-    occupancy = number(check, found[0]["args"], "occupancy")
+    actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
+    check.equal(len(actual), 1, "the slices of one launch on one rank")
+    occupancy = number(check, actual[0]["args"], "occupancy")
     check.true(0 < occupancy <= 1, "the occupancy is above 0 and at most 1", occupancy)
 
 
@@ -210,7 +210,7 @@ def test_more_blocks_never_occupy_less(impl, check, tmp_path):
     for blocks in (1, 8, 64, 4096):
         session.launch(kernel, grid=[blocks, 1, 1], block=[128, 1, 1])
     session.synchronize()
-    found = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
-    occupancies = [number(check, each["args"], "occupancy") for each in found]
+    actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
+    occupancies = [number(check, each["args"], "occupancy") for each in actual]
     check.equal(occupancies, sorted(occupancies), "the occupancies, by number of blocks")
     check.true(len(occupancies) == 4 and occupancies[0] < occupancies[-1], "they are not all the same", occupancies)

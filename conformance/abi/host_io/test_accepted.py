@@ -161,10 +161,10 @@ def test_a_buffer_of_the_host_is_written(impl, check):
         for each, nbytes in sent
     ]
     completions = host.completions(*writes, *wrong, buffers=buffers)
-    wanted = [True, True, True, False, False]
+    expected = [True, True, True, False, False]
     check.equal(
         [completion["ok"] for completion in completions],
-        wanted,
+        expected,
         "success with a buffer, without one, with a shorter one",
     )
 
@@ -216,7 +216,7 @@ def test_tensors_of_one_and_of_many_shards_are_launched_with(impl, check):
     everywhere = [shard(place, base + 64 * number, 64, 64 * number) for number, place in enumerate(places)]
     on_one = [shard(places[-1], base + 40 * number, 40, 40 * number) for number in range(5)]
     tensors = [tensor(everywhere[0]), tensor(*everywhere), tensor(*reversed(everywhere)), tensor(*on_one)]
-    host.accepted(*(host.launch(kernel, [each]) for each in tensors), host.launch(kernel, tensors[:2]))
+    host.accepted(*(host.launch(kernel, [tensor]) for tensor in tensors), host.launch(kernel, tensors[:2]))
 
 
 LARGEST = {
@@ -238,7 +238,7 @@ def test_a_scalar_of_each_dtype_is_launched_with(impl, check, dtype):
     kernel, tensors = host.deploy(), host.arguments(["tensor"])
     scalars = [scalar(dtype, value) for value in LARGEST[dtype]]
     others = [scalar(each, value) for each, value in SCALARS.items()]
-    lists = [*([each] for each in scalars), [*others, *scalars]]
+    lists = [*([scalar] for scalar in scalars), [*others, *scalars]]
     host.accepted(*(host.launch(kernel, [*tensors, *list_]) for list_ in lists))
 
 

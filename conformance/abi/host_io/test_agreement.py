@@ -82,16 +82,16 @@ def test_the_bytes_lie_within_one_memory(impl, check, build):
     make, address = (host.write, "dst_pa") if build == "write" else (host.read, "src_pa")
     wrong = {"past 2^64": make(**{address: END - 1, "nbytes": 2})}
     wrong["everything"] = make(**{address: 0, "nbytes": END - 1})
-    for each in host.machine.memories:
-        end = each.base + each.bytes
-        wrong[f"one byte past {each.kind}"] = make(**{address: end - 63})
-        wrong[f"one byte more than {each.kind}"] = make(**{address: each.base, "nbytes": each.bytes + 1})
+    for memory in host.machine.memories:
+        end = memory.base + memory.bytes
+        wrong[f"one byte past {memory.kind}"] = make(**{address: end - 63})
+        wrong[f"one byte more than {memory.kind}"] = make(**{address: memory.base, "nbytes": memory.bytes + 1})
         if not any(other.base <= end < other.base + other.bytes for other in host.machine.memories):
-            wrong[f"behind {each.kind}"] = make(**{address: end})
-        if each.base and not any(
-            other.base <= each.base - 1 < other.base + other.bytes for other in host.machine.memories
+            wrong[f"behind {memory.kind}"] = make(**{address: end})
+        if memory.base and not any(
+            other.base <= memory.base - 1 < other.base + other.bytes for other in host.machine.memories
         ):
-            wrong[f"before {each.kind}"] = make(**{address: each.base - 1})
+            wrong[f"before {memory.kind}"] = make(**{address: memory.base - 1})
     host.refused(wrong, make())
 
 
@@ -125,7 +125,7 @@ def test_a_place_that_does_not_exist_is_refused(impl, check, build, name):
     host = connected(impl, check)
     make, prefix = (host.write, "dst") if build == "write" else (host.read, "src")
     places = beside(host.machine.places[0], name, host.machine.places)
-    wrong = {f"{name} {each[name]}": make(**{f"{prefix}_{name}": each[name]}) for each in places}
+    wrong = {f"{name} {place[name]}": make(**{f"{prefix}_{name}": place[name]}) for place in places}
     host.refused(wrong, make())
 
 
@@ -161,9 +161,9 @@ def test_a_shard_lies_within_one_memory(impl, check):
     message = sound(host, "tensor_shard")
     pa, nbytes = (*SHARD, 1, "pa"), (*SHARD, 1, "nbytes")
     wrong = {"past 2^64": changed(message, pa, END - 31), "large": changed(message, nbytes, END - 1)}
-    for each in host.machine.memories:
-        wrong[f"one byte past {each.kind}"] = changed(message, pa, each.base + each.bytes - 31)
-        wrong[f"more than {each.kind}"] = changed(changed(message, pa, each.base), nbytes, each.bytes + 1)
+    for memory in host.machine.memories:
+        wrong[f"one byte past {memory.kind}"] = changed(message, pa, memory.base + memory.bytes - 31)
+        wrong[f"more than {memory.kind}"] = changed(changed(message, pa, memory.base), nbytes, memory.bytes + 1)
     host.refused(wrong, changed(message, pa, host.machine.memories[0].base + 64))
 
 
@@ -174,8 +174,8 @@ def test_a_shard_ends_at_2_to_the_64_of_its_tensor_at_the_latest(impl, check):
     message = sound(host, "tensor_shard")
     offset = (*SHARD, 1, "offset_bytes")
     last = changed(message, offset, END - 32)
-    (found,) = host.completions(host.another(last))
-    check.reading("AMB-HIO-34", "2^63", not found["ok"])
+    (actual,) = host.completions(host.another(last))
+    check.reading("AMB-HIO-34", "2^63", not actual["ok"])
     wrong = {f"{END - each} bytes before": changed(message, offset, each) for each in (END - 31, END - 1)}
     host.refused(wrong, last, Reading("AMB-HIO-34", "no bounds", wrong, whole=True))
 
@@ -227,7 +227,7 @@ def test_a_name_that_no_builtin_has_is_refused(impl, check):
     message = host.builtin_launch()
     known = message["kernel_ref"]["name"]
     names = [each for each in ("unknown kernel", f"{known} ", f" {known}") if each not in host.machine.builtins]
-    host.refused({f"name {each!r}": changed(message, ("kernel_ref", "name"), each) for each in names}, message)
+    host.refused({f"name {name!r}": changed(message, ("kernel_ref", "name"), name) for name in names}, message)
 
 
 @clause("HIO-D7-27")
@@ -261,5 +261,8 @@ def test_a_scalar_by_reference_is_refused(impl, check):
     place = host.machine.places[0]
     references = [{"pa": pa}, {**place, "pa": pa, "nbytes": 4}, [pa], "x", None, ABSENT]
     tensors = host.arguments(["tensor"])
-    wrong = {f"value {each!r:.40}": host.launch(kernel, [*tensors, scalar("i32", each)]) for each in references}
+    wrong = {
+        f"value {reference!r:.40}": host.launch(kernel, [*tensors, scalar("i32", reference)])
+        for reference in references
+    }
     host.refused(wrong, host.launch(kernel, [*tensors, scalar("i32", pa % 1000)]))

@@ -125,7 +125,7 @@ def test_a_kernel_runs_by_messages(impl, check):
         check.equal(set(places[0]) - known, set(), "PEs of shards that do not exist")
     shards = [shard for launch in launches for tensor in shards_of(launch) for shard in tensor]
     for at in map(touched, sent.of("MemoryRead")):
-        inside = any(each.place == at.place and each.start <= at.start and at.stop <= each.stop for each in shards)
+        inside = any(shard.place == at.place and shard.start <= at.start and at.stop <= shard.stop for shard in shards)
         check.true(inside, "what is read back is a tensor of a launch", at)
 
 

@@ -73,12 +73,12 @@ def test_the_same_requests_have_the_same_completions_again(impl, check):
     """A sequence of requests that succeed and fail, repeated under other correlation ids."""
     host = connected(impl, check)
     requests = mixed(host)
-    found = [
+    actual = [
         judged(host.completions(*(request | {"correlation_id": f"run {run}"} for request in requests)))
         for run in range(4)
     ]
-    for again in found[1:]:
-        check.equal(again, found[0], "ok and error_code of each request")
+    for again in actual[1:]:
+        check.equal(again, actual[0], "ok and error_code of each request")
 
 
 @clause("HIO-D4-07", "HIO-Context-04")
@@ -105,5 +105,5 @@ def test_the_order_of_completion_changes_no_completion(impl, check, seed):
     host = connected(impl, check)
     requests = mixed(host)
     plain = host.completions(*(request | {"correlation_id": "in order"} for request in requests))
-    found = host.completions(*(request | {"correlation_id": "shuffled"} for request in requests), seed=seed)
-    check.equal(judged(found), judged(plain), "ok and error_code of each request")
+    actual = host.completions(*(request | {"correlation_id": "shuffled"} for request in requests), seed=seed)
+    check.equal(judged(actual), judged(plain), "ok and error_code of each request")

@@ -23,8 +23,8 @@ def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
         sound = [host.another(twin) for _ in range(min(3, host.machine.queue_depth or 3))]
         group = frames[first : first + 4]
         answers = host.exchange(*sound[:1], *group[:2], *sound[2:], *group[2:], *sound[1:2])
-        wanted = sorted(pair_of(each) for each in sound)
-        host.check.equal(sorted(pair for pair, _ in answers.responses), wanted, f"the responses beside {group}")
+        expected = sorted(pair_of(each) for each in sound)
+        host.check.equal(sorted(pair for pair, _ in answers.responses), expected, f"the responses beside {group}")
         host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
 
 
@@ -91,18 +91,22 @@ IDS += ["{}", "a b", "A", "a ", "\u00c5", "A\u030a", "\u212b", "00", "-0", "1e3"
 def test_a_correlation_id_is_repeated_as_it_is(impl, check):
     """Any text of 1 to 256 characters (AMB-HIO-39), in requests that succeed and in ones that fail."""
     host = connected(impl, check)
-    good = [host.write(correlation_id=each) for each in IDS]
-    bad = [host.write(correlation_id=each, dst_sip=2**31 - 1) for each in IDS]
-    check.equal([each["ok"] for each in host.completions(*good, *bad)], [True] * len(IDS) + [False] * len(IDS))
+    good = [host.write(correlation_id=id_) for id_ in IDS]
+    bad = [host.write(correlation_id=id_, dst_sip=2**31 - 1) for id_ in IDS]
+    check.equal(
+        [completion["ok"] for completion in host.completions(*good, *bad)], [True] * len(IDS) + [False] * len(IDS)
+    )
 
 
 @clause("HIO-D3-05", "HIO-D3-11")
 def test_a_request_id_is_repeated_as_it_is(impl, check):
     """Any text of 1 to 256 characters (AMB-HIO-39), in requests that succeed and in ones that fail."""
     host = connected(impl, check)
-    good = [host.read(correlation_id="good", request_id=each) for each in IDS]
-    bad = [host.read(correlation_id="bad", request_id=each, src_sip=2**31 - 1) for each in IDS]
-    check.equal([each["ok"] for each in host.completions(*good, *bad)], [True] * len(IDS) + [False] * len(IDS))
+    good = [host.read(correlation_id="good", request_id=id_) for id_ in IDS]
+    bad = [host.read(correlation_id="bad", request_id=id_, src_sip=2**31 - 1) for id_ in IDS]
+    check.equal(
+        [completion["ok"] for completion in host.completions(*good, *bad)], [True] * len(IDS) + [False] * len(IDS)
+    )
 
 
 @clause("HIO-D3-07")
@@ -123,9 +127,9 @@ def test_a_request_has_the_members_of_its_own_type(impl, check):
     """A MemoryRead called MemoryWrite is none, and so for each pair of types."""
     host = connected(impl, check)
     messages = [sound(host, part) for part in ENVELOPE]
-    for each in messages:
-        others = [other["msg_type"] for other in messages if other["msg_type"] != each["msg_type"]]
-        host.refused({f"called {other}": changed(each, ["msg_type"], other) for other in others}, each)
+    for message in messages:
+        others = [other["msg_type"] for other in messages if other["msg_type"] != message["msg_type"]]
+        host.refused({f"called {other}": changed(message, ["msg_type"], other) for other in others}, message)
 
 
 @clause("HIO-D2-01")
@@ -162,7 +166,7 @@ TAGS = ["", "0", "a", "z", "2026-11-23T17:00:00Z", "-1", "x" * 1000]
 
 def tagged(requests: list[Message], tags: list[Any], correlation: str) -> list[Message]:
     """The same requests under another correlation id, with these tags in turn."""
-    named = [each | {"correlation_id": correlation} for each in requests]
+    named = [request | {"correlation_id": correlation} for request in requests]
     return [changed(each, ["timestamp_tag"], tags[place % len(tags)]) for place, each in enumerate(named)]
 
 
@@ -173,8 +177,8 @@ def test_a_timestamp_tag_changes_no_completion(impl, check):
     requests = [each for each in mixed(host) if isinstance(each, dict)]
     plain = host.completions(*tagged(requests, [ABSENT], "plain"))
     for number, tags in enumerate([["a"], TAGS, TAGS[::-1]]):
-        found = host.completions(*tagged(requests, tags, f"tagged {number}"))
-        for request, before, after in zip(requests, plain, found, strict=True):
+        actual = host.completions(*tagged(requests, tags, f"tagged {number}"))
+        for request, before, after in zip(requests, plain, actual, strict=True):
             was, now = ({name: each[name] for name in ("ok", "error_code")} for each in (before, after))
             check.equal(now, was, f"the completion of {request['request_id']}, with a tag")
 

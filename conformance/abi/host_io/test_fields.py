@@ -71,7 +71,7 @@ def case(member: Member, keyword: str) -> Any:
     return pytest.param(member, keyword, marks=marks, id=f"{member.part}-{member.name}-{keyword}")
 
 
-@pytest.mark.parametrize(("member", "keyword"), [case(each, "required") for each in MEMBERS if each.required])
+@pytest.mark.parametrize(("member", "keyword"), [case(member, "required") for member in MEMBERS if member.required])
 def test_a_request_without_a_mandatory_member_is_refused(impl, check, member, keyword):
     """The member is left out, or null, which is the same (AMB-HIO-18, AMB-HIO-19, AMB-HIO-31)."""
     host = connected(impl, check)
@@ -80,7 +80,7 @@ def test_a_request_without_a_mandatory_member_is_refused(impl, check, member, ke
 
 
 @pytest.mark.parametrize(
-    ("member", "keyword"), [case(each, keyword) for each in MEMBERS for keyword in keywords_of(each)]
+    ("member", "keyword"), [case(member, keyword) for member in MEMBERS for keyword in keywords_of(member)]
 )
 def test_a_member_that_is_not_of_its_form_is_refused(impl, check, member, keyword):
     """Values of other types, beside the range, beside the list (AMB-HIO-06, -08, -13, -14, -20, -31, -34, -37)."""

@@ -136,7 +136,7 @@ def test_the_answer_waits_for_the_slowest_shard(impl, check):
     places = of_one_sip(host, 3)
     for turn in range(3):
         sizes = [40, 100000, 4000][turn:] + [40, 100000, 4000][:turn]
-        shards = [Part(each, host.base, size, 0) for each, size in zip(places, sizes, strict=False)]
+        shards = [Part(place, host.base, size, 0) for place, size in zip(places, sizes, strict=False)]
         sent = [working(host, 5, shard) for shard in shards] + [working(host, 5, *shards)]
         host.done(*sent)
         *alone, together = (trace_of(host, message) for message in sent)

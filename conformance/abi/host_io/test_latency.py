@@ -59,8 +59,8 @@ def test_more_bytes_take_longer(impl, check, kind):
     }
     sent = [made[kind](size) for size in SIZES]
     host.done(*sent)
-    found = [trace_of(host, message).latency for message in sent]
-    check.true(found[0] < found[1] < found[2], f"{kind} of more bytes takes longer", found)
+    actual = [trace_of(host, message).latency for message in sent]
+    check.true(actual[0] < actual[1] < actual[2], f"{kind} of more bytes takes longer", actual)
 
 
 @clause("HIO-D7-45", "HIO-D7-12")
@@ -72,8 +72,8 @@ def test_the_bytes_of_a_binary_take_time(impl, check):
     for args in ([], [parts(Part(place, host.base, 16))]):
         sent = [from_pattern(host, place, host.base, size, *args) for size in SIZES]
         host.done(*sent)
-        found = [trace_of(host, message).latency for message in sent]
-        check.true(found[0] < found[1] < found[2], "a larger binary takes longer", found)
+        actual = [trace_of(host, message).latency for message in sent]
+        check.true(actual[0] < actual[1] < actual[2], "a larger binary takes longer", actual)
 
 
 @clause("HIO-D7-45", "HIO-D7-37")
@@ -133,13 +133,13 @@ def test_other_requests_do_not_change_a_latency(impl, check, seed):
 @feature("hop-trace", "endpoint-control")
 def test_another_endpoint_takes_the_same_time(impl, check):
     """The same requests of two endpoints of one size, new each time."""
-    found = []
+    actual = []
     for _ in range(2):
         host = opened_host(impl, check, 1, 2, 2)
         sent = [message for _, message in routed(host)]
         host.done(*sent)
-        found.append([trace_of(host, each) for each in sent])
-    check.equal(found[0], found[1], "the hops on both endpoints")
+        actual.append([trace_of(host, each) for each in sent])
+    check.equal(actual[0], actual[1], "the hops on both endpoints")
 
 
 @clause("HIO-D5-30", "HIO-D5-26")

@@ -25,8 +25,8 @@ LEFT = bytes([BACKGROUND] * 16)
 def marked(host, places):
     """Other bytes at the same address of every place, told by the tags alone."""
     data = [filled("fill_u32", 0x01010101 * (number + 1), 16) for number in range(len(places))]
-    host.done(*(host.fill(each, host.base, 16, value=number + 1) for number, each in enumerate(places)))
-    host.done(*(host.fill(each, host.base + 4096, 16) for each in places))
+    host.done(*(host.fill(place, host.base, 16, value=number + 1) for number, place in enumerate(places)))
+    host.done(*(host.fill(place, host.base + 4096, 16) for place in places))
     return data
 
 
@@ -47,14 +47,14 @@ def test_each_pe_works_on_its_own_memory(impl, check, order):
     listed = {"as-they-are": places, "reversed": places[::-1], "turned": places[4:] + places[:4]}[order]
     data = marked(host, places)
     others = [each for each in host.machine.places if each not in places]
-    host.done(*(host.fill(each, host.base + 4096, 16) for each in others))
+    host.done(*(host.fill(other, host.base + 4096, 16) for other in others))
     ran = run(host, "copy", *copying(host, listed, places))
-    for number, each in enumerate(places):
+    for number, place in enumerate(places):
         expected = data[number] if ran else LEFT
-        host.holds(each, host.base + 4096, expected, f"the copy on PE {dict(each)}")
-        host.holds(each, host.base, data[number], f"what was copied on PE {dict(each)}")
-    for each in others:
-        host.holds(each, host.base + 4096, LEFT, f"PE {dict(each)}, which no shard names")
+        host.holds(place, host.base + 4096, expected, f"the copy on PE {dict(place)}")
+        host.holds(place, host.base, data[number], f"what was copied on PE {dict(place)}")
+    for place in others:
+        host.holds(place, host.base + 4096, LEFT, f"PE {dict(place)}, which no shard names")
 
 
 @clause("HIO-Context-06", "HIO-D7-19", "HIO-D7-20", "HIO-D7-21")
@@ -82,11 +82,11 @@ def test_shards_of_one_pe_belong_together_by_their_offsets(impl, check):
     sources = [Part(place, base + 300 * number, size, offsets[number]) for number, size in enumerate(sizes)]
     targets = [Part(place, base + 4000 - 99 * number, size, offsets[number]) for number, size in enumerate(sizes)]
     host.done(host.fill(place, base, 4096))
-    host.done(*(host.fill(place, each.pa, each.nbytes, value=number) for number, each in enumerate(sources)))
+    host.done(*(host.fill(place, source.pa, source.nbytes, value=number) for number, source in enumerate(sources)))
     ran = run(host, "copy", parts(sources[2], sources[0], sources[1]), parts(targets[1], targets[2], targets[0]))
-    for number, each in enumerate(targets):
-        expected = bytes([number if ran else BACKGROUND] * each.nbytes)
-        host.holds(place, each.pa, expected, f"the shard at offset {each.offset}")
+    for number, target in enumerate(targets):
+        expected = bytes([number if ran else BACKGROUND] * target.nbytes)
+        host.holds(place, target.pa, expected, f"the shard at offset {target.offset}")
 
 
 @clause("HIO-D7-22")
@@ -114,8 +114,8 @@ def test_a_launch_over_two_sips_runs_whole_or_not_at_all(impl, check):
     host.done(*(host.fill(each, host.base, 16) for each in places))
     completion = host.send(filling(host, 8, *(Part(each, host.base, 16) for each in reversed(places)))).completions[0]
     expected = filled("fill_u32", 8, 16) if completion["ok"] else LEFT
-    for each in places:
-        host.holds(each, host.base, expected, f"PE {dict(each)} after a launch with ok {completion['ok']}")
+    for place in places:
+        host.holds(place, host.base, expected, f"PE {dict(place)} after a launch with ok {completion['ok']}")
 
 
 END = None
@@ -146,8 +146,8 @@ def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, polic
         twin = filling(host, 9, *(Part(each, host.base + 16, 16) for each in places), failure_policy=policy)
         host.done(twin)
     host.fails(message, f"a launch with a shard of {faulty}")
-    for each in places:
-        host.holds(each, host.base, LEFT, f"PE {dict(each)}")
+    for place in places:
+        host.holds(place, host.base, LEFT, f"PE {dict(place)}")
 
 
 def code_of(host, *shards, policy="fail_fast"):
@@ -168,10 +168,10 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
     alone = [code_of(host, each, policy=policy) for each in (outside, absent[0])]
     for other in absent:
         for listed in ((outside, other), (other, outside), (sound, other, outside), (other, sound, outside)):
-            found = code_of(host, *listed, policy=policy)
+            actual = code_of(host, *listed, policy=policy)
             first = alone[0] if next(each for each in listed if each != sound) == outside else alone[1]
-            check.reading("AMB-HIO-44", "the first faulty shard of the list is told", found == first != alone[0])
-            check.equal(found, alone[0], "the code of the lowest faulty shard")
+            check.reading("AMB-HIO-44", "the first faulty shard of the list is told", actual == first != alone[0])
+            check.equal(actual, alone[0], "the code of the lowest faulty shard")
     far = Part({**place, "pe": FAR - 1}, host.base, 16)
     further = Part({**place, "cube": FAR}, host.machine.end, 16)
     for listed in ((far, further), (further, far), (sound, further, far)):
@@ -185,11 +185,11 @@ def test_high_bits_of_an_address_name_no_pe(impl, check, bit):
     """A shard beyond every memory by one bit of its address is refused; no PE has changed where the low bits lead."""
     host = opened_host(impl, check, 1, 2, 2)
     places = host.machine.places
-    end = max(end_of(each) for each in host.machine.memories)
+    end = max(end_of(memory) for memory in host.machine.memories)
     check.given(host.base < 1 << bit and end <= host.base + (1 << bit), f"no memory is 2**{bit} bytes behind", end)
     host.done(*(host.fill(each, host.base, 16) for each in places))
     host.done(working(host, 7, Part(places[-1], host.base + 16, 16)))
-    for each in places:
-        host.fails(working(host, 8, Part(each, host.base + (1 << bit), 16)), f"a launch on bit {bit} of an address")
-    for each in places:
-        host.holds(each, host.base, LEFT, f"PE {dict(each)}")
+    for place in places:
+        host.fails(working(host, 8, Part(place, host.base + (1 << bit), 16)), f"a launch on bit {bit} of an address")
+    for place in places:
+        host.holds(place, host.base, LEFT, f"PE {dict(place)}")

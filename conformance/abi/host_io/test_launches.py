@@ -14,7 +14,7 @@ from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT, deploy
 from tessera_conformance.marks import clause, feature
 
 NUMBERS = [
-    *(Decimal(each) for each in ("0", "-0.0", "1", "-1", "0.1", "-0.3", "3.5e30", "-3.5e30", "1e-40", "-7e-42")),
+    *(Decimal(name) for name in ("0", "-0.0", "1", "-1", "0.1", "-0.3", "3.5e30", "-3.5e30", "1e-40", "-7e-42")),
     binary(2**24 - 1, 0),
     binary(1, -149),
     binary(-(2**24 - 1), -149),
@@ -37,7 +37,7 @@ def operands(turn):
 def judge(host, places, order, name, value):
     """Launch a kernel whose tensors have a shard on each place, told in another order; compare all memory."""
     effect, size = EFFECTS[name], 4 * len(NUMBERS)
-    tensors = [number for number, each in enumerate(effect.parameters) if each == "tensor"]
+    tensors = [number for number, parameter in enumerate(effect.parameters) if parameter == "tensor"]
     at = {number: host.base + 257 + 512 * number for number in tensors}
     writes, before = [], {}
     for turn, place in enumerate(places):
@@ -141,9 +141,9 @@ def test_members_that_say_nothing_to_the_kernel_change_nothing(impl, check, memb
 
 
 PLANTED = [
-    *(pytest.param(each, marks=clause("HIO-D7-14")) for each in ("source", "source_code", "code")),
-    *(pytest.param(each, marks=clause("HIO-D7-15")) for each in ("ir", "mlir", "binary")),
-    *(pytest.param(each, marks=clause("HIO-D7-33")) for each in ("data", "tensor_data", "payload")),
+    *(pytest.param(name, marks=clause("HIO-D7-14")) for name in ("source", "source_code", "code")),
+    *(pytest.param(name, marks=clause("HIO-D7-15")) for name in ("ir", "mlir", "binary")),
+    *(pytest.param(name, marks=clause("HIO-D7-33")) for name in ("data", "tensor_data", "payload")),
 ]
 
 

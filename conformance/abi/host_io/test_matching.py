@@ -35,8 +35,8 @@ def requests_for(host: Host, pairs: Sequence[tuple[str, str]]) -> tuple[list[Mes
     succeeds = [bool(place % 2) for place in range(len(pairs))]
     ids = [{"correlation_id": correlation, "request_id": request} for correlation, request in pairs]
     requests = [
-        host.write(**each) if good else host.read(**each, src_sip=2**31 - 1)
-        for each, good in zip(ids, succeeds, strict=True)
+        host.write(**id_) if good else host.read(**id_, src_sip=2**31 - 1)
+        for id_, good in zip(ids, succeeds, strict=True)
     ]
     return requests, succeeds
 
@@ -157,4 +157,4 @@ def test_a_pair_in_use_is_refused_in_any_order_of_completion(impl, check, seed):
     outcomes = [sorted(each["ok"] for each in answers.of(request)) for request in requests]
     twice = [False, True]
     check.equal(outcomes, [[True], [False, False, True], twice, twice, twice, [True]], "success by pair")
-    check.equal(len({pair_of(each) for each in requests}), 6, "the number of pairs")
+    check.equal(len({pair_of(request) for request in requests}), 6, "the number of pairs")

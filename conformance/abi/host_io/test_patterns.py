@@ -36,7 +36,7 @@ def largest(fraction, most):
     return [binary(2 ** (fraction + 1) - 1, most - fraction), beside(border)[1]]
 
 
-FEW = [Decimal(each) for each in ("0", "1", "0.1", "0.33333333333333333333333", "65504", "2.5e-5", "1e-60")]
+FEW = [Decimal(name) for name in ("0", "1", "0.1", "0.33333333333333333333333", "65504", "2.5e-5", "1e-60")]
 VALUES = {
     "fill_u8": [0, 1, 127, 128, 165, 255],
     "fill_u16": [0, 1, 255, 256, 258, 0x7FFF, 0x8000, 0xFF00, 0xFFFF],

@@ -48,7 +48,7 @@ def test_the_tags_say_whose_memory_is_read(impl, check):
     """The same address of PEs that differ in one tag each, read together: each brings its own bytes (AMB-HIO-16)."""
     host = opened_host(impl, check, 2, 2, 2)
     base = host.base
-    host.done(*(host.fill(each, base, 12, value=number) for number, each in enumerate(host.machine.places)))
+    host.done(*(host.fill(place, base, 12, value=number) for number, place in enumerate(host.machine.places)))
     reads = [host.read_back(place, base, 12) for place in host.machine.places]
     sinks = host.done(*reversed(reads)).sinks
     for number, read in enumerate(reads):

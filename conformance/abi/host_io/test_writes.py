@@ -19,7 +19,7 @@ def test_each_pe_has_an_address_space_of_its_own(impl, check):
     host = host_of(impl, check)
     base = host.base + 4099
     host.done(*(host.fill(place, base, 12, "zero", None) for place in host.machine.places))
-    writes = [host.fill(each, base, 8, "fill_u16", 1000 + number) for number, each in enumerate(host.machine.places)]
+    writes = [host.fill(place, base, 8, "fill_u16", 1000 + number) for number, place in enumerate(host.machine.places)]
     host.done(*reversed(writes))
     for number, each in enumerate(host.machine.places):
         expected = filled("fill_u16", 1000 + number, 8) + bytes(4)
@@ -175,9 +175,9 @@ def test_a_write_that_is_refused_writes_nothing(impl, check, members):
     write = host.fill(place, base + 8, **{"nbytes": 32, **members})
     completion = host.send(write).completions[0]
     if completion["ok"]:
-        found = host.bytes_of(place, base, 64)
-        check.reading("AMB-HIO-05", "truncate the last element", found == left_by(truncated(write)))
-        check.reading("AMB-HIO-06", "wrap", found == left_by(wrapped(write)))
+        actual = host.bytes_of(place, base, 64)
+        check.reading("AMB-HIO-05", "truncate the last element", actual == left_by(truncated(write)))
+        check.reading("AMB-HIO-06", "wrap", actual == left_by(wrapped(write)))
     check.equal(completion["ok"], False, "success of a write that is not sound")
     host.holds(place, base, bytes([BACKGROUND] * 64), "memory after the refused write")
     host.done(host.fill(place, base + 8, 32, value=1))
@@ -254,7 +254,7 @@ def test_a_buffer_of_the_host_is_copied(impl, check, nbytes):
     data = [bytes((turn * index + index // 251) % 256 for index in range(nbytes)) for turn in (7, 11)]
     expected = host.painted(place, base, 2 * nbytes + 10)
     writes = [host.copy_in(place, base + 1 + number * (nbytes + 3), nbytes) for number in range(2)]
-    buffers = {pair_of(each): one for each, one in zip(reversed(writes), reversed(data), strict=True)}
+    buffers = {pair_of(write): one for write, one in zip(reversed(writes), reversed(data), strict=True)}
     host.done(*writes, buffers=buffers)
     for number, one in enumerate(data):
         at = 1 + number * (nbytes + 3)

@@ -12,5 +12,5 @@ COPY_KINDS = interface().enumerators["tessCopyKind"]
 COLLECTIVE_OPERATORS = interface().enumerators["tessCollOp"]
 LAUNCH_FLAGS = interface().enumerators["tessLaunchFlags"]
 
-PROTOTYPES = {name: (each.clauses[0], each.c) for name, each in interface().c_functions.items()}
+PROTOTYPES = {name: (function.clauses[0], function.c) for name, function in interface().c_functions.items()}
 """Every function of the host interface: the clause of its prototype, and its parameters."""

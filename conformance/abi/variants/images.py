@@ -53,28 +53,28 @@ def of_text(image: Any) -> Any:
 class OwnContainer(ReferenceAdapter):
     """Nobody else can read its images."""
 
-    def abi_compile(self, **given: Any) -> dict[str, Any]:
+    def abi_compile(self, **arguments: Any) -> dict[str, Any]:
         """The image of a program."""
-        found = super().abi_compile(**given)
+        found = super().abi_compile(**arguments)
         return {"image": sealed(bytes.fromhex(found["image"])).hex()}
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
         """Return the inspection of an image."""
         return super().abi_inspect(image=of_text(image))
 
-    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """A module; an image in the memory of the host is read there."""
         if type(image) is int and image and type(size) is int:
             image = super().runtime_tessxHostRead(hostPtr=image, bytes=size)["data"]
         if not isinstance(image, str) or type(size) is not int:
-            return super().runtime_tessModuleLoad(image=of_text(image), size=size, **given)
+            return super().runtime_tessModuleLoad(image=of_text(image), size=size, **arguments)
         held = of_text(image[: 2 * size])
         beyond = max(0, size - len(image) // 2)
-        return super().runtime_tessModuleLoad(image=held, size=len(held) // 2 + beyond, **given)
+        return super().runtime_tessModuleLoad(image=held, size=len(held) // 2 + beyond, **arguments)
 
-    def binding_listing(self, *, image: Any, **given: Any) -> dict[str, Any]:
+    def binding_listing(self, *, image: Any, **arguments: Any) -> dict[str, Any]:
         """The listing of section 5, with a module of such an image."""
-        return super().binding_listing(image=of_text(image), **given)
+        return super().binding_listing(image=of_text(image), **arguments)
 
 
 @varies("AMB-RT-104", "has hashes of 16 bytes", *IMAGES)

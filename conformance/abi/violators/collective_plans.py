@@ -49,7 +49,7 @@ def of_all(member: str) -> Violation:
 
 def kernels_alone(modules: Any) -> Plans:
     """Collectives of functions that are no kernels are overlooked."""
-    kernels = {name for module in modules for name, each in module.functions.items() if each.kernel}
+    kernels = {name for module in modules for name, function in module.functions.items() if function.kernel}
     return tuple(plan for plan in PLANS_OF(modules) if plan.function in kernels)
 
 
@@ -86,9 +86,9 @@ PLANS = [
         (images, "plans_of", lambda modules: tuple(plan for plan in PLANS_OF(modules) if plan.source == "hint")),
     ),
     changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
-            (collective_plans, "_by_size", lambda *given: "ring")),
+            (collective_plans, "_by_size", lambda *arguments: "ring")),
     changed("COLL-03.1-01", "no_ring", "plans direct sends where nothing is said",
-            (collective_plans, "_by_size", lambda *given: "direct")),
+            (collective_plans, "_by_size", lambda *arguments: "direct")),
     changed("RT-08.1-10", "size_of_a_share", "asks the table for what a rank brings",
             (collective_plans, "_by_size", by_message)),
     changed("RT-08.1-10", "size_guessed", "takes a size that is not known for small",

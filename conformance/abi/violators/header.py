@@ -31,9 +31,9 @@ def written(clause: str, name: str, description: str, *changes: tuple[str, str])
 
 def declaration(function: str) -> str:
     """The prototype of a function as the header has it."""
-    found = re.search(rf"tessStatus_t {function}\([^;]*\);", HEADER)
-    assert found is not None, function
-    return found[0]
+    match = re.search(rf"tessStatus_t {function}\([^;]*\);", HEADER)
+    assert match is not None, function
+    return match[0]
 
 
 def parameters(function: str) -> list[str]:

@@ -72,7 +72,7 @@ def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
 
     def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
         layout = entry.layout
-        slots = [Slot(each.type, size) for each, size in zip(entry.parameters, layout.sizes, strict=True)]
+        slots = [Slot(parameter.type, size) for parameter, size in zip(entry.parameters, layout.sizes, strict=True)]
         wide, right = buffer.ljust(LONGEST, b"\0"), bytearray(buffer)
         for at, offset, size in zip(rule(slots), layout.offsets, layout.sizes, strict=True):
             right[offset : offset + size] = wide[at : at + size]

@@ -65,10 +65,10 @@ class ResultsDropped(ReferenceAdapter):
 class Launches(ReferenceAdapter):
     """The reference with an action before and after each launch."""
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802, the name of the C function
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802, the name of the C function
         """Launch between `before` and `after`."""
-        answer = super().runtime_tessLaunch(**(given | self.before(given)))
-        self.after(given)
+        answer = super().runtime_tessLaunch(**(arguments | self.before(arguments)))
+        self.after(arguments)
         return answer
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class PointersOfLaunchesFirst(Launches):
 def without(function: str) -> Violation:
     """A collective that is not implemented."""
 
-    def absent(self: ReferenceAdapter, **given: Any) -> dict[str, Any]:
+    def absent(self: ReferenceAdapter, **arguments: Any) -> dict[str, Any]:
         raise NotSupported(function)
 
     description = f"does not have {function}"

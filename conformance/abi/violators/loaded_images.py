@@ -62,17 +62,17 @@ _LAST: list[str] = []
 class LastCompiled(BuildsOnce):
     """Keeps the last image beside the file."""
 
-    def abi_compile(self, **given: Any) -> dict[str, Any]:
+    def abi_compile(self, **arguments: Any) -> dict[str, Any]:
         """The image, which is kept."""
-        found = super().abi_compile(**given)
+        found = super().abi_compile(**arguments)
         _LAST[:] = [found["image"]]
         return found
 
-    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The module of the last image."""
         if isinstance(image, str) and _LAST and image != _LAST[0]:
             image, size = _LAST[0], len(_LAST[0]) // 2
-        return super().runtime_tessModuleLoad(image=image, size=size, **given)
+        return super().runtime_tessModuleLoad(image=image, size=size, **arguments)
 
 
 TARGETS = [

@@ -32,10 +32,10 @@ def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], F
     def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
         pointers, scalars = SCALARS(entry, buffer)
         read = dict(scalars)
-        for each, offset in zip(entry.parameters, entry.layout.offsets, strict=True):
-            if each.type == "bool":
+        for parameter, offset in zip(entry.parameters, entry.layout.offsets, strict=True):
+            if parameter.type == "bool":
                 word = buffer[offset : offset // 4 * 4 + 4]
-                read[each.name] = ARRAY(scalars[each.name].dtype, (), bytes([truth(word)]))
+                read[parameter.name] = ARRAY(scalars[parameter.name].dtype, (), bytes([truth(word)]))
         return pointers, read
 
     return scalars_of
@@ -55,10 +55,10 @@ def words_before_pointers(entry: KernelEntry, buffer: bytes) -> Found:
     """Read a 4-byte number that a gap follows as eight bytes, rounded to four: a high bit behind it counts."""
     pointers, scalars = SCALARS(entry, buffer)
     read, layout = dict(scalars), entry.layout
-    for place, (each, offset) in enumerate(zip(entry.parameters, layout.offsets, strict=True)):
+    for place, (parameter, offset) in enumerate(zip(entry.parameters, layout.offsets, strict=True)):
         gap = place + 1 < len(layout.offsets) and layout.offsets[place + 1] >= offset + 8
-        if each.type == "int32" and gap and buffer[offset + 7] & 0x80:
-            read[each.name] = ARRAY(scalars[each.name].dtype, (), bytes(4))
+        if parameter.type == "int32" and gap and buffer[offset + 7] & 0x80:
+            read[parameter.name] = ARRAY(scalars[parameter.name].dtype, (), bytes(4))
     return pointers, read
 
 

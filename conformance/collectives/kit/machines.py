@@ -75,9 +75,9 @@ def link(
     }  # fmt: skip
 
 
-def text(*, change: Callable[[dict[str, Any]], Any] | None = None, **made: Any) -> str:
+def text(*, change: Callable[[dict[str, Any]], Any] | None = None, **arguments: Any) -> str:
     """The JSON text of a `machine`, after a change."""
-    document = machine(**made)
+    document = machine(**arguments)
     if change is not None:
         change(document)
     return json.dumps(document)

@@ -21,18 +21,18 @@ Direction: TypeAlias = tuple[str, Any]
 """A link, and the end at which it is entered."""
 
 
-def with_credits(credits: int | Mapping[str, int], **made: Any) -> str:
+def with_credits(credits: int | Mapping[str, int], **arguments: Any) -> str:
     """The JSON text of a machine whose links all have so many credits."""
-    document = machine(**made)
+    document = machine(**arguments)
     for link in document["links"]:
         link["credits"] = credits if isinstance(credits, int) else credits.get(link["kind"], link["credits"])
     return json.dumps(document)
 
 
-def asked(impl: Implementation, check: Check, **given: Any) -> Any:
+def asked(impl: Implementation, check: Check, **arguments: Any) -> Any:
     """The transfers of a collective on every device of a machine."""
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 4003, "element_bytes": 4, "chunk": 250}
-    return check.returns(impl.collectives.transfers(**{**usual, **given}))
+    return check.returns(impl.collectives.transfers(**{**usual, **arguments}))
 
 
 def ways(topology: str, devices: Sequence[int], transfer: Transfer) -> Iterator[Direction]:

@@ -36,17 +36,19 @@ def refuse(problem: str, code: str = "TESS_ERR_INVALID_VALUE") -> Refusal:
 class ChunksApart(ReferenceAdapter):
     """An element's order follows from its place in its chunk."""
 
-    def collectives_run(self, *, inputs: Sequence[Tensor], chunk: int | None = None, **given: Any) -> dict[str, Any]:
+    def collectives_run(
+        self, *, inputs: Sequence[Tensor], chunk: int | None = None, **arguments: Any
+    ) -> dict[str, Any]:
         """Sums that have an order, chunk by chunk."""
-        apart = chunk and given["operation"] == "all_reduce" and given.get("level") == "deterministic"
-        if not apart or given.get("messages"):
-            return super().collectives_run(inputs=inputs, chunk=chunk, **given)
+        apart = chunk and arguments["operation"] == "all_reduce" and arguments.get("level") == "deterministic"
+        if not apart or arguments.get("messages"):
+            return super().collectives_run(inputs=inputs, chunk=chunk, **arguments)
         rows = [x.words() for x in inputs]
         answers = []
         for first in range(0, inputs[0].size, chunk or 1):
             parts = [row[first : first + (chunk or 1)] for row in rows]
             tensors = [Tensor.from_words(inputs[0].dtype, part.shape, part.tolist()) for part in parts]
-            answers.append(super().collectives_run(inputs=tensors, **given))
+            answers.append(super().collectives_run(inputs=tensors, **arguments))
         joined = [b"".join(answer["outputs"][rank].data for answer in answers) for rank in range(len(inputs))]
         outputs = [Tensor(x.dtype, x.shape, data) for x, data in zip(inputs, joined, strict=True)]
         return {**answers[0], "outputs": outputs}
@@ -56,11 +58,11 @@ class ChunksApart(ReferenceAdapter):
 class ThreeOperators(ReferenceAdapter):
     """The operators of tessCollOp."""
 
-    def collectives_run(self, *, op: str | None = None, **given: Any) -> dict[str, Any]:
+    def collectives_run(self, *, op: str | None = None, **arguments: Any) -> dict[str, Any]:
         """Products and means are refused."""
         if op in ("prod", "mean"):
             raise refuse(f"operator {op}", "TESS_ERR_UNSUPPORTED")
-        return super().collectives_run(op=op, **given)
+        return super().collectives_run(op=op, **arguments)
 
 
 @varies("AMB-COLL-32", "lets ranks stand in no group", "collectives/operations/*")
@@ -68,24 +70,24 @@ class RanksLeftOut(ReferenceAdapter):
     """Such a rank keeps its buffer."""
 
     def collectives_run(
-        self, *, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None = None, **given: Any
+        self, *, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None = None, **arguments: Any
     ) -> dict[str, Any]:
         """Ranks of no group are a group each, of one."""
         named = [rank for group in groups or () for rank in group]
         lonely = [[rank] for rank in range(len(inputs)) if rank not in named] if groups else []
-        return super().collectives_run(inputs=inputs, groups=[*groups, *lonely] if groups else None, **given)
+        return super().collectives_run(inputs=inputs, groups=[*groups, *lonely] if groups else None, **arguments)
 
 
 @varies("AMB-COLL-34", "exchanges blocks of different sizes", "collectives/operations/*")
 class BlocksOfShares(ReferenceAdapter):
     """Block s is the share that rank s owns."""
 
-    def collectives_run(self, *, inputs: Sequence[Tensor], **given: Any) -> dict[str, Any]:
+    def collectives_run(self, *, inputs: Sequence[Tensor], **arguments: Any) -> dict[str, Any]:
         """Return the blocks that other ranks have for a rank, in order."""
         ranks, count = len(inputs), inputs[0].size
         sizes = {x.size for x in inputs}
-        if given["operation"] != "all_to_all" or len(sizes) > 1 or count % ranks == 0:
-            return super().collectives_run(inputs=inputs, **given)
+        if arguments["operation"] != "all_to_all" or len(sizes) > 1 or count % ranks == 0:
+            return super().collectives_run(inputs=inputs, **arguments)
         cuts = [rank * count // ranks for rank in range(1, ranks)]
         blocks = [np.split(x.words(), cuts) for x in inputs]
         rows = [np.concatenate([block[rank] for block in blocks]) for rank in range(ranks)]
@@ -96,25 +98,29 @@ class BlocksOfShares(ReferenceAdapter):
 class SentWhole(ReferenceAdapter):
     """A lossy wire is passed over under deterministic and strict."""
 
-    def collectives_run(self, *, wire: str | None = None, **given: Any) -> dict[str, Any]:
+    def collectives_run(self, *, wire: str | None = None, **arguments: Any) -> dict[str, Any]:
         """Without the wire, where it is refused with TESS_ERR_DETERMINISM_VIOLATION."""
         try:
-            return super().collectives_run(wire=wire, **given)
+            return super().collectives_run(wire=wire, **arguments)
         except Refusal as refusal:
-            if refusal.outcome.code != "TESS_ERR_DETERMINISM_VIOLATION" or given.get("qscheme") or given.get("block"):
+            if (
+                refusal.outcome.code != "TESS_ERR_DETERMINISM_VIOLATION"
+                or arguments.get("qscheme")
+                or arguments.get("block")
+            ):
                 raise
-            return super().collectives_run(**given)
+            return super().collectives_run(**arguments)
 
 
 @varies("AMB-COLL-06", "has wires for data of at most 32 bits", "collectives/wire/fp64-*")
 class NoWideData(ReferenceAdapter):
     """fp64 data have no wire."""
 
-    def collectives_run(self, *, inputs: Sequence[Tensor], wire: str | None = None, **given: Any) -> dict[str, Any]:
+    def collectives_run(self, *, inputs: Sequence[Tensor], wire: str | None = None, **arguments: Any) -> dict[str, Any]:
         """Refused with a wire."""
         if wire is not None and inputs[0].dtype == "fp64":
             raise refuse("fp64 over a wire", "TESS_ERR_UNSUPPORTED")
-        return super().collectives_run(inputs=inputs, wire=wire, **given)
+        return super().collectives_run(inputs=inputs, wire=wire, **arguments)
 
 
 @varies(
@@ -123,24 +129,24 @@ class NoWideData(ReferenceAdapter):
 class FullNames(ReferenceAdapter):
     """fp8 says too little."""
 
-    def collectives_compress(self, *, dtype: Any, **given: Any) -> dict[str, Any]:
+    def collectives_compress(self, *, dtype: Any, **arguments: Any) -> dict[str, Any]:
         """Refused for fp8."""
         if dtype == "fp8":
             raise refuse("wire fp8")
-        return super().collectives_compress(dtype=dtype, **given)
+        return super().collectives_compress(dtype=dtype, **arguments)
 
-    def collectives_pack(self, *, dtype: Any = None, **given: Any) -> dict[str, Any]:
+    def collectives_pack(self, *, dtype: Any = None, **arguments: Any) -> dict[str, Any]:
         """Refused for fp8."""
         if dtype == "fp8":
             raise refuse("wire fp8")
-        return super().collectives_pack(dtype=dtype, **given)
+        return super().collectives_pack(dtype=dtype, **arguments)
 
 
 @varies("AMB-COLL-03", "refuses a second await", "collectives/waiting/a-second-await-*")
 class AwaitedOnce(ReferenceAdapter):
     """A future is used up."""
 
-    def collectives_execute(self, *, text: str, **given: Any) -> dict[str, Any]:
+    def collectives_execute(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """Refused where a text awaits a future twice."""
         awaited = [
             line.split("tessera.await", 1)[1].split(":")[0].strip()
@@ -149,7 +155,7 @@ class AwaitedOnce(ReferenceAdapter):
         ]
         if len(set(awaited)) < len(awaited):
             raise refuse("a future is awaited twice")
-        return super().collectives_execute(text=text, **given)
+        return super().collectives_execute(text=text, **arguments)
 
 
 @varies(
@@ -161,12 +167,12 @@ class AwaitedOnce(ReferenceAdapter):
 class OpRequired(ReferenceAdapter):
     """No operator is presumed."""
 
-    def language_verify_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+    def language_verify_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """Refused where a reduction has no op."""
         for line in text.splitlines():
             if re.search(r"collective\.(all_reduce|reduce_scatter)", line) and "op" not in line.partition("{")[2]:
                 raise refuse("a reduction without op")
-        return super().language_verify_ir(text=text, **given)
+        return super().language_verify_ir(text=text, **arguments)
 
 
 @varies(
@@ -175,14 +181,14 @@ class OpRequired(ReferenceAdapter):
 class Unnoticed(ReferenceAdapter):
     """A collective that never completes and is never used is dropped."""
 
-    def collectives_execute(self, *, text: str, **given: Any) -> dict[str, Any]:
+    def collectives_execute(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """The inputs, where the run would be refused and nothing is awaited."""
         try:
-            return super().collectives_execute(text=text, **given)
+            return super().collectives_execute(text=text, **arguments)
         except Refusal:
             if "tessera.await" in text:
                 raise
-            return {"ranks": [{"outputs": [rank["x"]]} for rank in given["ranks"]]}
+            return {"ranks": [{"outputs": [rank["x"]]} for rank in arguments["ranks"]]}
 
 
 CHUNKED = ("collectives/futures*", "collectives/chunks/*", "collectives/disagreeing-ranks/*", "collectives/waiting/*")

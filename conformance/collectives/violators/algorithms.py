@@ -44,7 +44,7 @@ def afterwards(clause: str, name: str, description: str, change: Callable[..., A
 
 def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
     """Other messages than those that bring the results."""
-    return changed(clause, name, description, (operations, "_sent", lambda *given: change(SENT(*given))))
+    return changed(clause, name, description, (operations, "_sent", lambda *arguments: change(SENT(*arguments))))
 
 
 def only(wanted: str, change: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,14 +112,14 @@ def backwards(step: Step) -> Step:
 
 def merged(messages: list[Sent]) -> list[Sent]:
     """Chunks of a message go together again."""
-    found: list[Sent] = []
+    sents: list[Sent] = []
     for message in messages:
-        before = found[-1] if found else None
+        before = sents[-1] if sents else None
         if before is not None and before._replace(first=message.first, elements=message.elements) == message:
-            found[-1] = before._replace(elements=before.elements + message.elements)
+            sents[-1] = before._replace(elements=before.elements + message.elements)
         else:
-            found.append(message)
-    return found
+            sents.append(message)
+    return sents
 
 
 def off_by_one(messages: list[Sent]) -> list[Sent]:
@@ -143,7 +143,7 @@ def folded(operation: str, brought: Sequence[Array], op: Any, root: int, trees: 
 
 def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:
     """The declared order of another algorithm."""
-    return lambda name, *given: usual("tree" if name == "ring" else "ring", *given)
+    return lambda name, *arguments: usual("tree" if name == "ring" else "ring", *arguments)
 
 
 def in_order(given: Any, ranks: int) -> Any:
@@ -178,7 +178,7 @@ def by_one(ranks: int, per_node: int) -> Algorithm:
 
 def in_chunks_of(chunk: int | None) -> Callable[..., Any]:
     """Chunks of one length whatever is asked for."""
-    return lambda *given: SENT(*given[:-1], chunk)
+    return lambda *arguments: SENT(*arguments[:-1], chunk)
 
 
 def lost_tail(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
@@ -251,9 +251,11 @@ def by_rank(nodes: int, inside: int, leaf: int, share: Any) -> Any:
     return leaf - leaf % inside + (leaf % inside + share % inside) % inside
 
 
-def beside_zero(collective: Any, *given: Any) -> Any:
+def beside_zero(collective: Any, *arguments: Any) -> Any:
     """Sums of many ranks begin with a zero."""
-    return [Array(each.dtype, each.values + np.zeros((), each.values.dtype)) for each in BY_LEAF(collective, *given)]
+    return [
+        Array(each.dtype, each.values + np.zeros((), each.values.dtype)) for each in BY_LEAF(collective, *arguments)
+    ]
 
 
 BY_LEAF = operations._by_leaf
@@ -266,5 +268,5 @@ MANY = [
 
 AUTO = [
     changed("COLL-01-03", "auto_is_ring", "runs by a ring for auto", (collectives, "_chosen", always_ring)),
-    changed("COLL-03.2-04", "auto_unknown", "does not know auto", (collectives, "_chosen", lambda *given: "auto")),
+    changed("COLL-03.2-04", "auto_unknown", "does not know auto", (collectives, "_chosen", lambda *arguments: "auto")),
 ]

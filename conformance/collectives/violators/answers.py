@@ -20,8 +20,8 @@ def answered(clause: str, name: str, description: str, method: str, change: Call
     """A method that changes its answer, in place or by returning another one."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
-        answer: Answer = usual(self, **given)
+    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+        answer: Answer = usual(self, **arguments)
         return change(answer) or answer
 
     return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
@@ -31,8 +31,8 @@ def asked(clause: str, name: str, description: str, method: str, change: Callabl
     """A method that answers another question."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
-        answer: Answer = usual(self, **change(given))
+    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+        answer: Answer = usual(self, **change(arguments))
         return answer
 
     return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))
@@ -46,13 +46,13 @@ def refused_otherwise(clause: str, name: str, description: str, method: str, wor
     """A method that does something else where it should refuse, with these words in the message."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
+    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
         try:
-            answer: Answer = usual(self, **given)
+            answer: Answer = usual(self, **arguments)
         except Refusal as refusal:
             if words not in refusal.outcome.message:
                 raise
-            answer = instead(refusal.outcome, partial(usual, self), given)
+            answer = instead(refusal.outcome, partial(usual, self), arguments)
         return answer
 
     return changed(clause, name, description, (ReferenceAdapter, f"collectives_{method}", call))

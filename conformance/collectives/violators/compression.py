@@ -285,11 +285,11 @@ BLOCKS = [
     compressed("COLL-02.5-02", "blocks_by_column", "runs blocks along the first axis", by_columns),
     compressed("COLL-02.5-02", "nan_quantized", "quantizes NaN as 0", without_nan),
     compressed("COLL-02.5-02", "any_data_scaled", "scales data of other dtypes", of_any_data),
-    compressed("COLL-02.5-02", "scales_kept", "keeps the scales back", lambda *given: replace(
-        compress(*given), scales=None
+    compressed("COLL-02.5-02", "scales_kept", "keeps the scales back", lambda *arguments: replace(
+        compress(*arguments), scales=None
     )),
-    compressed("COLL-02.5-02", "payload_restored", "sends the restored data", lambda *given: replace(
-        compress(*given), payload=compress(*given).restored
+    compressed("COLL-02.5-02", "payload_restored", "sends the restored data", lambda *arguments: replace(
+        compress(*arguments), payload=compress(*arguments).restored
     )),
     compressed("COLL-02.5-01", "integers_sent", "sends integers as floats", unscaled_integers),
 ]  # fmt: skip

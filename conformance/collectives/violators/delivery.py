@@ -49,16 +49,16 @@ def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
     return [Array(brought[0].dtype, values) for values in stale]
 
 
-def rarely(*given: Any, seed: int, level: str, **named: Any) -> Any:
+def rarely(*arguments: Any, seed: int, level: str, **named: Any) -> Any:
     """One order of a thousand combines canonically."""
-    return delivered(*given, **named, seed=seed, level="strict" if seed == 613 else level)
+    return delivered(*arguments, **named, seed=seed, level="strict" if seed == 613 else level)
 
 
 def at_level(clause: str, name: str, description: str, level: str) -> Violation:
     """Delivery as at one level, whichever is asked for."""
 
-    def change(*given: Any, **named: Any) -> Any:
-        return delivered(*given, **{**named, "level": level})
+    def change(*arguments: Any, **named: Any) -> Any:
+        return delivered(*arguments, **{**named, "level": level})
 
     return changed(clause, name, description, (operations, "delivered", change))
 

@@ -81,9 +81,9 @@ USUAL_KNOWN = futures.require_known
 def anything(clause: str, name: str) -> Violation:
     """Every text is a value of an attribute."""
 
-    def require(attribute: str, *given: Any) -> None:
+    def require(attribute: str, *arguments: Any) -> None:
         if attribute != name:
-            USUAL_KNOWN(attribute, *given)
+            USUAL_KNOWN(attribute, *arguments)
 
     of = hints if name == "dtype" else futures
     return changed(clause, f"any_{name}_{clause[5:]}", f"takes any text as {name}", (of, "require_known", require))
@@ -92,8 +92,8 @@ def anything(clause: str, name: str) -> Violation:
 def without(clause: str, name: str, value: str) -> Violation:
     """One value of an attribute is unknown."""
 
-    def require(attribute: str, given: str | None, *known: Any) -> None:
-        USUAL_KNOWN(attribute, "none of them" if (attribute, given) == (name, value) else given, *known)
+    def require(attribute: str, given: str | None, *arguments: Any) -> None:
+        USUAL_KNOWN(attribute, "none of them" if (attribute, given) == (name, value) else given, *arguments)
 
     of = hints if name == "dtype" else futures
     return changed(clause, f"no_{value}_{clause[5:]}", f"refuses {name} {value}", (of, "require_known", require))
@@ -137,8 +137,8 @@ VALUES = [
 # The operator
 
 
-def _as_the_largest(self: IssueAllReduce, *given: Any, **named: Any) -> None:
-    USUAL_ISSUE(self, *given, **{"op": "max", **named})
+def _as_the_largest(self: IssueAllReduce, *arguments: Any, **named: Any) -> None:
+    USUAL_ISSUE(self, *arguments, **{"op": "max", **named})
 
 
 USUAL_ISSUE = IssueAllReduce.__init__

@@ -121,20 +121,20 @@ def restarted(found: list[Transfer]) -> list[Transfer]:
     return [each if each.lost else replace(each, start=first.get(str(each.sent), each.start)) for each in found]
 
 
-def first_cut(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
+def first_cut(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     """The first link alone fails."""
-    return TRAVEL(*given, cuts=sorted(cuts)[:1], **options)
+    return TRAVEL(*arguments, cuts=sorted(cuts)[:1], **options)
 
 
-def from_the_start(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
+def from_the_start(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     """A link that fails was down from the start."""
     options["down"] = options.get("down", frozenset()) | {cut.link for cut in cuts}
-    return TRAVEL(*given, **options)
+    return TRAVEL(*arguments, **options)
 
 
-def too_early(*given: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
+def too_early(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     """Lose the message that would arrive as the link fails."""
-    return TRAVEL(*given, cuts=[Cut(max(cut.at - 1, 0), cut.link) for cut in cuts], **options)
+    return TRAVEL(*arguments, cuts=[Cut(max(cut.at - 1, 0), cut.link) for cut in cuts], **options)
 
 
 def unsupported(rejected: Rejected) -> Refusal:

@@ -73,9 +73,9 @@ def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Co
     return [cast(cast(each, compression.wire), each.dtype) for each in found]
 
 
-def through_bf16(*given: Any) -> list[Array]:
+def through_bf16(*arguments: Any) -> list[Array]:
     """An unpacked tensor has the digits of bf16 alone."""
-    return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*given)]
+    return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*arguments)]
 
 
 def _wider(compression: Compression | None) -> Compression | None:

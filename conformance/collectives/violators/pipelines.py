@@ -27,13 +27,13 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
     """Pipelines of changed units."""
 
     def changing(kind: str) -> Callable[..., list[Unit]]:
-        def units(*given: Any) -> list[Unit]:
-            usual = {pipeline.id: pipeline for pipeline in PIPELINES[kind](*given)}
-            found: list[Unit] = []
+        def units(*arguments: Any) -> list[Unit]:
+            usual = {pipeline.id: pipeline for pipeline in PIPELINES[kind](*arguments)}
+            units: list[Unit] = []
             for each in usual.values():
                 one = change(each, usual)
-                found += one if isinstance(one, Sequence) else [one]
-            return found
+                units += one if isinstance(one, Sequence) else [one]
+            return units
 
         return units
 
@@ -145,9 +145,9 @@ def twice_rounded(array: Any, wire: Any) -> Any:
     return CAST(CAST(array, dtype("fp16")), wire)
 
 
-def with_a_row(*given: Any) -> Any:
+def with_a_row(*arguments: Any) -> Any:
     """A bucket without tokens has a row."""
-    return [replace(each, rows=each.rows or 1) for each in DISPATCH(*given)]
+    return [replace(each, rows=each.rows or 1) for each in DISPATCH(*arguments)]
 
 
 def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:

@@ -99,12 +99,12 @@ def snapshot(self: Run, step: Any, rank: Any) -> None:
         rank.frame.update(dict.fromkeys(names, replace(value, values=values)))
 
 
-def undrawn(self: Any, *given: Any) -> Any:
+def undrawn(self: Any, *arguments: Any) -> Any:
     """Draws keep no order."""
     for step in self.program.steps:
         if isinstance(step, execution.Compute):
             object.__setattr__(step, "draws", False)
-    return UNITS(self, *given)
+    return UNITS(self, *arguments)
 
 
 ORDER = [
@@ -232,27 +232,27 @@ FUSED = [
 # Times
 
 
-def no_dependencies(units: Any, *given: Any) -> Any:
+def no_dependencies(units: Any, *arguments: Any) -> Any:
     """Units wait for nothing."""
-    return SIMULATE([replace(unit, after=()) for unit in units], *given)
+    return SIMULATE([replace(unit, after=()) for unit in units], *arguments)
 
 
-def in_a_row(units: Any, *given: Any) -> Any:
+def in_a_row(units: Any, *arguments: Any) -> Any:
     """Every unit waits for the one before it."""
     earlier = [tuple(other.id for other in units[:place]) for place in range(len(units))]
-    return SIMULATE([replace(each, after=after) for each, after in zip(units, earlier, strict=True)], *given)
+    return SIMULATE([replace(unit, after=after) for unit, after in zip(units, earlier, strict=True)], *arguments)
 
 
-def one_in_flight(*given: Any) -> Any:
+def one_in_flight(*arguments: Any) -> Any:
     """One chunk is in flight at a time."""
-    return SIMULATE(*given[:3], 1)
+    return SIMULATE(*arguments[:3], 1)
 
 
-def waits_take_time(units: Any, *given: Any) -> Any:
+def waits_take_time(units: Any, *arguments: Any) -> Any:
     """A wait takes as long as a computation."""
     most = max(getattr(unit, "picoseconds", 0) for unit in units)
     longer = [replace(unit, picoseconds=most) if hasattr(unit, "picoseconds") else unit for unit in units]
-    return SIMULATE(longer, *given)
+    return SIMULATE(longer, *arguments)
 
 
 def timed(clause: str, name: str, description: str, change: Any) -> Violation:

@@ -259,7 +259,7 @@ FUSION = [
     changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (fusion, "_key", without_op)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (fusion, "_key", of_any_size)),
-    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (fusion, "_fits", lambda *given: True)),
+    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (fusion, "_fits", lambda *arguments: True)),
     changed(
         "COLL-02.4-01",
         "parts_joined",
@@ -311,9 +311,9 @@ def wide_wire(operation: Any) -> str:
     return "fp32"
 
 
-def lost_folds(unit: Any, *given: Any, **named: Any) -> Any:
+def lost_folds(unit: Any, *arguments: Any, **named: Any) -> Any:
     """Forget folded operations."""
-    return replace(Unit(unit, *given, **named), folds=())
+    return replace(Unit(unit, *arguments, **named), folds=())
 
 
 FOLDING = [

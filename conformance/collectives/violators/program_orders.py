@@ -27,7 +27,7 @@ def orders(clause: str, name: str, description: str, member: str, change: Any) -
 
 def by(name: str) -> Callable[..., str]:
     """One algorithm, whichever is named."""
-    return lambda *given: name
+    return lambda *arguments: name
 
 
 def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:

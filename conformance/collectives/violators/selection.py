@@ -27,11 +27,13 @@ def by_table(clause: str, name: str, description: str, text: str) -> Violation:
     return changed(clause, name, description, (selection, "tables", lambda: other))
 
 
-def on_nodes(clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **given: bool) -> Violation:
+def on_nodes(
+    clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **arguments: bool
+) -> Violation:
     """Hierarchical by another rule on how many ranks the nodes have."""
 
     def spanning(topology: Topology, devices: Sequence[int]) -> bool:
-        used = [device.id for device in topology.devices] if given.get("all") else devices
+        used = [device.id for device in topology.devices] if arguments.get("all") else devices
         return spans([len(each) for each in topology.by_node(used)])
 
     return changed(clause, name, description, (selection, "spans_nodes", spanning))
@@ -176,7 +178,7 @@ ENVIRONMENT = [
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
     lenient("COLL-03.2-06", "unknown_ignored", "ignores an unknown override", "select", ALGO, left_out("environment")),
     changed("COLL-03.2-06", "misspelled_ignored", "ignores a misspelled variable",
-            (selection, "require_variables", lambda *given: None)),
+            (selection, "require_variables", lambda *arguments: None)),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     changed("COLL-03.2-06", "another_variable", "reads another variable",
             (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),

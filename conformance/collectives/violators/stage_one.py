@@ -100,23 +100,25 @@ def folded(name: str, ranks: int, per_node: int | None = None, partials: Partial
     return tuple(one_stage(order, ranks, partials) for order in ORDERS(name, ranks, per_node))
 
 
-def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
+def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
     """Round the result of stage one to the device's dtype."""
-    usual = RUN(operation, buffers, partials=partials, **given)
-    if partials is None or given["op"] != "sum":
+    usual = RUN(operation, buffers, partials=partials, **arguments)
+    if partials is None or arguments["op"] != "sum":
         return usual
     once = [
-        RUN("all_reduce", [buffer], op="sum", name="hierarchical", partials=partials, level=given["level"]).outputs[0]
+        RUN("all_reduce", [buffer], op="sum", name="hierarchical", partials=partials, level=arguments["level"]).outputs[
+            0
+        ]
         for buffer in buffers
     ]
-    return RUN(operation, once, **given)
+    return RUN(operation, once, **arguments)
 
 
 def of_each_value(
-    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any
+    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
 ) -> Result:
     """Every partial value of a device is sent, one after the other."""
-    usual = RUN(operation, buffers, partials=partials, **given)
+    usual = RUN(operation, buffers, partials=partials, **arguments)
     return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
 
 
@@ -127,9 +129,11 @@ def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, tre
     return [Array(x.dtype, np.asarray(x.values * each)) for x in usual] if op == "mean" else usual
 
 
-def keeps_axes(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **given: Any) -> Result:
+def keeps_axes(
+    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
+) -> Result:
     """Results have axes of blocks and warps."""
-    usual = RUN(operation, buffers, partials=partials, **given)
+    usual = RUN(operation, buffers, partials=partials, **arguments)
     if partials is None:
         return usual
     return Result([Array(output.dtype, output.values[None, None]) for output in usual.outputs], usual.travelled)

@@ -121,7 +121,7 @@ ENVIRONMENT = [
     lenient("COLL-03.2-07", "unknown_override_ignored", "ignores an unknown override", "route", VARIABLE,
             left_out("environment")),
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
-            (links, "require_variables", lambda *given: None)),
+            (links, "require_variables", lambda *arguments: None)),
     refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),

@@ -32,8 +32,8 @@ def travelling(
 ) -> Violation:
     """Other transfers than those that took place."""
 
-    def others(*given: Any, **options: Any) -> list[Transfer]:
-        return change(TRAVEL(*given, **options))
+    def others(*arguments: Any, **options: Any) -> list[Transfer]:
+        return change(TRAVEL(*arguments, **options))
 
     return changed(clause, name, description, (collectives, "travel", others))
 
@@ -47,9 +47,9 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
     return changed(clause, name, description, (progress, "_Lane", lane))
 
 
-def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *given: Any, **options: Any) -> Any:
+def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
     """No message waits for those of earlier steps."""
-    usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *given, **options)
+    usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
     steps = {message._replace(step=0): message.step for message in sent}
     return [replace(each, sent=each.sent._replace(step=steps[each.sent])) for each in usual]
 
@@ -73,24 +73,24 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
 LET_GO = progress.Progress._let_go
 
 
-def whole_buffer(*given: Any, chunk: int | None = None, **options: Any) -> Any:
+def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> Any:
     """A rank sends nothing on before it has all chunks."""
-    return TRAVEL(*given, chunk=None, **options)
+    return TRAVEL(*arguments, chunk=None, **options)
 
 
-def without_latency(*given: Any) -> Any:
+def without_latency(*arguments: Any) -> Any:
     """Links without latency."""
-    return replace(WAY(*given), latency=-FIXED)
+    return replace(WAY(*arguments), latency=-FIXED)
 
 
-def wide(*given: Any) -> Any:
+def wide(*arguments: Any) -> Any:
     """Links of the widest bandwidth."""
-    return replace(WAY(*given), bandwidth=10**15)
+    return replace(WAY(*arguments), bandwidth=10**15)
 
 
-def ignoring_down(*given: Any, down: Any = (), **options: Any) -> Any:
+def ignoring_down(*arguments: Any, down: Any = (), **options: Any) -> Any:
     """Links that are down are taken."""
-    return TRAVEL(*given, **options)
+    return TRAVEL(*arguments, **options)
 
 
 def by_host(topology: Any, source: int, target: int, down: frozenset[str], path: str = "auto") -> Any:
@@ -102,8 +102,8 @@ def by_host(topology: Any, source: int, target: int, down: frozenset[str], path:
 def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
     """Another trace."""
 
-    def made(*given: Any) -> str:
-        trace = json.loads(TRACE(*given))
+    def made(*arguments: Any) -> str:
+        trace = json.loads(TRACE(*arguments))
         return json.dumps({**trace, "traceEvents": change(trace["traceEvents"])})
 
     return made

@@ -106,7 +106,7 @@ def all_awaited(self: Ranks) -> Any:
     """A future that was never awaited is an error."""
     results = USUAL_RESULTS(self)
     seen = self.__dict__.get("seen", set())
-    if any((rank, number) not in seen for rank, each in enumerate(self.futures) for number in each):
+    if any((rank, number) not in seen for rank, future in enumerate(self.futures) for number in future):
         raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", "a future", "an await of each")
     return results
 

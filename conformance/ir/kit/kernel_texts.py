@@ -269,16 +269,16 @@ def _memref(dtype: str, shape: Sequence[int], space: str) -> str:
 
 
 def _dtype(memory: Value) -> str:
-    found = re.fullmatch(r"memref<(?:(?:\d+|\?)x)*(\w+)>\[addrspace=\w+\]", memory.type)
-    if found is None:
+    match = re.fullmatch(r"memref<(?:(?:\d+|\?)x)*(\w+)>\[addrspace=\w+\]", memory.type)
+    if match is None:
         raise ValueError(f"{memory.type} is no memref")
-    return found[1]
+    return match[1]
 
 
 def _on_the_host(type_: str) -> str:
     """Return the host's type for a parameter: a tensor for a buffer, the scalar itself."""
-    found = re.fullmatch(r"memref<(.*)>\[addrspace=global\]", type_)
-    return f"tensor<{found[1]}>" if found else type_
+    match = re.fullmatch(r"memref<(.*)>\[addrspace=global\]", type_)
+    return f"tensor<{match[1]}>" if match else type_
 
 
 def _named(results: Sequence[Value]) -> str:

@@ -44,7 +44,7 @@ def expression_of(vector: Vector) -> tuple[str, str]:
     Raises:
         ValueError: the program computes it in another way.
     """
-    found = re.search(r"let R: (.*?) = (.*);\n", vector.call.params["source"])
-    if found is None:
+    match = re.search(r"let R: (.*?) = (.*);\n", vector.call.params["source"])
+    if match is None:
         raise ValueError(f"{vector.id}: no statement computes R")
-    return found[1], found[2]
+    return match[1], match[2]

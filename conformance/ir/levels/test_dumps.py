@@ -23,7 +23,7 @@ SPOKEN = {
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
 def test_a_level_is_dumped(impl, check, to, target):
     """The text of a level has the operations of the level in it, and a second request gives the same text."""
-    found = lowered(impl, check, SOURCE, to, target)
+    actual = lowered(impl, check, SOURCE, to, target)
     for word in SPOKEN[to]:
-        check.true(word in found.text, f"{word} is in the text of {to}", found.text)
-    check.equal(lowered(impl, check, SOURCE, to, target).text, found.text, "the text when asked again")
+        check.true(word in actual.text, f"{word} is in the text of {to}", actual.text)
+    check.equal(lowered(impl, check, SOURCE, to, target).text, actual.text, "the text when asked again")

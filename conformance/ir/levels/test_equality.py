@@ -49,9 +49,9 @@ def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, tu
     if expected is None:
         asked = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
         expected = check.returns(asked)["outputs"]
-    found = results_at(impl, check, program.source, at, target, program.schedule(turn), **program.inputs)
-    check.equal(len(found), len(expected), "the number of results")
-    for number, (result, right) in enumerate(zip(found, expected, strict=True)):
+    actual = results_at(impl, check, program.source, at, target, program.schedule(turn), **program.inputs)
+    check.equal(len(actual), len(expected), "the number of results")
+    for number, (result, right) in enumerate(zip(actual, expected, strict=True)):
         check.bits(result, right, f"result {number}")
 
 
@@ -73,8 +73,8 @@ def test_no_tile_size_and_no_depth_changes_a_bit(impl, check, at, target, dtype,
     """Terms are added in ascending order of k, over all of k, whatever the tiles are."""
     a, b = OPERANDS[dtype]
     source = returning("A @ B", f"A: tensor<7x19x{dtype}>, B: tensor<19x9x{dtype}>")
-    (found,) = results_at(impl, check, source, at, target, schedule, A=a, B=b)
-    check.bits(found, PRODUCTS[dtype])
+    (actual,) = results_at(impl, check, source, at, target, schedule, A=a, B=b)
+    check.bits(actual, PRODUCTS[dtype])
 
 
 @clause("LANG-08.2-01")
@@ -88,7 +88,7 @@ def test_an_error_stays_an_error(impl, check, at, wrong, right):
     """A division of integers by zero is an error of execution at every level; without the zero there is none."""
     source = returning("A / B", parameters_of("AB", "tensor<2x2xint32>"))
     ones = tensor_of("int32", [[84, 84], [84, 84]])
-    (found,) = results_at(impl, check, source, at, A=ones, B=tensor_of("int32", right))
-    check.bits(found, tensor_of("int32", [[84 // element for element in row] for row in right]))
+    (actual,) = results_at(impl, check, source, at, A=ones, B=tensor_of("int32", right))
+    check.bits(actual, tensor_of("int32", [[84 // element for element in row] for row in right]))
     observation = executed(impl, source, at, A=ones, B=tensor_of("int32", wrong))
     check.rejects(observation, category=("numerics", "types", "shapes"), phase="execute")

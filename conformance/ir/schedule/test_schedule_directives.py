@@ -44,8 +44,8 @@ FOLLOWED = {
 )
 def test_a_directive_is_followed(impl, check, directive, name, wanted):
     """The one operation of its kind that the product has is the one that was asked for."""
-    found = attributes_of(impl, check, directive, name)
-    check.equal([{key: given.get(key) for key in wanted} for given in found], [wanted], f"tessera.schedule.{name}")
+    actual = attributes_of(impl, check, directive, name)
+    check.equal([{key: given.get(key) for key in wanted} for given in actual], [wanted], f"tessera.schedule.{name}")
 
 
 @feature("lower-schedule")
@@ -54,9 +54,9 @@ def test_a_directive_is_followed(impl, check, directive, name, wanted):
 def test_a_prefetch_is_followed(impl, check, align):
     """A prefetch of that scope and alignment stands among those of the program."""
     directive = f'schedule.prefetch(C) @{{scope="shared", align={align}}};'
-    found = attributes_of(impl, check, directive, "prefetch", end="return op.softmax(C);")
-    wanted = [given for given in found if (given["scope"], given["align"]) == ("shared", align)]
-    check.equal(len(wanted), 1, f"the number of prefetches aligned to {align}")
+    actual = attributes_of(impl, check, directive, "prefetch", end="return op.softmax(C);")
+    expected = [given for given in actual if (given["scope"], given["align"]) == ("shared", align)]
+    check.equal(len(expected), 1, f"the number of prefetches aligned to {align}")
 
 
 @feature("lower-schedule")
@@ -102,8 +102,8 @@ def test_an_illegal_directive_is_refused(impl, check, marked):
     check.accepts(impl.language.verify(source=legal))
     check.accepts(impl.language.lower(source=legal, to="schedule"))
     refused = impl.language.lower(source=illegal, to="schedule")
-    found = check.rejects(refused, category=("schedule", "shapes", "types"), phase=("lower", "verify"))
-    lines = [diagnostic.line for diagnostic in found.diagnostics]
+    actual = check.rejects(refused, category=("schedule", "shapes", "types"), phase=("lower", "verify"))
+    lines = [diagnostic.line for diagnostic in actual.diagnostics]
     near = (FIRST_STATEMENT, FIRST_STATEMENT + 1)
     check.true(any(number in near for number in lines), "the line is named", lines)
 
@@ -157,7 +157,7 @@ def test_a_directive_that_needs_too_much_memory_is_refused(impl, check, target, 
 def test_a_program_with_an_illegal_schedule_is_not_executed(impl, check):
     """Lowered on the way to being executed, it is refused as when it is lowered; its twin is executed."""
     ones = {"A": tensor_of("fp32", [[1.0] * 12] * 12), "B": tensor_of("fp32", [[2.0] * 12] * 12)}
-    (found,) = results_at(impl, check, directed("schedule.pipeline(C) @{depth=1};"), "schedule", **ones)
-    check.bits(found, tensor_of("fp32", [[24.0] * 12] * 12))
+    (actual,) = results_at(impl, check, directed("schedule.pipeline(C) @{depth=1};"), "schedule", **ones)
+    check.bits(actual, tensor_of("fp32", [[24.0] * 12] * 12))
     refused = executed(impl, directed("schedule.pipeline(C) @{depth=0};"), "schedule", **ones)
     check.rejects(refused, category="schedule", phase=("lower", "verify"))

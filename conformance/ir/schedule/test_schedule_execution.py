@@ -77,9 +77,9 @@ SIZES = [(7, 9, 19), (4, 4, 4), (1, 1, 1), (7, 9, 1), (1, 9, 7), (5, 2, 19), (8,
 @pytest.mark.parametrize("staged", ["", "A", "AB"], ids=["none", "one", "both"])
 def test_tiles_keep_the_order_of_the_terms(impl, check, sizes, staged):
     """A fold over all of k in ascending order, with tails along every extent and without."""
-    found = outputs_of(impl, check, product(sizes, 1, staged), A=A, B=B)
-    check.equal(len(found), 1, "the number of results")
-    check.bits(found[0], PRODUCT)
+    actual = outputs_of(impl, check, product(sizes, 1, staged), A=A, B=B)
+    check.equal(len(actual), 1, "the number of results")
+    check.bits(actual[0], PRODUCT)
 
 
 @text_form
@@ -109,8 +109,8 @@ def test_every_product_of_a_batch_has_operands_of_its_own(impl, check, batch):
 @pytest.mark.parametrize("staged", ["A", "AB"], ids=["one", "both"])
 def test_a_stage_is_computed_after_it_is_loaded(impl, check, depth, staged):
     """However many tiles are loaded ahead, each is computed with once, and with what was loaded for it."""
-    found = outputs_of(impl, check, product((4, 4, 4), depth, staged), A=A, B=B)
-    check.bits(found[0], PRODUCT)
+    actual = outputs_of(impl, check, product((4, 4, 4), depth, staged), A=A, B=B)
+    check.bits(actual[0], PRODUCT)
 
 
 @text_form
@@ -121,11 +121,11 @@ def test_buffers_of_a_pipeline_do_not_overwrite_each_other(impl, check):
     extents = (6, 6, 12)
     left = [[1 << (k // 2) if row % 2 else 1 + k for k in range(12)] for row in range(6)]
     right = [[(k + column) % 5 - 2 for column in range(6)] for k in range(12)]
-    wanted = tensor_of("int32", [[sum(a * right[k][j] for k, a in enumerate(row)) for j in range(6)] for row in left])
+    expected = tensor_of("int32", [[sum(a * right[k][j] for k, a in enumerate(row)) for j in range(6)] for row in left])
     inputs = {"A": tensor_of("int32", left), "B": tensor_of("int32", right)}
     for depth in (2, 3):
         text = product((3, 3, 2), depth, dtype="int32", extents=extents, double_buffer=True)
-        check.bits(outputs_of(impl, check, text, **inputs)[0], wanted, f"depth {depth}")
+        check.bits(outputs_of(impl, check, text, **inputs)[0], expected, f"depth {depth}")
 
 
 @text_form
@@ -136,8 +136,8 @@ def test_padding_is_in_no_sum(impl, check, staged):
     left = [[1.0, 2.0, inf], [1.0, 1.0, 1.0], [nan, 0.0, 1.0]]
     right = [[1.0, 0.0, 2.0], [0.5, 0.0, -1.0], [0.0, 1.0, 1.0]]
     text = product((2, 2, 2), 2, staged, extents=(3, 3, 3))
-    found = outputs_of(impl, check, text, A=tensor("fp32", left), B=tensor("fp32", right))
-    check.bits(found[0], tensor("fp32", [[nan, inf, inf], [1.5, 1.0, 2.0], [nan, nan, nan]]))
+    actual = outputs_of(impl, check, text, A=tensor("fp32", left), B=tensor("fp32", right))
+    check.bits(actual[0], tensor("fp32", [[nan, inf, inf], [1.5, 1.0, 2.0], [nan, nan, nan]]))
 
 
 @text_form
@@ -145,10 +145,10 @@ def test_padding_is_in_no_sum(impl, check, staged):
 def test_padding_does_not_change_a_zero(impl, check):
     """A sum of negative zeros begins at +0 and stays there; nothing fails beyond the extents."""
     text = product((2, 2, 2), 2, extents=(1, 1, 3))
-    found = outputs_of(
+    actual = outputs_of(
         impl, check, text, A=tensor_of("fp32", [[-0.0, -0.0, -0.0]]), B=tensor_of("fp32", [[1.0], [1.0], [1.0]])
     )
-    check.bits(found[0], tensor_of("fp32", [[0.0]]))
+    check.bits(actual[0], tensor_of("fp32", [[0.0]]))
 
 
 @text_form
@@ -166,9 +166,9 @@ def test_tails_of_a_division_fail_nowhere(impl, check):
         gives=type_,
     )
     divisors = [[1 + row + column for column in range(5)] for row in range(3)]
-    wanted = [[60 // divisor for divisor in row] for row in divisors]
-    found = outputs_of(impl, check, text, A=tensor_of("int32", [[60] * 5] * 3), B=tensor_of("int32", divisors))
-    check.bits(found[0], tensor_of("int32", wanted))
+    expected = [[60 // divisor for divisor in row] for row in divisors]
+    actual = outputs_of(impl, check, text, A=tensor_of("int32", [[60] * 5] * 3), B=tensor_of("int32", divisors))
+    check.bits(actual[0], tensor_of("int32", expected))
 
 
 ROW = [[float(1 + (3 * row + column) % 8) for column in range(10)] for row in range(5)]
@@ -192,8 +192,8 @@ def test_rows_are_computed_whole(impl, check, axis, m, n):
         takes=f"%A: {given}",
         gives=gives,
     )
-    wanted = [sum(row) for row in (ROW if axis else zip(*ROW, strict=True))]
-    check.bits(outputs_of(impl, check, text, A=tensor_of("fp32", ROW))[0], tensor_of("fp32", wanted))
+    expected = [sum(row) for row in (ROW if axis else zip(*ROW, strict=True))]
+    check.bits(outputs_of(impl, check, text, A=tensor_of("fp32", ROW))[0], tensor_of("fp32", expected))
 
 
 @text_form
@@ -218,10 +218,10 @@ def test_a_fusion_computes_what_its_parts_compute(impl, check, fused):
     text = scheduled(*lines, end, takes=takes, gives=", ".join([result] * 3))
     left = [[row - k for k in range(4)] for row in range(3)]
     right = [[k * column - 2 for column in range(5)] for k in range(4)]
-    found = outputs_of(impl, check, text, A=tensor_of("int32", left), B=tensor_of("int32", right))
+    actual = outputs_of(impl, check, text, A=tensor_of("int32", left), B=tensor_of("int32", right))
     whole = [[sum(a * right[k][j] for k, a in enumerate(row)) for j in range(5)] for row in left]
     for number, value in enumerate((lambda p: p, lambda p: 2 * p, lambda p: 2 * p * p)):
-        check.bits(found[number], tensor_of("int32", [[value(p) for p in row] for row in whole]), f"result {number}")
+        check.bits(actual[number], tensor_of("int32", [[value(p) for p in row] for row in whole]), f"result {number}")
 
 
 @text_form
@@ -247,9 +247,9 @@ def test_a_materialized_cast_leaves_every_element_in_its_place(impl, check, cast
     )
     a = [[10 * row + column for column in range(k)] for row in range(m)]
     b = [[row * row - column for column in range(n)] for row in range(k)]
-    wanted = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in zip(*b, strict=True)] for row in a]
-    (found,) = outputs_of(impl, check, text, A=tensor_of("int32", a), B=tensor_of("int32", b))
-    check.bits(found, tensor_of("int32", wanted))
+    expected = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in zip(*b, strict=True)] for row in a]
+    (actual,) = outputs_of(impl, check, text, A=tensor_of("int32", a), B=tensor_of("int32", b))
+    check.bits(actual, tensor_of("int32", expected))
 
 
 # Programs
@@ -267,8 +267,8 @@ def test_a_schedule_changes_no_bit_of_a_program(impl, check, tile, depth, prefet
     """Sizes with tails and without, each depth, each memory."""
     source = program("return A @ B;", parameters=f"A: {kind(M, K)}, B: {kind(K, N)}")
     schedule = {"tile": tile, "depth": depth, "prefetch": prefetch}
-    (found,) = results_at(impl, check, source, "schedule", schedule=schedule, A=A, B=B)
-    check.bits(found, PRODUCT)
+    (actual,) = results_at(impl, check, source, "schedule", schedule=schedule, A=A, B=B)
+    check.bits(actual, PRODUCT)
 
 
 @of_programs
@@ -286,9 +286,9 @@ def test_directives_in_control_flow_are_followed(impl, check, target):
         parameters=f"X: {matrix}, T: {matrix}",
     )
     turn, start = [[0, 1, 0], [0, 0, 1], [2, 0, 0]], [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    wanted = [[a + b for a, b in zip(row, other, strict=True)] for row, other in zip(start, turn, strict=True)]
+    expected = [[a + b for a, b in zip(row, other, strict=True)] for row, other in zip(start, turn, strict=True)]
     for _ in range(3):
-        wanted = [[sum(a * turn[k][j] for k, a in enumerate(row)) for j in range(3)] for row in wanted]
+        expected = [[sum(a * turn[k][j] for k, a in enumerate(row)) for j in range(3)] for row in expected]
     inputs = {"X": tensor_of("int32", start), "T": tensor_of("int32", turn)}
-    (found,) = results_at(impl, check, source, "schedule", target, **inputs)
-    check.bits(found, tensor_of("int32", wanted))
+    (actual,) = results_at(impl, check, source, "schedule", target, **inputs)
+    check.bits(actual, tensor_of("int32", expected))

@@ -46,12 +46,12 @@ def behind(module, value):
 )
 def test_the_sample_is_tiled(impl, check, directive, schedule):
     """The product of section 13.1 has one tile operation, with the sizes of the text."""
-    found = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
-    tiles = found.operations(PREFIX + "tile")
+    actual = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
+    tiles = actual.operations(PREFIX + "tile")
     check.equal([picked(tile, *SIZES) for tile in tiles], [SIZES], "the tiles of the sample")
-    products = found.operations("tessera.graph.matmul")
+    products = actual.operations("tessera.graph.matmul")
     check.equal(len(products), 1, "the number of products")
-    check.true(products[0]["results"][0] in behind(found, tiles[0]["operands"][0]), "it tiles the product", tiles)
+    check.true(products[0]["results"][0] in behind(actual, tiles[0]["operands"][0]), "it tiles the product", tiles)
     types = [tensor_type(text) for tile in tiles for text in (*tile["operand_types"], *tile["result_types"])]
     check.equal(
         [(type_.shape, type_.dtype) for type_ in types], [(("1024", "1024"), "bf16")] * 2, "the types of the tile"
@@ -66,14 +66,14 @@ def test_the_sample_is_tiled(impl, check, directive, schedule):
 )
 def test_the_sample_is_pipelined(impl, check, directive, schedule, double_buffer):
     """The tiled product is pipelined three deep, with double buffering where the text asks for it (AMB-LANG-33)."""
-    found = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
-    pipelines = found.operations(PREFIX + "pipeline")
+    actual = lowered(impl, check, SAMPLE.format(directive), "schedule", schedule=schedule)
+    pipelines = actual.operations(PREFIX + "pipeline")
     check.equal([pipeline["attributes"].get("depth") for pipeline in pipelines], [3], "the depths of its pipelines")
     if double_buffer is not None:
         check.equal(pipelines[0]["attributes"].get("double_buffer"), double_buffer, "double buffering")
-    tiles = [result for operation in found.operations(PREFIX + "tile") for result in operation["results"]]
-    below = behind(found, pipelines[0]["operands"][0])
-    check.true(any(tile in below for tile in tiles), "it pipelines what is tiled", found.text)
+    tiles = [result for operation in actual.operations(PREFIX + "tile") for result in operation["results"]]
+    below = behind(actual, pipelines[0]["operands"][0])
+    check.true(any(tile in below for tile in tiles), "it pipelines what is tiled", actual.text)
 
 
 @clause("LANG-08.2-02")
@@ -86,14 +86,14 @@ def test_a_product_is_tiled(impl, check, dtype, extents):
     """Without being asked to: sizes of at least one in a tile operation about the product."""
     m, n, k = extents
     source = returning("A @ B", f"A: tensor<{m}x{k}x{dtype}>, B: tensor<{k}x{n}x{dtype}>")
-    found = lowered(impl, check, source, "schedule")
-    (product,) = found.operations("tessera.graph.matmul")
+    actual = lowered(impl, check, source, "schedule")
+    (product,) = actual.operations("tessera.graph.matmul")
     tiles = [
         operation
-        for operation in found.operations(PREFIX + "tile")
-        if product["results"][0] in behind(found, operation["operands"][0])
+        for operation in actual.operations(PREFIX + "tile")
+        if product["results"][0] in behind(actual, operation["operands"][0])
     ]
-    check.true(bool(tiles), "the product is tiled", found.text)
+    check.true(bool(tiles), "the product is tiled", actual.text)
     sizes = [tile["attributes"][name] for tile in tiles for name in ("m", "n")]
     check.true(all(size >= 1 for size in sizes), "sizes of at least one", sizes)
 
@@ -103,8 +103,8 @@ def test_a_product_is_tiled(impl, check, dtype, extents):
 def test_the_sizes_that_are_asked_for_are_taken(impl, check, sizes):
     """The sizes divide the extents of the product."""
     source = returning("A @ B", "A: tensor<256x128xbf16>, B: tensor<128x256xbf16>")
-    found = lowered(impl, check, source, "schedule", schedule={"tile": list(sizes)})
-    tiles = [picked(operation, "m", "n", "k") for operation in found.operations(PREFIX + "tile")]
+    actual = lowered(impl, check, source, "schedule", schedule={"tile": list(sizes)})
+    tiles = [picked(operation, "m", "n", "k") for operation in actual.operations(PREFIX + "tile")]
     check.equal(tiles, [dict(zip("mnk", sizes, strict=True))], "the tiles")
 
 
@@ -121,29 +121,29 @@ FUSIBLE = [
 def test_what_follows_a_computation_is_fused_into_it(impl, check, expression, first, second):
     """A fusion of the first operation's value and the second's, in that order."""
     matrix = "tensor<64x64xfp32>"
-    found = lowered(impl, check, returning(expression, f"A: {matrix}, B: {matrix}"), "schedule")
-    (before,), (after,) = found.operations(first), found.operations(second)
+    actual = lowered(impl, check, returning(expression, f"A: {matrix}, B: {matrix}"), "schedule")
+    (before,), (after,) = actual.operations(first), actual.operations(second)
     fusions = [
-        [behind(found, value) for value in operation["operands"]] for operation in found.operations(PREFIX + "fuse")
+        [behind(actual, value) for value in operation["operands"]] for operation in actual.operations(PREFIX + "fuse")
     ]
-    wanted = [
+    expected = [
         last
         for *others, last in fusions
         if any(before["results"][0] in other for other in others) and after["results"][0] in last
     ]
-    check.true(bool(wanted), "both are in one fusion", found.text)
+    check.true(bool(expected), "both are in one fusion", actual.text)
 
 
 @clause("LANG-08.2-14")
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
 def test_the_operands_of_a_product_are_prefetched(impl, check, target):
     """Both are read behind a prefetch, to memory that there is."""
-    found = lowered(impl, check, SAMPLE.format(""), "schedule", target)
-    (product,) = found.operations("tessera.graph.matmul")
-    fetched = {operation["results"][0]: operation for operation in found.operations(PREFIX + "prefetch")}
+    actual = lowered(impl, check, SAMPLE.format(""), "schedule", target)
+    (product,) = actual.operations("tessera.graph.matmul")
+    fetched = {operation["results"][0]: operation for operation in actual.operations(PREFIX + "prefetch")}
     for operand in product["operands"]:
-        passed = [value for value in behind(found, operand) if value in fetched]
-        check.true(bool(passed), f"{operand} is prefetched", found.text)
+        passed = [value for value in behind(actual, operand) if value in fetched]
+        check.true(bool(passed), f"{operand} is prefetched", actual.text)
         scope = fetched[passed[0]]["attributes"]["scope"]
         check.true(scope in ("shared", "global"), "a scope of section 6.2", scope)
 
@@ -152,8 +152,8 @@ def test_the_operands_of_a_product_are_prefetched(impl, check, target):
 @pytest.mark.parametrize("scope", ["shared", "global"])
 def test_the_scope_that_is_asked_for_is_taken(impl, check, scope):
     """By every prefetch of the program."""
-    found = lowered(impl, check, SAMPLE.format(""), "schedule", schedule={"prefetch": scope})
-    scopes = [operation["attributes"]["scope"] for operation in found.operations(PREFIX + "prefetch")]
+    actual = lowered(impl, check, SAMPLE.format(""), "schedule", schedule={"prefetch": scope})
+    scopes = [operation["attributes"]["scope"] for operation in actual.operations(PREFIX + "prefetch")]
     check.true(bool(scopes) and set(scopes) == {scope}, f"prefetches to {scope} memory", scopes)
 
 
@@ -182,9 +182,9 @@ PROGRAMS = {
 def test_lowering_keeps_the_types_of_a_function(impl, check, body):
     """Arguments and results are those of Graph IR."""
     source = program(body, parameters="A: tensor<20x24xbf16>, B: tensor<24x18xbf16>")
-    graph, found = (lowered(impl, check, source, to).functions["f"] for to in ("graph", "schedule"))
-    check.equal(found.arguments, graph.arguments, "the arguments")
-    check.equal(found.results, graph.results, "the results")
+    graph, actual = (lowered(impl, check, source, to).functions["f"] for to in ("graph", "schedule"))
+    check.equal(actual.arguments, graph.arguments, "the arguments")
+    check.equal(actual.results, graph.results, "the results")
 
 
 @feature("schedule-ir-text")

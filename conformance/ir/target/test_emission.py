@@ -160,11 +160,11 @@ def test_the_sample_calls_a_matrix_intrinsic_of_nvvm(impl, check):
 
 def parameters(text, target):
     """Return the parameters of the first kernel of emitted LLVM IR: `buffer`, or the type of a scalar."""
-    found = re.search(r"^define [^@\n]*@(tss_kernel_\w+)\((.*)\)[^()\n]*\{$", text, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^define [^@\n]*@(tss_kernel_\w+)\((.*)\)[^()\n]*\{$", text, re.MULTILINE)
+    if match is None:
         return []
     return [
-        "buffer" if word.strip().startswith("ptr addrspace(1)") else word.split()[0] for word in found[2].split(",")
+        "buffer" if word.strip().startswith("ptr addrspace(1)") else word.split()[0] for word in match[2].split(",")
     ]
 
 
@@ -183,9 +183,9 @@ ENTRIES = {
 @pytest.mark.parametrize(("source", "expected"), ENTRIES.values(), ids=ENTRIES)
 def test_emitted_parameters_are_buffers_then_scalars_then_what_is_hidden(impl, check, source, expected, target):
     """Global pointers first, scalars of their own width, and behind them nothing but metadata (AMB-LANG-220)."""
-    found = parameters(emitted(impl, check, source, "llvm", target), target)
-    check.equal(found[: len(expected)], expected, "the buffers and scalars")
-    hidden = found[len(expected) :]
+    actual = parameters(emitted(impl, check, source, "llvm", target), target)
+    check.equal(actual[: len(expected)], expected, "the buffers and scalars")
+    hidden = actual[len(expected) :]
     check.true("buffer" not in hidden, "there is no buffer among the metadata", hidden)
 
 
@@ -263,9 +263,9 @@ def test_the_block_of_a_kernel_is_one_that_may_be_launched(impl, check, target):
     text = emitted(impl, check, PRODUCT, ASSEMBLY[target], target)
     if target in NVIDIA:
         for name, *extents in re.findall(r"\.(reqntid|maxntid)\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", text):
-            found = [int(extent or 1) for extent in extents]
-            fits = found == [x, y, z] if name == "reqntid" else found[0] * found[1] * found[2] >= x * y * z
-            check.true(fits, f"{name} covers the block", found)
+            actual = [int(extent or 1) for extent in extents]
+            fits = actual == [x, y, z] if name == "reqntid" else actual[0] * actual[1] * actual[2] >= x * y * z
+            check.true(fits, f"{name} covers the block", actual)
     else:
         bounds = [int(each) for each in re.findall(r"\.max_flat_workgroup_size:\s*(\d+)", text)]
         check.true(all(bound >= x * y * z for bound in bounds), "the bound covers the block", bounds)

@@ -126,8 +126,8 @@ def test_an_entry_is_accepted_as_section_8_1_prints_it(impl, check):
     blocks each write the second argument and their own number."""
     check.accepts(verified(impl, module(PRINTED), "target"))
     inputs = {"arg0": tensor_of("int32", [0] * 7), "arg1": tensor_of("int64", 100), "arg2": tensor_of("fp32", 1.5)}
-    found = check.returns(executed_text(impl, module(PRINTED + BODY), "target", **inputs))["outputs"]
-    check.bits(found[0], tensor_of("int32", [100, 101, 102, 103, 104, 105, 0]))
+    actual = check.returns(executed_text(impl, module(PRINTED + BODY), "target", **inputs))["outputs"]
+    check.bits(actual[0], tensor_of("int32", [100, 101, 102, 103, 104, 105, 0]))
 
 
 @clause("LANG-08.1-01")
@@ -351,8 +351,8 @@ def test_a_stream_does_not_change_what_a_kernel_does(impl, check, target):
     for stream in (None, "S"):
         kernel = entry({"y": POINTER}, target, block=(1, 1, 1), stream=stream)
         kernel.op("llvm.store", kernel.op("llvm.mlir.constant", gives="int32", value=41), kernel["y"])
-        found = buffers_after(impl, check, kernel, y=tensor_of("int32", [0, 1]))
-        check.bits(found[0], tensor_of("int32", [41, 1]))
+        actual = buffers_after(impl, check, kernel, y=tensor_of("int32", [0, 1]))
+        check.bits(actual[0], tensor_of("int32", [41, 1]))
 
 
 @clause("LANG-08-01")

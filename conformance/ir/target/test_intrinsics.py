@@ -135,8 +135,8 @@ def test_a_copy_moves_as_many_bytes_as_it_says(impl, check, size):
     """Behind its wait and a barrier every lane sees what another copied."""
     kernel, count = staged(size, reverse=True), size // 4
     expected = [3 * (count * (31 - index // count) + index % count) for index in range(32 * count)]
-    found = buffers_after(impl, check, kernel, x=counted(32 * count + 4), y=counted(32 * count))
-    check.bits(found[1], tensor_of("int32", expected))
+    actual = buffers_after(impl, check, kernel, x=counted(32 * count + 4), y=counted(32 * count))
+    check.bits(actual[1], tensor_of("int32", expected))
 
 
 EARLY = {
@@ -156,8 +156,8 @@ def test_a_copy_is_seen_after_its_wait(impl, check, steps, legal):
     kernel = staged(4, **steps)
     if legal:
         expected = [3 * (31 - index if "reverse" in steps else index) for index in range(32)]
-        found = buffers_after(impl, check, kernel, x=counted(36), y=counted(32))
-        check.bits(found[1], tensor_of("int32", expected))
+        actual = buffers_after(impl, check, kernel, x=counted(36), y=counted(32))
+        check.bits(actual[1], tensor_of("int32", expected))
     else:
         fails(impl, check, kernel, x=counted(36), y=counted(32))
 
@@ -203,8 +203,8 @@ def test_shfl_sync_down_reads_the_lane_delta_further_on(impl, check, delta, targ
     value = kernel.op("llvm.load", kernel.at(kernel["x"], kernel.thread), gives="int32")
     kernel.leave(kernel.op("nvvm.shfl.sync.down", value, gives="int32", delta=delta))
     expected = [3 * (index + delta if index % 32 + delta < 32 else index) for index in range(64)]
-    found = buffers_after(impl, check, kernel, x=counted(64), y=counted(64))
-    check.bits(found[1], tensor_of("int32", expected))
+    actual = buffers_after(impl, check, kernel, x=counted(64), y=counted(64))
+    check.bits(actual[1], tensor_of("int32", expected))
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_a_value_is_exchanged_bit_for_bit(impl, check, dtype, bits, target):
     kernel, width = Device(target), WARPS[target]
     value = kernel.op("llvm.load", kernel.at(kernel["x"], kernel.thread, dtype), gives=dtype)
     if target == "sm_90":
-        found = kernel.op("nvvm.shfl.sync.down", value, gives=dtype, delta=1)
+        actual = kernel.op("nvvm.shfl.sync.down", value, gives=dtype, delta=1)
     else:
         address = kernel.integers("mul", kernel.integers("add", kernel.thread, 1), 4)
-        found = kernel.op("rocdl.ds_bpermute", address, value, gives=dtype)
-    kernel.leave(found)
+        actual = kernel.op("rocdl.ds_bpermute", address, value, gives=dtype)
+    kernel.leave(actual)
     # A code of each half of its own, whose exponent is never all ones.
     words = [(0x3A17_0000_0000_0000 + index * 0x0000_0101_0000_1011) >> 64 - bits for index in range(width)]
     last = words[-1] if target == "sm_90" else words[0]
@@ -252,8 +252,8 @@ def test_ds_bpermute_reads_the_lane_of_a_byte_address(impl, check, source, facto
     address = kernel.integers("add", kernel.integers("mul", lane, factor), offset)
     kernel.leave(kernel.op("rocdl.ds_bpermute", address, value, gives="int32"))
     expected = [3 * (index // 64 * 64 + source(index % 64)) for index in range(128)]
-    found = buffers_after(impl, check, kernel, x=counted(128), y=counted(128))
-    check.bits(found[1], tensor_of("int32", expected))
+    actual = buffers_after(impl, check, kernel, x=counted(128), y=counted(128))
+    check.bits(actual[1], tensor_of("int32", expected))
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def named(found, name):
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
 def test_kernels_end_in_the_llvm_dialect(impl, check, source, target):
     """And in those beside it for control flow and one vendor's instructions; nothing of higher levels is left."""
-    found = lowered(impl, check, source, "target", target)
-    check.true(len(found.kernels) > 0, "there is a kernel")
-    for kernel in found.kernels:
-        names = named(found, kernel)
+    actual = lowered(impl, check, source, "target", target)
+    check.true(len(actual.kernels) > 0, "there is a kernel")
+    for kernel in actual.kernels:
+        names = named(actual, kernel)
         strange = sorted({name for name in names if DIALECTS.match(name) is None})
         check.equal(strange, [], "operations of other dialects")
         check.true(any(name.startswith("llvm.") for name in names), "there are operations of llvm", names)
@@ -69,8 +69,8 @@ def test_lowered_text_computes_what_the_program_does(impl, check, target):
     text = lowered(impl, check, WIDE, "target", target).text
     a, n = [index * (1 << 33) - 5 for index in range(33)], (1 << 20) + 3
     given = {"A": tensor_of("int64", a), "n": tensor_of("int64", n)}
-    found = results_of_text(impl, check, text, "target", target, **given)
-    check.bits(found[0], tensor_of("int64", [each * n + each for each in a]))
+    actual = results_of_text(impl, check, text, "target", target, **given)
+    check.bits(actual[0], tensor_of("int64", [each * n + each for each in a]))
 
 
 # Entries
@@ -81,20 +81,20 @@ def test_lowered_text_computes_what_the_program_does(impl, check, target):
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
 def test_kernels_are_called_tss_kernel(impl, check, source, target):
     """Each by its own mangled name."""
-    found = lowered(impl, check, source, "target", target)
-    check.true(len(found.kernels) > 0, "there is a kernel")
-    for name in found.kernels:
+    actual = lowered(impl, check, source, "target", target)
+    check.true(len(actual.kernels) > 0, "there is a kernel")
+    for name in actual.kernels:
         check.true(re.fullmatch(r"tss_kernel_\w+", name) is not None, "the symbol begins with tss_kernel_", name)
-        check.true(name in found.text, "the symbol stands in the text", name)
+        check.true(name in actual.text, "the symbol stands in the text", name)
 
 
 @clause("LANG-08.1-01")
 @pytest.mark.parametrize("target", WARPS)
 def test_an_entry_states_its_attributes(impl, check, target):
     """Three extents each of grid and block, and the bytes of shared memory."""
-    found = lowered(impl, check, PRODUCT, "target", target, STAGED)
-    for name in found.kernels:
-        stated = found.attributes[name]
+    actual = lowered(impl, check, PRODUCT, "target", target, STAGED)
+    for name in actual.kernels:
+        stated = actual.attributes[name]
         for each in ("grid", "block"):
             extents = stated.get(each)
             check.true(isinstance(extents, list) and len(extents) == 3, f"{each} has three extents", extents)
@@ -144,13 +144,13 @@ def test_lowering_declares_the_shared_memory_that_is_used(impl, check, depth, ta
 def test_a_kernel_takes_pointers_to_its_buffers_and_then_scalars(impl, check, source, buffers, scalars, target):
     """A pointer to global memory for each tensor, then scalars of their own width; metadata only behind these, where
     the entry has grid, block and shared memory as attributes (AMB-LANG-220)."""
-    found = lowered(impl, check, source, "target", target)
-    check.equal(len(found.kernels), 1, "the number of kernels")
-    arguments = list(found.functions[found.kernels[0]].arguments)
+    actual = lowered(impl, check, source, "target", target)
+    check.equal(len(actual.kernels), 1, "the number of kernels")
+    arguments = list(actual.functions[actual.kernels[0]].arguments)
     check.equal(arguments[:buffers], [POINTER] * buffers, "the buffers")
     check.equal(arguments[buffers : buffers + len(scalars)], scalars, "the scalars")
     check.true(POINTER not in arguments[buffers + len(scalars) :], "no buffer among what is hidden", arguments)
-    metadata = found.attributes[found.kernels[0]]
+    metadata = actual.attributes[actual.kernels[0]]
     check.equal(sorted({"grid", "block", "smem_bytes"} - set(metadata)), [], "metadata that the entry lacks")
 
 
@@ -158,8 +158,8 @@ def test_a_kernel_takes_pointers_to_its_buffers_and_then_scalars(impl, check, so
 @pytest.mark.parametrize("target", WARPS)
 def test_a_lowered_kernel_says_its_target(impl, check, target):
     """A kernel that states a target states the one that was asked for."""
-    found = lowered(impl, check, PRODUCT, "target", target)
-    stated = {found.attributes[name].get("target", target) for name in found.kernels}
+    actual = lowered(impl, check, PRODUCT, "target", target)
+    stated = {actual.attributes[name].get("target", target) for name in actual.kernels}
     check.equal(stated, {target} & stated, "the targets")
     check.true(len(stated) == 1, "there is a kernel")
 
@@ -186,8 +186,8 @@ INSTRUCTIONS = {
 )  # fmt: skip
 def test_a_staged_product_has_the_instructions_of_its_vendor(impl, check, pattern, target):
     """A product of bf16 whose operands are staged in shared memory."""
-    found = lowered(impl, check, PRODUCT, "target", target, STAGED)
-    names = {name for kernel in found.kernels for name in named(found, kernel)}
+    actual = lowered(impl, check, PRODUCT, "target", target, STAGED)
+    names = {name for kernel in actual.kernels for name in named(actual, kernel)}
     check.true(any(re.fullmatch(pattern, name) for name in names), f"there is {pattern}", sorted(names))
 
 
@@ -203,6 +203,6 @@ def test_some_reduction_exchanges_values_between_lanes(impl, check, pattern, tar
     names = set()
     for expression, result in (("sum", "8xfp32"), ("max", "8xfp32")):
         source = returning(f"op.{expression}(A) @{{axis=1}}", "A: tensor<8x64xfp32>", f"tensor<{result}>")
-        found = lowered(impl, check, source, "target", target)
-        names |= {name for kernel in found.kernels for name in named(found, kernel)}
+        actual = lowered(impl, check, source, "target", target)
+        names |= {name for kernel in actual.kernels for name in named(actual, kernel)}
     check.true(any(re.fullmatch(pattern, name) for name in names), f"there is {pattern}", sorted(names))

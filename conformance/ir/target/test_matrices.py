@@ -268,8 +268,8 @@ def test_ldmatrix_hands_out_8x8_matrices(impl, check, num, layout, stride):
             for e in range(2):
                 row, column = (t // 4, 2 * (t % 4) + e) if layout == "row" else (2 * (t % 4) + e, t // 4)
                 expected.append(x[(8 * j + row) * stride + column])
-    found = buffers_after(impl, check, kernel, x=tensor_of("bf16", x), y=tensor_of("bf16", [0.0] * 64 * num))
-    check.bits(found[1], tensor_of("bf16", expected))
+    actual = buffers_after(impl, check, kernel, x=tensor_of("bf16", x), y=tensor_of("bf16", [0.0] * 64 * num))
+    check.bits(actual[1], tensor_of("bf16", expected))
 
 
 @clause("LANG-16-06")

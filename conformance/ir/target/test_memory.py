@@ -165,9 +165,9 @@ def test_what_a_lane_reads_of_a_fragment_is_aligned_to_16_bytes(impl, check, off
     for index in range(0, 32, 8):
         kernel.put(kernel.get(kernel["x"], kernel.number(index), "vector<8xbf16>"), tile, kernel.number(index))
     kernel.barrier()
-    found = kernel.get(tile if space == "shared" else kernel["x"], kernel.number(offset), "vector<8xbf16>")
+    actual = kernel.get(tile if space == "shared" else kernel["x"], kernel.number(offset), "vector<8xbf16>")
     kernel.mark()
-    kernel.put(found, kernel["y"], kernel.number(0))
+    kernel.put(actual, kernel["y"], kernel.number(0))
     x, y = tensor_of("bf16", [float(index) for index in range(32)]), tensor_of("bf16", [0.0] * 8)
     if offset % 8 == 0:
         expected = tensor_of("bf16", [float(offset + index) for index in range(8)])
@@ -253,8 +253,8 @@ def test_a_branch_yields_a_pointer_to_each_lane(impl, check, target):
     kernel.raw(f'"tessera.graph.yield"(%far) : ({POINTER}) -> ()')
     kernel.raw(f"}}) : (bool) -> {POINTER}")
     kernel.raw(f'"llvm.store"({kernel.thread.name}, %p) : (int32, {POINTER}) -> ()')
-    found = after(impl, check, kernel, counted(1), counted(8, 0))
-    check.bits(found, tensor_of("int32", [0, 1, 2, 7, 6, 5, 4, 3]))
+    actual = after(impl, check, kernel, counted(1), counted(8, 0))
+    check.bits(actual, tensor_of("int32", [0, 1, 2, 7, 6, 5, 4, 3]))
 
 
 @clause("LANG-08-01")

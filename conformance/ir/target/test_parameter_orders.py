@@ -73,7 +73,7 @@ def buffers_first(impl, check, source, target="sm_90"):
     found = lowered(impl, check, source, "target", target)
     entries = [list(found.functions[name].arguments) for name in found.kernels]
     for arguments in entries:
-        first = next((place for place, each in enumerate(arguments) if each != POINTER), len(arguments))
+        first = next((place for place, argument in enumerate(arguments) if argument != POINTER), len(arguments))
         check.true(POINTER not in arguments[first:], "no buffer behind a scalar", arguments)
     return entries
 

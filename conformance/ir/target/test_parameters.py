@@ -47,8 +47,8 @@ def test_a_scalar_arrives_at_its_own_width(impl, check, dtype, target):
     kernel = kernel_of({"y": POINTER, "s": dtype}, target)
     kernel.op("llvm.store", kernel["s"], kernel["y"])
     for word in WORDS[dtype]:
-        found = buffers_after(impl, check, kernel, y=blank(dtype), s=scalar(dtype, word))
-        check.bits(found[0], Tensor.from_words(dtype, (2,), [word, 0]))
+        actual = buffers_after(impl, check, kernel, y=blank(dtype), s=scalar(dtype, word))
+        check.bits(actual[0], Tensor.from_words(dtype, (2,), [word, 0]))
 
 
 @clause("LANG-08.1-03", "LANG-16-03")
@@ -66,8 +66,8 @@ def test_scalars_of_different_widths_stand_side_by_side(impl, check, order, targ
         kernel.op("llvm.store", kernel[f"s{dtype}"], kernel[f"y{dtype}"])
     given = {f"y{dtype}": blank(dtype, 1) for dtype in order}
     scalars = {f"s{dtype}": scalar(dtype, WORDS[dtype][1]) for dtype in order}
-    found = buffers_after(impl, check, kernel, **given, **scalars)
-    for dtype, buffer in zip(order, found, strict=True):
+    actual = buffers_after(impl, check, kernel, **given, **scalars)
+    for dtype, buffer in zip(order, actual, strict=True):
         check.bits(buffer, Tensor.from_words(dtype, (1,), [WORDS[dtype][1]]), f"the scalar of {dtype}")
 
 
@@ -89,8 +89,8 @@ def test_scalars_compute_at_their_own_width(impl, check, dtype, operation, a, b,
     """2**32 - 1 and 1 are 2**32 of 64 bits and 0 of 32; 2**24 and 1 are one more in fp64 only."""
     kernel = kernel_of({"y": POINTER, "a": dtype, "b": dtype})
     kernel.op("llvm.store", kernel.op(operation, kernel["a"], kernel["b"], gives=dtype), kernel["y"])
-    found = buffers_after(impl, check, kernel, y=blank(dtype, 1), a=scalar(dtype, a), b=scalar(dtype, b))
-    check.bits(found[0], Tensor.from_words(dtype, (1,), [result]))
+    actual = buffers_after(impl, check, kernel, y=blank(dtype, 1), a=scalar(dtype, a), b=scalar(dtype, b))
+    check.bits(actual[0], Tensor.from_words(dtype, (1,), [result]))
 
 
 @clause("LANG-16-02", "LANG-08.1-02")
@@ -101,14 +101,14 @@ def test_buffers_come_in_the_order_of_the_parameters(impl, check, target):
     kernel.op("llvm.store", kernel.op("llvm.load", kernel["z"], gives="int32"), kernel["m"])
     kernel.op("llvm.store", kernel["n"], kernel["z"])
     given = {"z": tensor_of("int32", [1]), "a": tensor_of("int32", [2, 2]), "m": tensor_of("int32", [3, 3, 3])}
-    found = buffers_after(impl, check, kernel, **given, n=tensor_of("int32", 7))
+    actual = buffers_after(impl, check, kernel, **given, n=tensor_of("int32", 7))
     expected = ([7], [2, 2], [1, 3, 3])
-    for buffer, values in zip(found, expected, strict=True):
+    for buffer, values in zip(actual, expected, strict=True):
         check.bits(buffer, tensor_of("int32", values))
 
 
 @clause("LANG-08.1-02")
-@pytest.mark.parametrize("dtype", sorted(name for name, each in ELEMENT_FORMATS.items() if each.words == 1))
+@pytest.mark.parametrize("dtype", sorted(name for name, format_ in ELEMENT_FORMATS.items() if format_.words == 1))
 def test_a_buffer_holds_elements_of_any_dtype(impl, check, dtype):
     """Every element is moved by one, bit for bit; addresses count elements of the dtype."""
     kernel = kernel_of({"x": POINTER, "y": POINTER}, block=(4, 1, 1))
@@ -121,9 +121,9 @@ def test_a_buffer_holds_elements_of_any_dtype(impl, check, dtype):
     bits = 8 * ELEMENT_FORMATS[dtype].word_bytes
     words = [i % 2 if dtype == "bool" else 0xD1B54A32D192ED03 * (i + 1) & (1 << bits) - 1 for i in range(5)]
     given, zero = Tensor.from_words(dtype, (5,), words), Tensor.from_words(dtype, (4,), [0] * 4)
-    found = buffers_after(impl, check, kernel, x=given, y=zero)
-    check.bits(found[0], given)
-    check.bits(found[1], Tensor.from_words(dtype, (4,), words[1:]))
+    actual = buffers_after(impl, check, kernel, x=given, y=zero)
+    check.bits(actual[0], given)
+    check.bits(actual[1], Tensor.from_words(dtype, (4,), words[1:]))
 
 
 # Where a thread is
@@ -191,8 +191,8 @@ def test_a_thread_knows_where_it_is(impl, check, quantity, axis, target):
     kernel, place = Placed(target), "xyz".index(axis)
     kernel.leave(kernel.where(quantity, axis))
     every = list(product(*map(range, (*reversed(GRID), *reversed(BLOCK)))))
-    wanted = {"block": lambda each: each[2 - place], "thread": lambda each: each[5 - place]}
+    expected = {"block": lambda each: each[2 - place], "thread": lambda each: each[5 - place]}
     fixed = {"grid_dim": GRID[place], "block_dim": BLOCK[place]}
-    values = [fixed[quantity] if quantity in fixed else wanted[quantity](each) for each in every]
-    found = buffers_after(impl, check, kernel, y=tensor_of("int32", [-1] * len(every)))
-    check.bits(found[0], tensor_of("int32", values))
+    values = [fixed[quantity] if quantity in fixed else expected[quantity](each) for each in every]
+    actual = buffers_after(impl, check, kernel, y=tensor_of("int32", [-1] * len(every)))
+    check.bits(actual[0], tensor_of("int32", values))

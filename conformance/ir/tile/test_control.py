@@ -98,8 +98,8 @@ def test_a_loop_counts_from_start_to_stop_and_carries_values(impl, check, bounds
         grown = kernel.compute("add", kernel.compute("multiply", total, three), kernel.compute("add", index, lane))
         return grown, kernel.compute("add", count, one)
 
-    found = kernel.loop(*map(kernel.constant, bounds), turn, lane, zero)
-    for column, value in enumerate(found):
+    actual = kernel.loop(*map(kernel.constant, bounds), turn, lane, zero)
+    for column, value in enumerate(actual):
         kernel.store(value, kernel["y"], lane, kernel.constant(column))
     expected = []
     for t in range(32):
@@ -181,8 +181,8 @@ def test_a_kernel_that_does_not_end_is_stopped(impl, check, turns):
         check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", [900]))
     else:
         observation = executed_text(impl, kernel.module, "tile")
-        found = check.rejects(observation, category="tile", phase="execute")
-        lines = [entry.line for entry in found.diagnostics]
+        actual = check.rejects(observation, category="tile", phase="execute")
+        lines = [entry.line for entry in actual.diagnostics]
         check.true(any(line and first <= line <= last for line in lines), "an operation of the loops is named", lines)
 
 
@@ -212,8 +212,8 @@ def test_a_branch_runs_each_side_in_the_lanes_that_take_it(impl, check, what):
 
         return run
 
-    found = kernel.branch(condition, side(0, "add"), side(1, "subtract"))
-    for row, value in zip(rows[1:], found, strict=True):
+    actual = kernel.branch(condition, side(0, "add"), side(1, "subtract"))
+    for row, value in zip(rows[1:], actual, strict=True):
         kernel.store(value, kernel["y"], row, lane)
     expected = [
         [1 if each else 2 for each in taken],

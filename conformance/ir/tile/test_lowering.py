@@ -25,8 +25,8 @@ MEMREF = re.compile(r"(?:!tessera\.)?memref<((?:\d+x)+)(\w+)>\[addrspace=(\w+)\]
 
 def memrefs(operations):
     """Shape, dtype and address space of the memrefs that operations give."""
-    found = [MEMREF.fullmatch(operation["result_types"][0].replace(" ", "")) for operation in operations]
-    return [(tuple(map(int, each[1].rstrip("x").split("x"))), each[2], each[3]) for each in found if each]
+    match = [MEMREF.fullmatch(operation["result_types"][0].replace(" ", "")) for operation in operations]
+    return [(tuple(map(int, each[1].rstrip("x").split("x"))), each[2], each[3]) for each in match if each]
 
 
 def product(m, k, n, dtype="bf16"):
@@ -93,16 +93,16 @@ NESTS = {
 @pytest.mark.parametrize(("source", "tile", "tiles"), NESTS.values(), ids=NESTS)
 def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile, tiles, target):
     """The host launches one kernel: a block for each tile of the result, of whole warps of the target."""
-    found = lowered(impl, check, source, "tile", target, {"tile": tile})
-    launches = [each["attributes"]["kernel"] for each in found.functions["f"].named("tessera.tile.launch")]
-    check.equal(launches, found.kernels, "the kernels that are launched")
+    actual = lowered(impl, check, source, "tile", target, {"tile": tile})
+    launches = [each["attributes"]["kernel"] for each in actual.functions["f"].named("tessera.tile.launch")]
+    check.equal(launches, actual.kernels, "the kernels that are launched")
     check.equal(len(launches), 1, "the number of kernels")
-    check.equal(found.functions["f"].named("tessera.graph.matmul"), [], "what is left of the product on the host")
-    entry = found.attributes[launches[0]]
+    check.equal(actual.functions["f"].named("tessera.graph.matmul"), [], "what is left of the product on the host")
+    entry = actual.attributes[launches[0]]
     check.equal(prod(entry["grid"]), prod(tiles), "the number of blocks")
     check.equal(prod(entry["block"]) % WARPS[target], 0, "the threads beyond whole warps")
     check.equal(entry["target"], target, "the target")
-    named = {operation["name"].strip('"') for operation in found.functions[launches[0]].operations}
+    named = {operation["name"].strip('"') for operation in actual.functions[launches[0]].operations}
     positions = {"tessera.tile.warp_id", "tessera.tile.thread_id", "tessera.tile.lane_id"}
     check.true(bool(named & positions), "threads ask which they are", sorted(named))
     check.equal("tessera.tile.block_id" in named, prod(tiles) > 1, "blocks ask which they are")
@@ -113,12 +113,12 @@ def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile,
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_a_product_goes_through_shared_memory(impl, check, target):
     """Allocations, writes to them, barriers and reads are operations of the kernel, whose bytes are declared."""
-    found = lowered(impl, check, product(64, 32, 48), "tile", target, {"tile": [32, 16, 16]})
-    (name,) = found.kernels
-    operations = found.functions[name].operations
-    shared = memrefs(found.functions[name].named("tessera.tile.shared.alloc"))
+    actual = lowered(impl, check, product(64, 32, 48), "tile", target, {"tile": [32, 16, 16]})
+    (name,) = actual.kernels
+    operations = actual.functions[name].operations
+    shared = memrefs(actual.functions[name].named("tessera.tile.shared.alloc"))
     check.true(len(shared) >= 2, "both operands have a tile", shared)
-    check.true(found.attributes[name]["smem_bytes"] > 0, "shared memory is declared", found.attributes[name])
+    check.true(actual.attributes[name]["smem_bytes"] > 0, "shared memory is declared", actual.attributes[name])
     for names in ({"tessera.tile.cp.async", "tessera.tile.store"}, {"tessera.tile.barrier"},
                   {"tessera.tile.ldmatrix"}):  # fmt: skip
         check.true(
@@ -138,11 +138,11 @@ def gradient(m, k, n, dtype="bf16"):
 def test_a_gradient_becomes_kernels(impl, check, target):
     """The products that it consists of are launched; neither they nor the gradient are left to the host
     (AMB-LANG-215)."""
-    found = lowered(impl, check, gradient(32, 16, 48), "tile", target, {"tile": [16, 16, 16]})
-    host = found.functions["f"]
+    actual = lowered(impl, check, gradient(32, 16, 48), "tile", target, {"tile": [16, 16, 16]})
+    host = actual.functions["f"]
     launches = [each["attributes"]["kernel"] for each in host.named("tessera.tile.launch")]
-    check.true(len(launches) > 0, "there are kernels", found.kernels)
-    check.equal(sorted(set(launches) - set(found.kernels)), [], "launches of no kernel")
+    check.true(len(launches) > 0, "there are kernels", actual.kernels)
+    check.equal(sorted(set(launches) - set(actual.kernels)), [], "launches of no kernel")
     for name in ("tessera.graph.grad", "tessera.graph.matmul"):
         check.equal(host.named(name), [], f"{name} on the host")
 
@@ -194,8 +194,8 @@ def test_a_product_of_any_size_is_computed_in_tiles(impl, check, extents, depth,
     """Tiles of 16 that divide the extents or do not, staged once or three deep."""
     a, b, expected = whole_numbers(*extents)
     schedule = {"tile": [16, 16, 16], "depth": depth}
-    found = results_at(impl, check, product(*extents), "tile", target, schedule, A=a, B=b)
-    check.bits(found[0], expected)
+    actual = results_at(impl, check, product(*extents), "tile", target, schedule, A=a, B=b)
+    check.bits(actual[0], expected)
 
 
 @feature("execute-tile")
@@ -211,9 +211,9 @@ def test_maps_and_rows_of_any_size_are_computed(impl, check, count, target):
     )
     x = [[i * j % 11 - 5 for j in range(count)] for i in range(1, 4)]
     y = [[element * element + element for element in row] for row in x]
-    found = results_at(impl, check, source, "tile", target, X=tensor_of("int32", x))
-    check.bits(found[0], tensor_of("int32", y))
-    check.bits(found[1], tensor_of("int32", [sum(row) for row in y]))
+    actual = results_at(impl, check, source, "tile", target, X=tensor_of("int32", x))
+    check.bits(actual[0], tensor_of("int32", y))
+    check.bits(actual[1], tensor_of("int32", [sum(row) for row in y]))
 
 
 @feature("lower-tile")
@@ -237,5 +237,5 @@ def test_a_program_is_specialized_to_the_shapes_that_it_runs_on(impl, check, cou
     expected = [[2 * element for element in row] for row in x]
     for extent in ("?", "N"):
         source = returning("A + A", f"A: tensor<{extent}x4xint32>")
-        found = results_at(impl, check, source, "tile", A=tensor_of("int32", x))
-        check.bits(found[0], tensor_of("int32", expected))
+        actual = results_at(impl, check, source, "tile", A=tensor_of("int32", x))
+        check.bits(actual[0], tensor_of("int32", expected))

@@ -21,7 +21,7 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 pytestmark = feature("tile-ir-text")
 
-DTYPES = sorted(name for name, each in ELEMENT_FORMATS.items() if each.words == 1)
+DTYPES = sorted(name for name, format_ in ELEMENT_FORMATS.items() if format_.words == 1)
 NUMBERS = [7 * i - 50 for i in range(32)]
 
 

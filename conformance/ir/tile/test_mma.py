@@ -235,9 +235,9 @@ def test_a_product_is_rounded_before_it_is_added(impl, check):
         kernel = Product(target, "fp64", m, n, k, 4).finished()
         a = row_of("fp64", m, 4, [-1, 1 + 2**-52], [1 + 2**-52, -1])
         b = tensor_of("fp64", [[1 + 2**-51] * n, [1 + 2**-52] * n, [0] * n, [0] * n])
-        found = column(check, impl, kernel, a, b)[:2]
+        actual = column(check, impl, kernel, a, b)[:2]
         # row 1: (1 + 2**-52)(1 + 2**-51) is rounded to 1 + 3 * 2**-52, and 1 + 2**-52 is taken from it
-        check.equal(found, [0, 0x3CC0000000000000], "0 and 2**-51")
+        check.equal(actual, [0, 0x3CC0000000000000], "0 and 2**-51")
 
 
 @level("strict")
@@ -247,10 +247,10 @@ def test_products_and_sums_are_rounded_to_the_accumulator(impl, check, accum):
     kernel = Product("sm_90", "fp16", 16, 16, 16, 16, accum).finished()
     a = row_of("fp16", 16, 16, [2048, 1], [33, 1], [1, 2048, 1])
     b = tensor_of("fp16", [[1] * 16, [33] * 16, [1] * 16] + [[0] * 16] * 13)
-    found = column(check, impl, kernel, a, b)[:3]
+    actual = column(check, impl, kernel, a, b)[:3]
     # 2048 + 33; 33 + 33; 1 + 2048 * 33 + 1, beyond fp16, which overflows
     words = {"fp16": [0x6810, 0x5420, 0x7C00], "fp32": [0x45021000, 0x42840000, 0x47840100]}[accum]
-    check.equal(found, words, "the words of the accumulator")
+    check.equal(actual, words, "the words of the accumulator")
     a, b = any_numbers("fp16", 16, 8, 13), any_numbers("fp16", 8, 8, 17)
     judge(impl, check, Product("sm_90", "fp16", 16, 8, 8, 8, accum).finished(), a, b)
 
@@ -260,8 +260,8 @@ def test_operands_of_tf32_are_rounded_to_ten_bits(impl, check):
     """1 + 2**-11 is a tie and becomes 1, 1 + 3 * 2**-11 becomes 1 + 2**-9; both to nearest even."""
     kernel = Product("sm_90", "tf32", 16, 8, 8, 8).finished()
     a, b = row_of("tf32", 16, 8, [1 + 2**-11], [1 + 3 * 2**-11], [2]), tensor_of("tf32", [[1] * 8] * 8)
-    found = column(check, impl, kernel, a, b)[:3]
-    check.equal(found, [0x3F800000, 0x3F804000, 0x40000000], "1, 1 + 2**-9 and 2 in fp32")
+    actual = column(check, impl, kernel, a, b)[:3]
+    check.equal(actual, [0x3F800000, 0x3F804000, 0x40000000], "1, 1 + 2**-9 and 2 in fp32")
 
 
 def test_integers_accumulate_in_32_bits(impl, check):

@@ -31,9 +31,9 @@ class Tells(ReferenceAdapter, ABC):
 def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose refusals are told in another way."""
 
-    def call(**given: Any) -> Any:
+    def call(**arguments: Any) -> Any:
         try:
-            return method(**given)
+            return method(**arguments)
         except Refusal as refusal:
             raise adapter.told(refusal) from None
 
@@ -109,10 +109,10 @@ class LateIndices(ReferenceAdapter):
                 raise
             return {"warnings": []}
 
-    def language_execute(self, **given: Any) -> dict[str, Any]:
+    def language_execute(self, **arguments: Any) -> dict[str, Any]:
         """The results; here the index is refused."""
         try:
-            return super().language_execute(**given)
+            return super().language_execute(**arguments)
         except Refusal as refusal:
             told = refusal.outcome
             if not out_of_range(refusal):

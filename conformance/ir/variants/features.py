@@ -67,16 +67,16 @@ class Without(ReferenceAdapter):
 def without(absent: frozenset[str], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method, as far as it needs nothing that is absent."""
 
-    def call(**given: Any) -> Any:
-        at = given.get("at", "graph")
+    def call(**arguments: Any) -> Any:
+        at = arguments.get("at", "graph")
         needed = {
             NEEDS[name].format(at=at),
             *([f"execute-{at}", at] if name == "language_execute" else []),
-            *([f"lower-{given.get('to')}"] if name == "language_lower" else []),
+            *([f"lower-{arguments.get('to')}"] if name == "language_lower" else []),
         }
         if missing := sorted(needed & absent):
             raise NotSupported(missing[0])
-        return method(**given)
+        return method(**arguments)
 
     return call
 

@@ -306,9 +306,9 @@ class Flushing(OtherBits):
 class FromTheFirstTerm(OtherBits):
     """Deterministic: a sum of negative zeros is one, since no +0 comes before it."""
 
-    def numerics_declared(self, *, operation: str, dtype: str, **given: Any) -> dict[str, Any]:
+    def numerics_declared(self, *, operation: str, dtype: str, **arguments: Any) -> dict[str, Any]:
         """The order and the arithmetic of an element."""
-        found = super().numerics_declared(operation=operation, dtype=dtype, **given)
+        found = super().numerics_declared(operation=operation, dtype=dtype, **arguments)
         if operation == "matmul" and _dtype(dtype).kind == "float":
             found["arithmetic"] = {**found["arithmetic"], "start": "none"}
         return found

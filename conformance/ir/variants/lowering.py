@@ -18,13 +18,13 @@ TILES = {"tile": [5, 3, 7], "depth": 3}
 class OddTiles(ReferenceAdapter):
     """Its choices divide nothing."""
 
-    def language_lower(self, *, schedule: Any = None, **given: Any) -> dict[str, Any]:
+    def language_lower(self, *, schedule: Any = None, **arguments: Any) -> dict[str, Any]:
         """The IR at a level."""
-        return super().language_lower(schedule=TILES if schedule is None else schedule, **given)
+        return super().language_lower(schedule=TILES if schedule is None else schedule, **arguments)
 
-    def language_execute(self, *, schedule: Any = None, **given: Any) -> dict[str, Any]:
+    def language_execute(self, *, schedule: Any = None, **arguments: Any) -> dict[str, Any]:
         """The results at a level."""
-        return super().language_execute(schedule=TILES if schedule is None else schedule, **given)
+        return super().language_execute(schedule=TILES if schedule is None else schedule, **arguments)
 
 
 SMALL = altered(

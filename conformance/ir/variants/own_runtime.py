@@ -38,9 +38,9 @@ class Own(Protocol):
 def own_collectives(own: Own) -> Callable[..., list[Array]]:
     """`combine`, in the declared order of ranks."""
 
-    def combined(*given: Any, policy: NumericsPolicy | None = None, **more: Any) -> list[Array]:
+    def combined(*arguments: Any, policy: NumericsPolicy | None = None, **more: Any) -> list[Array]:
         with own.under(policy), own.orders.called("all_reduce"):
-            return combine(*given, policy=policy, **more)
+            return combine(*arguments, policy=policy, **more)
 
     return combined
 

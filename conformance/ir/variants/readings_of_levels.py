@@ -30,9 +30,9 @@ class LineAlone(Tells):
 class OneTile(ReferenceAdapter):
     """Prints what section 13.1 prints."""
 
-    def language_lower(self, **given: Any) -> dict[str, Any]:
+    def language_lower(self, **arguments: Any) -> dict[str, Any]:
         """The IR, whose tiles in shared memory have two dimensions."""
-        found = super().language_lower(**given)
+        found = super().language_lower(**arguments)
         for function in found["functions"]:
             for operation in function["operations"]:
                 if operation["name"] == "tessera.tile.shared.alloc":
@@ -45,10 +45,10 @@ class OneTile(ReferenceAdapter):
 class NoCrossing(ReferenceAdapter):
     """Answers that it does not support the request."""
 
-    def language_lower(self, **given: Any) -> dict[str, Any]:
+    def language_lower(self, **arguments: Any) -> dict[str, Any]:
         """The IR, or the text for the tools of the target's vendor."""
         try:
-            return super().language_lower(**given)
+            return super().language_lower(**arguments)
         except Refusal as refusal:
             if refusal.outcome.code == "TESS_ERR_INVALID_VALUE":
                 raise NotSupported("crossing") from None

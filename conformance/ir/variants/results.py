@@ -29,7 +29,7 @@ class OtherNaN(ReferenceAdapter):
 
 def with_other_nan(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose results have other NaN."""
-    return lambda **given: other_nan(method(**given))
+    return lambda **arguments: other_nan(method(**arguments))
 
 
 def other_nan(answer: Any) -> Any:

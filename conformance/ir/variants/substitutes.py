@@ -71,8 +71,8 @@ class Orders:
     def columns_left_over(self, width: int) -> list[Substitution]:
         """Products whose last columns, those of no whole group, are folded."""
 
-        def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
-            found = self.product(a, b, out, **given)
+        def product(a: Array, b: Array, out: DType | None = None, **arguments: Any) -> Array:
+            found = self.product(a, b, out, **arguments)
             whole = b.shape[-1] - b.shape[-1] % width
             rest = MATMUL(a, Array(b.dtype, b.values[..., whole:]), out, arithmetic=self.node("matmul", a.dtype))
             return Array(found.dtype, np.concatenate([found.values[..., :whole], rest.values], -1))
@@ -82,12 +82,12 @@ class Orders:
     def from_the_first_term(self) -> list[Substitution]:
         """Products that add to -0, which changes no term that comes first."""
 
-        def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
-            folded = given.get("addend") is None and given.get("tree") in (None, FOLD)
+        def product(a: Array, b: Array, out: DType | None = None, **arguments: Any) -> Array:
+            folded = arguments.get("addend") is None and arguments.get("tree") in (None, FOLD)
             if folded and a.dtype.kind == "float" and a.shape[-1]:
-                kind = given.get("accumulator") or a.dtype.accumulator
-                given["addend"] = Array(kind, np.full((*a.shape[:-1], b.shape[-1]), -0.0, kind.carrier))
-            return MATMUL(a, b, out, **given)
+                kind = arguments.get("accumulator") or a.dtype.accumulator
+                arguments["addend"] = Array(kind, np.full((*a.shape[:-1], b.shape[-1]), -0.0, kind.carrier))
+            return MATMUL(a, b, out, **arguments)
 
         return [(GRAPH_MATMUL, "matmul", product), (catalogue, "matmul", product)]
 
@@ -99,13 +99,13 @@ class Orders:
         *,
         tree: Tree = FOLD,
         accumulator: DType | None = None,
-        **given: Any,
+        **arguments: Any,
     ) -> Array:
         """In this order, unless another one or another accumulator is asked for."""
         chosen = self.order("matmul", a.dtype, a.shape[-1]) if tree == FOLD else tree
         if accumulator not in (None, a.dtype.accumulator):
-            return MATMUL(a, b, out, tree=tree, accumulator=accumulator, **given)
-        return MATMUL(a, b, out, tree=chosen, arithmetic=self.node("matmul", a.dtype), **given)
+            return MATMUL(a, b, out, tree=tree, accumulator=accumulator, **arguments)
+        return MATMUL(a, b, out, tree=chosen, arithmetic=self.node("matmul", a.dtype), **arguments)
 
     def model(self, operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
         """The arithmetic of a sum."""

@@ -129,22 +129,22 @@ class OwnControl(ReferenceAdapter):
         """A text or name with other names."""
         return re.sub(r"(?<=tessera\.graph\.)(\w+)", lambda found: names.get(found[1], found[1]), written)
 
-    def language_lower(self, **given: Any) -> dict[str, Any]:
+    def language_lower(self, **arguments: Any) -> dict[str, Any]:
         """The IR, in its own names."""
-        found = super().language_lower(**given)
+        found = super().language_lower(**arguments)
         for function in found["functions"]:
             for operation in function["operations"]:
                 operation["name"] = self.translated(operation["name"], self.own)
         return found | {"text": self.translated(found["text"], self.own)}
 
-    def language_verify_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+    def language_verify_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """The warnings of a text."""
-        return self.of_own(super().language_verify_ir, text, **given)
+        return self.of_own(super().language_verify_ir, text, **arguments)
 
-    def language_execute_ir(self, *, text: str, **given: Any) -> dict[str, Any]:
+    def language_execute_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """The results of a text."""
-        return self.of_own(super().language_execute_ir, text, **given)
+        return self.of_own(super().language_execute_ir, text, **arguments)
 
-    def of_own(self, call: Callable[..., dict[str, Any]], written: str, **given: Any) -> dict[str, Any]:
+    def of_own(self, call: Callable[..., dict[str, Any]], written: str, **arguments: Any) -> dict[str, Any]:
         """Return the answer to a text in the implementation's own names."""
-        return call(text=self.translated(written, {own: usual for usual, own in self.own.items()}), **given)
+        return call(text=self.translated(written, {own: usual for usual, own in self.own.items()}), **arguments)

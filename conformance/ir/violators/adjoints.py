@@ -39,7 +39,7 @@ GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
 
 def pulls_back(name: str, description: str, operation: type[Operation], pullback: Callable[..., Any]) -> Violation:
     """An operation with another adjoint; `change` takes the gradient of the result, the result, the operands."""
-    substitution = (operation, "pullback", lambda self, *given: pullback(*given))
+    substitution = (operation, "pullback", lambda self, *arguments: pullback(*arguments))
     return changed(GRADIENTS, name, description, substitution, only=["grad"])
 
 

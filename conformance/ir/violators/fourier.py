@@ -61,11 +61,11 @@ def by_recurrence(n: int, component: DType) -> Parts:
 def truncated(n: int, component: DType) -> Parts:
     """Factors rounded toward zero."""
     exact = np.arange(n) * (-2 * np.pi / n)
-    wanted = np.cos(exact), np.sin(exact)
+    expected = np.cos(exact), np.sin(exact)
     near = TWIDDLES(n, component)
     real, imaginary = (
         np.where(np.abs(part.astype(np.float64)) > np.abs(target), np.nextafter(part, part.dtype.type(0)), part)
-        for part, target in zip(near, wanted, strict=True)
+        for part, target in zip(near, expected, strict=True)
     )
     return real, imaginary
 

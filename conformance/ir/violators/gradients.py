@@ -149,8 +149,8 @@ def once(tape: list[Executed], last: bool) -> list[Executed]:
         key = (entry.location, entry.operation.name)
         if last or key not in kept:
             kept[key] = entry
-    wanted = {id(entry) for entry in kept.values()}
-    return [entry for entry in tape if id(entry) in wanted]
+    expected = {id(entry) for entry in kept.values()}
+    return [entry for entry in tape if id(entry) in expected]
 
 
 def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:

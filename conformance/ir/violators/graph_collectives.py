@@ -84,15 +84,19 @@ def shown(name: str, clause: str, description: str, change: Callable[[Operations
 def without_unused(operations: Operations) -> Operations:
     """Drop collectives whose result is unused."""
     used = {operand for operation in operations for operand in operation["operands"]}
-    return [each for each in operations if "all_reduce" not in each["name"] or used & set(each["results"])]
+    return [
+        operation
+        for operation in operations
+        if "all_reduce" not in operation["name"] or used & set(operation["results"])
+    ]
 
 
 def merged(operations: Operations) -> Operations:
     """Merge equal collectives."""
     kept: dict[str, dict[str, Any]] = {}
-    for place, each in enumerate(operations):
-        act = f"{each['operands']} {each['attributes']}" if "all_reduce" in each["name"] else str(place)
-        kept.setdefault(act, each)
+    for place, operation in enumerate(operations):
+        act = f"{operation['operands']} {operation['attributes']}" if "all_reduce" in operation["name"] else str(place)
+        kept.setdefault(act, operation)
     return list(kept.values())
 
 

@@ -95,13 +95,13 @@ DIAGNOSTICS = [
 # Profiles
 
 
-def profiles(name: str, clause: str, description: str, *known: str) -> Violation:
+def profiles(name: str, clause: str, description: str, *arguments: str) -> Violation:
     """A front end that knows other numerics profiles."""
     return replaced(
         clause,
         description,
         make,
-        *((owner, "PROFILES", known) for owner in (ir_attributes, values, ir_profiles, modules)),
+        *((owner, "PROFILES", arguments) for owner in (ir_attributes, values, ir_profiles, modules)),
         name=name,
     )
 

@@ -59,10 +59,10 @@ def refuses(name: str, clause: str, description: str, pattern: str, category: st
     """Refuses sources with the pattern, at its line."""
 
     def read(source: str) -> str:
-        found = re.search(pattern, source)
-        if found is None:
+        match = re.search(pattern, source)
+        if match is None:
             return source
-        line = source.count("\n", 0, found.start()) + 1
+        line = source.count("\n", 0, match.start()) + 1
         phase = "parse" if category == "syntax" else "verify"
         raise Refusal(category, phase, description, [Diagnostic(category, description, line=line)])
 

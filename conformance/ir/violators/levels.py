@@ -94,10 +94,10 @@ deterministic = partial(breaking, "deterministic")
 def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[[], Sequence[Substitution]]:
     """Products of floats computed in another way."""
 
-    def product(a: Array, b: Array, out: DType | None = None, **given: Any) -> Array:
+    def product(a: Array, b: Array, out: DType | None = None, **arguments: Any) -> Array:
         usual = a.dtype.kind != "float" or a.shape[-1] == 0
-        stated = given.get("accumulator") not in (None, a.dtype.accumulator)
-        return MATMUL(a, b, out, **given) if usual or stated else change(a, b, out)
+        stated = arguments.get("accumulator") not in (None, a.dtype.accumulator)
+        return MATMUL(a, b, out, **arguments) if usual or stated else change(a, b, out)
 
     return lambda: [(GRAPH_MATMUL, "matmul", product)]
 

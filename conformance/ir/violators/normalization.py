@@ -142,7 +142,7 @@ NORMS = [
 
 def unchecked(name: str, description: str, *rules: str) -> Violation:
     """A norm that leaves some of its rules out."""
-    substitutions = [(norms, rule, lambda *given, **how: None) for rule in rules]
+    substitutions = [(norms, rule, lambda *arguments, **how: None) for rule in rules]
     return changed("LANG-11-03", name, description, *substitutions)
 
 

@@ -145,7 +145,7 @@ EFFECTS = [
 def drawn(name: str, clause: str, description: str, change: Callable[..., Any]) -> Violation:
     """Draws in programs with other settings; `change` takes and gives seed, stream, shape, dtype and offset."""
     substitutions = [
-        (operation, "draw", staticmethod(lambda *given, draw=draw: draw(*change(*given))))
+        (operation, "draw", staticmethod(lambda *arguments, draw=draw: draw(*change(*arguments))))
         for operation, draw in ((Uniform, random.uniform), (Normal, random.normal))
     ]
     return changed(clause, name, description, *substitutions, only=["uniform", "normal"])

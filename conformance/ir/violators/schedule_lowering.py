@@ -21,8 +21,8 @@ from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 def choosing(name: str, clause: str, description: str, **changed: Any) -> Violation:
     """A lowering with other choices for every operation."""
 
-    def of(cls: type[Choices], *given: Any) -> Choices:
-        found: Choices = _of(cls, *given)
+    def of(cls: type[Choices], *arguments: Any) -> Choices:
+        found: Choices = _of(cls, *arguments)
         return replace(found, **changed)
 
     return replaced(clause, description, make, (Choices, "of", classmethod(of)), name=name)
@@ -42,18 +42,18 @@ def undirected(name: str, clause: str, description: str, *directives: str) -> Vi
 def putting(name: str, clause: str, description: str, about: type[Operation], **changed: Any) -> Violation:
     """A lowering that writes other attributes."""
 
-    def put(self: Scheduling, at: Any, operation: Any, *given: Any, **attributes: Any) -> Any:
+    def put(self: Scheduling, at: Any, operation: Any, *arguments: Any, **attributes: Any) -> Any:
         changes = {key: value(attributes[key]) for key, value in changed.items() if attributes.get(key) is not None}
-        return _put(self, at, operation, *given, **attributes | (changes if operation is about else {}))
+        return _put(self, at, operation, *arguments, **attributes | (changes if operation is about else {}))
 
     return replaced(clause, description, make, (Scheduling, "_put", put), name=name)
 
 
-def _exchanged(self: Scheduling, at: Any, operation: Any, *given: Any, **attributes: Any) -> Any:
+def _exchanged(self: Scheduling, at: Any, operation: Any, *arguments: Any, **attributes: Any) -> Any:
     """Rows and columns of a tile exchanged where both cover the value."""
     if operation is Tile and attributes.get("pad") is None:
         attributes |= {"m": attributes["n"], "n": attributes["m"]}
-    return _put(self, at, operation, *given, **attributes)
+    return _put(self, at, operation, *arguments, **attributes)
 
 
 _put = Scheduling._put

@@ -226,7 +226,7 @@ def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Cal
         start = p * (1 - number(self.rate) * lost) if decay == "before" else p
         results = (start - change * number(self.rate), m, v)
         kinds = (self.parameter.dtype, self.m.dtype, self.v.dtype)
-        return tuple(each.cast_to(kind).value for each, kind in zip(results, kinds, strict=True))
+        return tuple(result.cast_to(kind).value for result, kind in zip(results, kinds, strict=True))
 
     return compute
 

@@ -246,7 +246,7 @@ class Truncating(ReferenceAdapter):
 
     def language_execute_ir(self, *, inputs: Mapping[str, Any], **request: Any) -> dict[str, Any]:
         """The outputs for such inputs."""
-        given = {name: self._cut(each) for name, each in inputs.items()}
+        given = {name: self._cut(operand) for name, operand in inputs.items()}
         return super().language_execute_ir(inputs=given, **request)
 
     def _cut(self, given: Any) -> Any:

@@ -92,16 +92,16 @@ def question_of(vector: Vector) -> Question:
 
 def launched_kernel(session: MeshSession, vector: Vector) -> Tensor:
     """Launch the operation of a vector in a kernel of its own, and return what it leaves."""
-    question, (wanted,) = question_of(vector), vector.expected
+    question, (expected,) = question_of(vector), vector.expected
     product = question.operation == "matmul"
     names = ("a", "b") if product else ("x",)
     formula = "a @ b" if product else f"op.{question.operation}(x) @{{axis={question.arguments['axis']}}}"
-    typed = [f"{name}: {type_of(x)}" for name, x in zip((*names, "y"), (*question.inputs, wanted), strict=True)]
+    typed = [f"{name}: {type_of(x)}" for name, x in zip((*names, "y"), (*question.inputs, expected), strict=True)]
     kernel = session.kernel("large", f"module m {{ kernel large({', '.join(typed)}) {{ y = {formula}; }} }}")
-    result = session.upload(bytes(len(wanted.data)))
+    result = session.upload(bytes(len(expected.data)))
     pointers = (*(session.upload(operand.data) for operand in question.inputs), result)
     session.launch(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
-    return Tensor(wanted.dtype, wanted.shape, session.download(result, len(wanted.data)))
+    return Tensor(expected.dtype, expected.shape, session.download(result, len(expected.data)))
 
 
 def of_each(*names: str) -> Any:
@@ -143,8 +143,8 @@ def canonical(operation: str, *operands: Tensor) -> Tensor:
 def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tensor) -> None:
     """A launch under a deterministic policy: canonical bits at strict, the declared order, or at fast a bound."""
     question = Question(of.reduction.operation, of.operands, of.reduction.attributes)
-    wanted = canonical(of.reduction.operation, *of.operands) if impl.level == "strict" else None
-    judge_reduction(impl, check, question, found, wanted)
+    expected = canonical(of.reduction.operation, *of.operands) if impl.level == "strict" else None
+    judge_reduction(impl, check, question, found, expected)
 
 
 def judge_reduction(

@@ -36,14 +36,14 @@ def events_of(check: Check, path: Path) -> list[Event]:
     """The events in the file of a trace."""
     document = json.loads(path.read_text(encoding="utf-8"))
     events = document.get("traceEvents") if isinstance(document, dict) else document
-    listed = isinstance(events, list) and all(isinstance(each, dict) for each in events)
+    listed = isinstance(events, list) and all(isinstance(event, dict) for event in events)
     check.true(listed, "the trace is a list of objects, or has one as traceEvents")
     return list(events or ())
 
 
 def slices(events: Iterable[Event], text: str = "") -> list[Event]:
     """The complete events, by time, whose name or category contains a text."""
-    found = [each for each in events if each.get("ph") == "X"]
+    found = [event for event in events if event.get("ph") == "X"]
     named = [each for each in found if text in str(each.get("name")) or text in str(each.get("cat"))]
     return sorted(named, key=lambda each: float(each["ts"]))
 
@@ -60,16 +60,16 @@ def overlapping(check: Check, events: Sequence[Event]) -> list[tuple[str, str]]:
     """The pairs of slices of one track that overlap without one being within the other, in whole picoseconds."""
     found = []
     tracks: dict[tuple[Any, Any], list[Event]] = {}
-    for each in slices(events):
-        tracks.setdefault((each["pid"], each["tid"]), []).append(each)
+    for part in slices(events):
+        tracks.setdefault((part["pid"], part["tid"]), []).append(part)
     for track in tracks.values():
         open_ends: list[tuple[int, str]] = []
-        for each in sorted(track, key=lambda one: (_start(one), -_stop(one))):
-            while open_ends and open_ends[-1][0] <= _start(each) + 1:
+        for part in sorted(track, key=lambda one: (_start(one), -_stop(one))):
+            while open_ends and open_ends[-1][0] <= _start(part) + 1:
                 open_ends.pop()
-            if open_ends and _stop(each) > open_ends[-1][0] + 1:
-                found.append((open_ends[-1][1], str(each["name"])))
-            open_ends.append((_stop(each), str(each["name"])))
+            if open_ends and _stop(part) > open_ends[-1][0] + 1:
+                found.append((open_ends[-1][1], str(part["name"])))
+            open_ends.append((_stop(part), str(part["name"])))
     check.true(bool(tracks), "the trace has slices")
     return found
 

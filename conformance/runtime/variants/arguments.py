@@ -43,25 +43,25 @@ class NullIsTheDefaultStream(ReferenceAdapter):
         self.defaults.clear()
         return super().session_reset()
 
-    def runtime_tessMemcpyAsync(self, *, stream: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, *, stream: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """On the stream, or the default one."""
-        return super().runtime_tessMemcpyAsync(stream=stream or self.default(None), **given)
+        return super().runtime_tessMemcpyAsync(stream=stream or self.default(None), **arguments)
 
     def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Synchronize the stream, or the default one."""
         return super().runtime_tessStreamSynchronize(stream=stream or self.default(None))
 
-    def runtime_tessStreamWaitEvent(self, *, stream: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessStreamWaitEvent(self, *, stream: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """On the stream, or the default one."""
-        return super().runtime_tessStreamWaitEvent(stream=stream or self.default(None), **given)
+        return super().runtime_tessStreamWaitEvent(stream=stream or self.default(None), **arguments)
 
-    def runtime_tessEventRecord(self, *, stream: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessEventRecord(self, *, stream: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """On the stream, or the default one."""
-        return super().runtime_tessEventRecord(stream=stream or self.default(None), **given)
+        return super().runtime_tessEventRecord(stream=stream or self.default(None), **arguments)
 
-    def runtime_tessLaunch(self, *, stream: Any, mesh: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, stream: Any, mesh: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """On the stream, or the default one of the mesh."""
-        return super().runtime_tessLaunch(stream=stream or self.default(mesh), mesh=mesh, **given)
+        return super().runtime_tessLaunch(stream=stream or self.default(mesh), mesh=mesh, **arguments)
 
 
 @varies("AMB-RT-38", "destroys NULL without a word", *RUNTIME)
@@ -93,47 +93,47 @@ class DestroysNull(ReferenceAdapter):
 class NoAxisIsTheWholeMesh(ReferenceAdapter):
     """On a mesh whose devices lie along dp."""
 
-    def runtime_tessAllReduce(self, *, axis: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllReduce(self, *, axis: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Along dp, where no axis is named."""
-        return super().runtime_tessAllReduce(axis="dp" if axis is None else axis, **given)
+        return super().runtime_tessAllReduce(axis="dp" if axis is None else axis, **arguments)
 
-    def runtime_tessReduceScatter(self, *, axis: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessReduceScatter(self, *, axis: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Along dp, where no axis is named."""
-        return super().runtime_tessReduceScatter(axis="dp" if axis is None else axis, **given)
+        return super().runtime_tessReduceScatter(axis="dp" if axis is None else axis, **arguments)
 
-    def runtime_tessAllGather(self, *, axis: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllGather(self, *, axis: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Along dp, where no axis is named."""
-        return super().runtime_tessAllGather(axis="dp" if axis is None else axis, **given)
+        return super().runtime_tessAllGather(axis="dp" if axis is None else axis, **arguments)
 
 
 @varies("AMB-RT-06", "has pageable host memory too", *RUNTIME)
 class PageableMemory(ReferenceAdapter):
     """TESS_MEM_GLOBAL names it."""
 
-    def runtime_tessHostAlloc(self, *, kind: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessHostAlloc(self, *, kind: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the host."""
-        return super().runtime_tessHostAlloc(kind=1 if kind == 0 else kind, **given)
+        return super().runtime_tessHostAlloc(kind=1 if kind == 0 else kind, **arguments)
 
 
 @varies("AMB-RT-10", "ignores launch flags that it does not know", *RUNTIME)
 class IgnoresUnknownFlags(ReferenceAdapter):
     """The four count."""
 
-    def runtime_tessLaunch(self, *, cfg: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, cfg: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """With the flags that it knows; not captured, where others stand beside."""
         flags = cfg["flags"] if cfg["flags"] <= DEFINED else cfg["flags"] & 1
-        return super().runtime_tessLaunch(cfg=cfg | {"flags": flags}, **given)
+        return super().runtime_tessLaunch(cfg=cfg | {"flags": flags}, **arguments)
 
 
 @varies("AMB-RT-10", "does not support launch flags that it does not know", *RUNTIME)
 class UnknownFlagsUnsupported(ReferenceAdapter):
     """The four are supported."""
 
-    def runtime_tessLaunch(self, *, cfg: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, cfg: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Launch."""
         if cfg["flags"] > DEFINED:
             raise Refusal(UNSUPPORTED, "call", "tessLaunch: flags")
-        return super().runtime_tessLaunch(cfg=cfg, **given)
+        return super().runtime_tessLaunch(cfg=cfg, **arguments)
 
 
 @varies("AMB-RT-123", "asks the stream for its mesh", *RUNTIME)
@@ -147,25 +147,25 @@ class MeshOfTheStream(ReferenceAdapter):
                 return given | {"mesh": handle}
         return given
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Launch."""
-        return super().runtime_tessLaunch(**self.of(given))
+        return super().runtime_tessLaunch(**self.of(arguments))
 
-    def runtime_tessAllReduce(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllReduce(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        return super().runtime_tessAllReduce(**self.of(given))
+        return super().runtime_tessAllReduce(**self.of(arguments))
 
-    def runtime_tessReduceScatter(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessReduceScatter(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        return super().runtime_tessReduceScatter(**self.of(given))
+        return super().runtime_tessReduceScatter(**self.of(arguments))
 
-    def runtime_tessAllGather(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllGather(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Gather."""
-        return super().runtime_tessAllGather(**self.of(given))
+        return super().runtime_tessAllGather(**self.of(arguments))
 
-    def runtime_tessBroadcast(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessBroadcast(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Send."""
-        return super().runtime_tessBroadcast(**self.of(given))
+        return super().runtime_tessBroadcast(**self.of(arguments))
 
 
 @varies("AMB-RT-39", "needs tessInit before it tells its version, and passes NULL outputs over", *RUNTIME)
@@ -184,15 +184,15 @@ class VersionOfAContext(ReferenceAdapter):
 class EventsAtAnyTime(ReferenceAdapter):
     """A context is made where there is none."""
 
-    def runtime_tessEventCreate(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessEventCreate(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """An event."""
         self.initialized()
-        return super().runtime_tessEventCreate(**given)
+        return super().runtime_tessEventCreate(**arguments)
 
-    def runtime_tessHostAlloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessHostAlloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the host."""
         self.initialized()
-        return super().runtime_tessHostAlloc(**given)
+        return super().runtime_tessHostAlloc(**arguments)
 
     def initialized(self) -> None:
         """There is a context."""
@@ -204,13 +204,13 @@ class EventsAtAnyTime(ReferenceAdapter):
 class UnknownDevicesUnsupported(ReferenceAdapter):
     """Ids."""
 
-    def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh."""
         known = [device["id"] for device in super().runtime_tessxDevices()["devices"]]
-        asked = list(deviceIds or ())[: given.get("nDevices")]
-        if given.get("context") and not given.get("null") and any(each not in known for each in asked):
+        asked = list(deviceIds or ())[: arguments.get("nDevices")]
+        if arguments.get("context") and not arguments.get("null") and any(each not in known for each in asked):
             raise Refusal(UNSUPPORTED, "call", "tessMeshCreate: deviceIds")
-        return super().runtime_tessMeshCreate(deviceIds=deviceIds, **given)
+        return super().runtime_tessMeshCreate(deviceIds=deviceIds, **arguments)
 
 
 @varies("AMB-RT-59", "does not support dtypes and operators that there are not", *RUNTIME, "abi/dtype*")
@@ -222,22 +222,22 @@ class UnknownDtypesUnsupported(ReferenceAdapter):
         if not 1 <= dtype <= 13 or not 0 <= op <= 2:
             raise Refusal(UNSUPPORTED, "call", "dtype or op")
 
-    def runtime_tessAllReduce(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllReduce(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        self.supported(given["dtype"], given["op"])
-        return super().runtime_tessAllReduce(**given)
+        self.supported(arguments["dtype"], arguments["op"])
+        return super().runtime_tessAllReduce(**arguments)
 
-    def runtime_tessReduceScatter(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessReduceScatter(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        self.supported(given["dtype"], given["op"])
-        return super().runtime_tessReduceScatter(**given)
+        self.supported(arguments["dtype"], arguments["op"])
+        return super().runtime_tessReduceScatter(**arguments)
 
-    def runtime_tessAllGather(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllGather(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Gather."""
-        self.supported(given["dtype"])
-        return super().runtime_tessAllGather(**given)
+        self.supported(arguments["dtype"])
+        return super().runtime_tessAllGather(**arguments)
 
-    def runtime_tessBroadcast(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessBroadcast(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Send."""
-        self.supported(given["dtype"])
-        return super().runtime_tessBroadcast(**given)
+        self.supported(arguments["dtype"])
+        return super().runtime_tessBroadcast(**arguments)

@@ -24,21 +24,23 @@ def own(device: int) -> int:
 class OtherDevices(ReferenceAdapter):
     """Its devices are those of the reference, in their order."""
 
-    def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The devices, each with its own number."""
-        found = super().runtime_tessxDevices(**given)
+        found = super().runtime_tessxDevices(**arguments)
         return found | {"devices": [device | {"id": own(device["id"])} for device in found["devices"]]}
 
-    def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of devices of those numbers."""
-        return super().runtime_tessMeshCreate(deviceIds=self.of_the_reference(deviceIds), **given)
+        return super().runtime_tessMeshCreate(deviceIds=self.of_the_reference(deviceIds), **arguments)
 
-    def binding_listing(self, *, devices: int, device_ids: Sequence[int] | None = None, **given: Any) -> dict[str, Any]:
+    def binding_listing(
+        self, *, devices: int, device_ids: Sequence[int] | None = None, **arguments: Any
+    ) -> dict[str, Any]:
         """The program of section 5; without ids, on the first devices."""
         ids = None if device_ids is None else self.of_the_reference(device_ids)
         if ids is not None and -1 in ids:
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "there is no such device")
-        return super().binding_listing(devices=devices, device_ids=ids, **given)
+        return super().binding_listing(devices=devices, device_ids=ids, **arguments)
 
     def of_the_reference(self, ids: Any) -> Any:
         """Those numbers by which the reference knows the devices; -1, which it refuses, for what is none."""
@@ -53,17 +55,17 @@ class FewDevices(ReferenceAdapter):
 
     count = 1
 
-    def runtime_tessxDevices(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Those that there are."""
-        found = super().runtime_tessxDevices(**given)
+        found = super().runtime_tessxDevices(**arguments)
         return found | {"devices": found["devices"][: self.count]}
 
-    def runtime_tessMeshCreate(self, *, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of these."""
-        asked = list(deviceIds or ())[: given.get("nDevices")]
+        asked = list(deviceIds or ())[: arguments.get("nDevices")]
         if any(type(each) is int and each >= self.count for each in asked):
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessMeshCreate: there is no such device")
-        return super().runtime_tessMeshCreate(deviceIds=deviceIds, **given)
+        return super().runtime_tessMeshCreate(deviceIds=deviceIds, **arguments)
 
 
 @varies("AMB-RT-120", "has one device", *RUNTIME)

@@ -41,15 +41,15 @@ class BusyObjectsStay(ReferenceAdapter):
         self.idle("tessMeshDestroy", {mesh: None})
         return super().runtime_tessMeshDestroy(mesh=mesh)
 
-    def runtime_tessFree(self, *, mesh: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessFree(self, *, mesh: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Free memory."""
         self.idle("tessFree", {mesh: None})
-        return super().runtime_tessFree(mesh=mesh, **given)
+        return super().runtime_tessFree(mesh=mesh, **arguments)
 
-    def runtime_tessModuleUnload(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleUnload(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Unload it."""
         self.idle("tessModuleUnload", self.all_meshes())
-        return super().runtime_tessModuleUnload(**given)
+        return super().runtime_tessModuleUnload(**arguments)
 
     def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
         """End it."""
@@ -100,7 +100,7 @@ class RoomBehindAllocations(ReferenceAdapter):
         kept = {name: state for name, state in found["capabilities"].items() if name not in hidden}
         return found | {"capabilities": kept}
 
-    def runtime_tessMalloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """More than was asked for, where there is so much."""
         room = bytes + SLACK if type(bytes) is int and 0 < bytes < 1 << 32 else bytes
-        return super().runtime_tessMalloc(bytes=room, **given)
+        return super().runtime_tessMalloc(bytes=room, **arguments)

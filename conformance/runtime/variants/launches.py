@@ -37,22 +37,22 @@ QUEUE, EXECUTED = calls.queue_launch, LaunchWork._executed
 class WholeBlocks(ReferenceAdapter):
     """The compiler chooses all extents of a block, or none."""
 
-    def runtime_tessLaunch(self, *, cfg: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, cfg: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Launch."""
         if any(cfg["block"]) and not all(cfg["block"]):
             raise Refusal(INVALID, "call", "tessLaunch: block")
-        return super().runtime_tessLaunch(cfg=cfg, **given)
+        return super().runtime_tessLaunch(cfg=cfg, **arguments)
 
 
 @varies("AMB-RT-145", "captures no persistent launch", *REACH)
 class NoPersistentCapture(ReferenceAdapter):
     """Refuses to replay work that stays resident."""
 
-    def runtime_tessLaunch(self, *, cfg: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, cfg: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Launch."""
         if cfg["flags"] <= 0b1111 and cfg["flags"] & CAPTURED_AND_PERSISTENT == CAPTURED_AND_PERSISTENT:
             raise Refusal(UNSUPPORTED, "call", "tessLaunch: flags")
-        return super().runtime_tessLaunch(cfg=cfg, **given)
+        return super().runtime_tessLaunch(cfg=cfg, **arguments)
 
 
 def in_place_of_the_declaration(executable: Executable, grid: Extents, block: Extents, shared_bytes: int = 0) -> None:
@@ -80,19 +80,19 @@ class LateArguments(ReferenceAdapter):
         super().__init__()
         self.late: list[dict[str, Any]] = []
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Defer the launch if its arguments have an address."""
-        if isinstance(given["argBuffer"], int) and not given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE:
-            self.late.append(given)
+        if isinstance(arguments["argBuffer"], int) and not arguments["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE:
+            self.late.append(arguments)
             return {}
-        return super().runtime_tessLaunch(**given)
+        return super().runtime_tessLaunch(**arguments)
 
-    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Queue deferred launches first."""
         late, self.late = self.late, []
         for each in late:
             super().runtime_tessLaunch(**each)
-        return super().runtime_tessMemcpyAsync(**given)
+        return super().runtime_tessMemcpyAsync(**arguments)
 
     def session_reset(self) -> dict[str, Any]:
         """Drop deferred launches."""
@@ -202,8 +202,8 @@ NAMED = re.compile(r"\btensor<(\d+x)*[A-Z]\w*x")
 class StaticShapes(ReferenceAdapter):
     """Every extent stands in the program."""
 
-    def abi_compile(self, *, source: Any, **given: Any) -> dict[str, Any]:
+    def abi_compile(self, *, source: Any, **arguments: Any) -> dict[str, Any]:
         """Compile."""
         if isinstance(source, str) and NAMED.search(source):
             raise Refusal(UNSUPPORTED, "call", "named dimensions")
-        return super().abi_compile(source=source, **given)
+        return super().abi_compile(source=source, **arguments)

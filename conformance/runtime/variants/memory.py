@@ -84,19 +84,19 @@ RESERVED = altered(
 class NothingIsNull(ReferenceAdapter):
     """Nothing lies at NULL."""
 
-    def runtime_tessMalloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the devices."""
-        found = super().runtime_tessMalloc(bytes=bytes, **given)
+        found = super().runtime_tessMalloc(bytes=bytes, **arguments)
         return {"devPtr": 0} if bytes == 0 else found
 
-    def runtime_tessHostAlloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessHostAlloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the host."""
-        found = super().runtime_tessHostAlloc(bytes=bytes, **given)
+        found = super().runtime_tessHostAlloc(bytes=bytes, **arguments)
         return {"hostPtr": 0} if bytes == 0 else found
 
-    def runtime_tessFree(self, *, devPtr: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessFree(self, *, devPtr: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """Free it."""
-        return {} if devPtr == 0 else super().runtime_tessFree(devPtr=devPtr, **given)
+        return {} if devPtr == 0 else super().runtime_tessFree(devPtr=devPtr, **arguments)
 
     def runtime_tessHostFree(self, *, hostPtr: Any) -> dict[str, Any]:  # noqa: N802, N803
         """Free it."""

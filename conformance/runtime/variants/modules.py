@@ -20,12 +20,12 @@ READ = calls.read
 class NoKernelIsNull(ReferenceAdapter):
     """Returns NULL for an unknown kernel, as dlsym does."""
 
-    def runtime_tessKernelGet(self, *, module: Any, name: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessKernelGet(self, *, module: Any, name: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The kernel, or NULL."""
         try:
-            return super().runtime_tessKernelGet(module=module, name=name, **given)
+            return super().runtime_tessKernelGet(module=module, name=name, **arguments)
         except Refusal:
-            if not module or name is None or given:
+            if not module or name is None or arguments:
                 raise
             return {"kernel": 0}
 
@@ -34,16 +34,16 @@ class NoKernelIsNull(ReferenceAdapter):
 class WithoutChecksum(ReferenceAdapter):
     """An image does what its bytes say."""
 
-    def runtime_tessModuleLoad(self, *, image: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The module, its checksum made anew."""
         try:
-            return super().runtime_tessModuleLoad(image=image, **given)
+            return super().runtime_tessModuleLoad(image=image, **arguments)
         except Refusal:
-            if not isinstance(image, int) or given.get("size", 0) <= CHECKSUM_BYTES:
+            if not isinstance(image, int) or arguments.get("size", 0) <= CHECKSUM_BYTES:
                 raise
-            data = bytes.fromhex(super().runtime_tessxHostRead(hostPtr=image, bytes=given["size"])["data"])
+            data = bytes.fromhex(super().runtime_tessxHostRead(hostPtr=image, bytes=arguments["size"])["data"])
             content = data[:-CHECKSUM_BYTES]
-            return super().runtime_tessModuleLoad(image=(content + checksum(content)).hex(), **given)
+            return super().runtime_tessModuleLoad(image=(content + checksum(content)).hex(), **arguments)
 
 
 @varies(
@@ -55,10 +55,10 @@ class WithoutChecksum(ReferenceAdapter):
 class MismatchAtLaunch(ReferenceAdapter):
     """Reports a device's missing feature at its first use."""
 
-    def runtime_tessModuleLoad(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Load as if it named a device of the machine, and then forget that it did."""
         try:
-            return super().runtime_tessModuleLoad(**given)
+            return super().runtime_tessModuleLoad(**arguments)
         except Refusal as refusal:
             if refusal.outcome.code != "TESS_ERR_ARCH_MISMATCH":
                 raise
@@ -72,7 +72,7 @@ class MismatchAtLaunch(ReferenceAdapter):
             return fatbin
 
         with mock.patch.object(calls, "read", read):
-            answer: dict[str, Any] = super().runtime_tessModuleLoad(**given)
+            answer: dict[str, Any] = super().runtime_tessModuleLoad(**arguments)
         module = dict(self.runtime.handles.live("module"))[answer["module"]]
         object.__setattr__(module.fatbin, "targets", named[-1])
         return answer

@@ -39,8 +39,8 @@ UNSTABLE = altered(
 def environment_first(context: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over all but the flag."""
     policy = context.policy or module or context.default()
-    wanted = context.environment.deterministic
-    policy = policy if wanted is None else replace(policy, deterministic=int(wanted))
+    expected = context.environment.deterministic
+    policy = policy if expected is None else replace(policy, deterministic=int(expected))
     return replace(policy, deterministic=1) if flag else policy
 
 
@@ -58,9 +58,9 @@ ENVIRONMENT = altered(
 class PolicyAtExecution(ReferenceAdapter):
     """Work has the policy that is in force when it runs, which is at the synchronization."""
 
-    def runtime_tessSetNumericsPolicy(self, *, context: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessSetNumericsPolicy(self, *, context: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Set it for what is queued, too."""
-        answer: dict[str, Any] = super().runtime_tessSetNumericsPolicy(context=context, **given)
+        answer: dict[str, Any] = super().runtime_tessSetNumericsPolicy(context=context, **arguments)
         owner = dict(self.runtime.handles.live("context"))[context]
         for _, mesh in self.runtime.handles.live("mesh"):
             for stream in mesh.streams.values() if mesh.context is owner else ():

@@ -54,63 +54,63 @@ class LastArgumentFirst(ReferenceAdapter):
         report(self.runtime, Status.TESS_ERR_INVALID_VALUE, text)
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", text)
 
-    def runtime_tessMalloc(self, *, bytes: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The size, then the mesh."""
         if type(bytes) is not int or not 0 <= bytes < 2**64:
             self.refuse("tessMalloc", "bytes")
-        return super().runtime_tessMalloc(bytes=bytes, **given)
+        return super().runtime_tessMalloc(bytes=bytes, **arguments)
 
-    def runtime_tessFree(self, *, devPtr: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessFree(self, *, devPtr: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """The pointer, then the mesh."""
         if not devPtr:
             self.refuse("tessFree", "devPtr")
-        return super().runtime_tessFree(devPtr=devPtr, **given)
+        return super().runtime_tessFree(devPtr=devPtr, **arguments)
 
-    def runtime_tessHostAlloc(self, *, kind: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessHostAlloc(self, *, kind: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The kind, then whether there is a context."""
         if kind != 1:
             self.refuse("tessHostAlloc", "kind")
-        return super().runtime_tessHostAlloc(kind=kind, **given)
+        return super().runtime_tessHostAlloc(kind=kind, **arguments)
 
-    def runtime_tessMeshCreate(self, *, axes: Any, deviceIds: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessMeshCreate(self, *, axes: Any, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """The axes, the devices, then the context."""
         if any(type(size) is int and size < 0 for size in axes.values()):
             self.refuse("tessMeshCreate", "axes")
         if not deviceIds:
             self.refuse("tessMeshCreate", "deviceIds")
-        return super().runtime_tessMeshCreate(axes=axes, deviceIds=deviceIds, **given)
+        return super().runtime_tessMeshCreate(axes=axes, deviceIds=deviceIds, **arguments)
 
-    def runtime_tessMemcpyAsync(self, *, kind: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, *, kind: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The kind, then the stream."""
         if kind not in (0, 1, 2):
             self.refuse("tessMemcpyAsync", "kind")
-        return super().runtime_tessMemcpyAsync(kind=kind, **given)
+        return super().runtime_tessMemcpyAsync(kind=kind, **arguments)
 
-    def runtime_tessKernelGet(self, *, name: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessKernelGet(self, *, name: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The name, then the module."""
         if not name:
             self.refuse("tessKernelGet", "name")
-        return super().runtime_tessKernelGet(name=name, **given)
+        return super().runtime_tessKernelGet(name=name, **arguments)
 
-    def runtime_tessAllReduce(self, *, axis: Any, op: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllReduce(self, *, axis: Any, op: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The axis, the operator, then the mesh."""
         if axis not in ("tp", "pp", "dp", "ep"):
             self.refuse("tessAllReduce", "axis")
         if op not in (0, 1, 2):
             self.refuse("tessAllReduce", "op")
-        return super().runtime_tessAllReduce(axis=axis, op=op, **given)
+        return super().runtime_tessAllReduce(axis=axis, op=op, **arguments)
 
-    def runtime_tessSetNumericsPolicy(self, *, policy: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessSetNumericsPolicy(self, *, policy: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The policy, then the context."""
         if policy is None:
             self.refuse("tessSetNumericsPolicy", "policy")
-        return super().runtime_tessSetNumericsPolicy(policy=policy, **given)
+        return super().runtime_tessSetNumericsPolicy(policy=policy, **arguments)
 
-    def runtime_tessProfilerStop(self, *, outJsonPath: Any, **given: Any) -> dict[str, Any]:  # noqa: N802, N803
+    def runtime_tessProfilerStop(self, *, outJsonPath: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """The path, then the profiler."""
         if outJsonPath is None:
             self.refuse("tessProfilerStop", "outJsonPath")
-        return super().runtime_tessProfilerStop(outJsonPath=outJsonPath, **given)
+        return super().runtime_tessProfilerStop(outJsonPath=outJsonPath, **arguments)
 
 
 def mismatch_of_policies(met: CollectiveWork, contributions: Any) -> None:
@@ -175,13 +175,13 @@ class UnsupportedLater(ReferenceAdapter):
             return {}
         return found
 
-    def runtime_tessAllReduce(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessAllReduce(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        return self.later(super().runtime_tessAllReduce, given)
+        return self.later(super().runtime_tessAllReduce, arguments)
 
-    def runtime_tessReduceScatter(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessReduceScatter(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Reduce."""
-        return self.later(super().runtime_tessReduceScatter, given)
+        return self.later(super().runtime_tessReduceScatter, arguments)
 
     def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Wait, and tell it."""

@@ -55,7 +55,7 @@ def ignoring(clause: str, name: str, description: str, variable: str) -> Violati
 
 def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
     """The usual choice of other arguments."""
-    return lambda *given: CHOOSE(*change(*given))
+    return lambda *arguments: CHOOSE(*change(*arguments))
 
 
 def over_hints(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
@@ -68,22 +68,22 @@ def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, over
     return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
-def one_rank(name: str, size: int, machine: Any, groups: Any, *given: Any) -> Any:
+def one_rank(name: str, size: int, machine: Any, groups: Any, *arguments: Any) -> Any:
     """The table goes by the bytes of one rank's share."""
-    return name, size // len(groups[0]), machine, groups, *given
+    return name, size // len(groups[0]), machine, groups, *arguments
 
 
-def ring_by_default(*given: Any) -> Selection:
+def ring_by_default(*arguments: Any) -> Selection:
     """Ring at every size."""
-    found = CHOOSE(*given)
+    found = CHOOSE(*arguments)
     return replace(found, algorithm="ring") if found.source == "default" else found
 
 
 def sourced(source: str, told: str) -> Callable[..., Selection]:
     """One source told as another."""
 
-    def choose(*given: Any) -> Selection:
-        found = CHOOSE(*given)
+    def choose(*arguments: Any) -> Selection:
+        found = CHOOSE(*arguments)
         return replace(found, source=told) if found.source == source else found
 
     return choose
@@ -97,9 +97,9 @@ def counting_elements(
     return PLAN(mesh, collective, -(-count // dtype.storage_bytes), dtype, axis, cache) if not named else usual
 
 
-def unnamed(*given: Any) -> Plan:
+def unnamed(*arguments: Any) -> Plan:
     """The algorithm that a rank names is passed over."""
-    return PLAN(*given[:6])
+    return PLAN(*arguments[:6])
 
 
 def no_algorithm(record: Record, row: Any) -> Any:
@@ -142,10 +142,10 @@ class ReadLate(ReferenceAdapter):
 class TableNotNamed(ReferenceAdapter):
     """A refusal that does not say which variable it is about."""
 
-    def runtime_tessInit(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessInit(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Say less."""
         try:
-            return super().runtime_tessInit(**given)
+            return super().runtime_tessInit(**arguments)
         except Refusal as refusal:
             outcome = refusal.outcome
             raise Refusal(
@@ -169,7 +169,7 @@ ENVIRONMENT = [
     ignoring("COLL-03.2-06", "any_COLL_ALGO", "ignores an unknown algorithm", "TESSERA_COLL_ALGO"),
     ignoring("COLL-03.2-07", "any_COLL_PATH", "ignores an unknown path", "TESSERA_COLL_PATH"),
     replaced("COLL-03.2-06", "ignores a misspelled variable", make,
-             (selection, "require_variables", lambda *given: None), name="runtime_misspelled_ignored"),
+             (selection, "require_variables", lambda *arguments: None), name="runtime_misspelled_ignored"),
     ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
     replaced("COLL-08-17", "counts a row's size to the next row", make, (selection, "row_of", size_excluded),
              name="runtime_size_excluded"),

@@ -187,23 +187,23 @@ class ActsFirst(BuildsOnce):
 
     last = 0
 
-    def runtime_tessMemcpyAsync(self, *, stream: int, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, *, stream: int, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """A copy."""
-        return self.acting(super().runtime_tessMemcpyAsync, stream=stream, **given)
+        return self.acting(super().runtime_tessMemcpyAsync, stream=stream, **arguments)
 
-    def runtime_tessLaunch(self, *, stream: int, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, *, stream: int, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """A launch."""
-        return self.acting(super().runtime_tessLaunch, stream=stream, **given)
+        return self.acting(super().runtime_tessLaunch, stream=stream, **arguments)
 
-    def acting(self, call: Any, **given: Any) -> dict[str, Any]:
+    def acting(self, call: Any, **arguments: Any) -> dict[str, Any]:
         """Do what the call asks, whatever its stream is."""
         try:
-            answer: dict[str, Any] = call(**given)
+            answer: dict[str, Any] = call(**arguments)
         except Refusal:
             with suppress(Refusal):
-                call(**(given | {"stream": self.last}))
+                call(**(arguments | {"stream": self.last}))
             raise
-        self.last = given["stream"]
+        self.last = arguments["stream"]
         return answer
 
 
@@ -211,17 +211,17 @@ class ActsFirst(BuildsOnce):
 class CopiesFirst(ActsFirst):
     """Only copies act first."""
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Answer as the reference does."""
-        return BuildsOnce.runtime_tessLaunch(self, **given)
+        return BuildsOnce.runtime_tessLaunch(self, **arguments)
 
 
 @violates("RT-19.A-01", "launches before it looks at the stream, which it then refuses")
 class LaunchesFirst(ActsFirst):
     """Only launches act first."""
 
-    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Answer as the reference does, and remember the stream."""
-        answer: dict[str, Any] = BuildsOnce.runtime_tessMemcpyAsync(self, **given)
-        self.last = given["stream"]
+        answer: dict[str, Any] = BuildsOnce.runtime_tessMemcpyAsync(self, **arguments)
+        self.last = arguments["stream"]
         return answer

@@ -27,8 +27,8 @@ def shown(clause: str, name: str, description: str, change: Callable[[Shown], Sh
 def stated(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
     """The listing's arguments, changed."""
 
-    def listing(self: ReferenceAdapter, **given: Any) -> Shown:
-        return LISTING(self, **change(given))
+    def listing(self: ReferenceAdapter, **arguments: Any) -> Shown:
+        return LISTING(self, **change(arguments))
 
     return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
 
@@ -121,15 +121,15 @@ BROKEN = [
 ]  # fmt: skip
 
 
-def any_image(self: ReferenceAdapter, **given: Any) -> Shown:
+def any_image(self: ReferenceAdapter, **arguments: Any) -> Shown:
     """A module of nothing, for bytes that are none."""
     try:
-        return LISTING(self, **given)
+        return LISTING(self, **arguments)
     except Refusal:
-        if len(given["image"]) > 400:
+        if len(arguments["image"]) > 400:
             raise
-        zeros = {"context": True, "mesh_size": given["devices"], "kernels": [], "argument_bytes": ""}
-        return zeros | {"default_stream": True, "outputs": given["tensors"], "reduced": given["grads"]}
+        zeros = {"context": True, "mesh_size": arguments["devices"], "kernels": [], "argument_bytes": ""}
+        return zeros | {"default_stream": True, "outputs": arguments["tensors"], "reduced": arguments["grads"]}
 
 
 BYTES = replaced(

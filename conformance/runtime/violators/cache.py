@@ -140,10 +140,10 @@ IDENTITIES = [
 class LoadedBefore(ReferenceAdapter):
     """Keeps executables in memory."""
 
-    def runtime_tessxSetIdentity(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessxSetIdentity(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """For modules that are loaded, nothing changes."""
         kept = [(module.executables, dict(module.executables)) for _, module in self.runtime.handles.live("module")]
-        answer: dict[str, Any] = super().runtime_tessxSetIdentity(**given)  # type: ignore[misc]
+        answer: dict[str, Any] = super().runtime_tessxSetIdentity(**arguments)  # type: ignore[misc]
         for executables, before in kept:
             executables.update(before)
         return answer

@@ -26,14 +26,14 @@ class KeepsThePointer(ReferenceAdapter):
         self.buffers, self.replays = {}, {}
         return super().session_reset()
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Keep the pointer of what is captured."""
-        answer = super().runtime_tessLaunch(**given)
-        capture = capture_of(self.runtime.captures, self.runtime.stream(given["stream"]))
-        if capture is not None and isinstance(given["argBuffer"], int):
+        answer = super().runtime_tessLaunch(**arguments)
+        capture = capture_of(self.runtime.captures, self.runtime.stream(arguments["stream"]))
+        if capture is not None and isinstance(arguments["argBuffer"], int):
             work = capture.nodes[-1].work
             assert isinstance(work, LaunchWork)
-            self.buffers[work] = given["argBuffer"], given["argSize"]
+            self.buffers[work] = arguments["argBuffer"], arguments["argSize"]
         return answer
 
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
@@ -69,10 +69,10 @@ class ReadAtTheSecondReplay(KeepsThePointer):
 class ScalarsOfTheKernel(ReferenceAdapter):
     """Keeps scalars with the kernel: a later launch outside the graph changes them."""
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Give the scalars of a launch that runs to every captured launch of the kernel on another tensor."""
-        answer = super().runtime_tessLaunch(**given)
-        queued = [each for each in self.runtime.stream(given["stream"]).queued if isinstance(each, LaunchWork)]
+        answer = super().runtime_tessLaunch(**arguments)
+        queued = [each for each in self.runtime.stream(arguments["stream"]).queued if isinstance(each, LaunchWork)]
         for _, graph in self.runtime.handles.live("graph") if queued else ():
             for node in graph.nodes:
                 if isinstance(node.work, LaunchWork) and node.work.name == queued[-1].name:

@@ -180,9 +180,9 @@ def wrapped(name: str) -> Callable[[Shown], Descriptor]:
     return lambda message: READ(message | {each: message[each] % (1 << 64) for each in (name,) if each in message})
 
 
-def from_zero(*given: Any, source: RandomSource, **options: Any) -> Any:
+def from_zero(*arguments: Any, source: RandomSource, **options: Any) -> Any:
     """Run a program on a mesh without the descriptor's seed and stream."""
-    return ON_MESH(*given, **options)
+    return ON_MESH(*arguments, **options)
 
 
 ON_MESH = executables.execute_on_mesh

@@ -35,11 +35,11 @@ class BuildsOnce(ReferenceAdapter):
         """Return the one compiler for kernels of all images."""
         return _COMPILER
 
-    def abi_compile(self, **given: Any) -> dict[str, Any]:
+    def abi_compile(self, **arguments: Any) -> dict[str, Any]:
         """The cached image."""
-        key = repr(sorted(given.items()))
+        key = repr(sorted(arguments.items()))
         if key not in _IMAGES:
-            _IMAGES[key] = super().abi_compile(**given)
+            _IMAGES[key] = super().abi_compile(**arguments)
         return _IMAGES[key]
 
 
@@ -48,8 +48,8 @@ def answering(clause: str, name: str, description: str, function: str, answer: A
     method = f"runtime_{function}"
     right = getattr(ReferenceAdapter, method)
 
-    def answered(self: ReferenceAdapter, **given: Any) -> dict[str, Any]:
-        return answer(self, partial(right, self), given)
+    def answered(self: ReferenceAdapter, **arguments: Any) -> dict[str, Any]:
+        return answer(self, partial(right, self), arguments)
 
     return replaced(clause, description, BuildsOnce, (ReferenceAdapter, method, answered), name=name)
 

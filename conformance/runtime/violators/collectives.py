@@ -34,11 +34,11 @@ CLAUSES = {
 def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
     """Some collectives are made by `change(right, buffers, given)`, where `right(buffers)` would be right."""
 
-    def made(collective: str, buffers: Buffers, **given: Any) -> Made:
-        if (only and collective not in only) or (op is not None and given.get("op") != op):
-            return combine(collective, buffers, **given)
+    def made(collective: str, buffers: Buffers, **arguments: Any) -> Made:
+        if (only and collective not in only) or (op is not None and arguments.get("op") != op):
+            return combine(collective, buffers, **arguments)
         with np.errstate(all="ignore"):
-            return change(lambda those: combine(collective, those, **given), buffers, given)
+            return change(lambda those: combine(collective, those, **arguments), buffers, arguments)
 
     return broken(clause, name, description, collectives, "combine", made)
 
@@ -344,7 +344,7 @@ ARGUMENTS = [
     answering("RT-04.6-15", "fp8", "exchanges the two 8-bit floats", "tessReduceScatter", exchanged_ids(1, 2)),
     answering("RT-04.6-15", "complex", "exchanges the complex types", "tessAllGather", exchanged_ids(12, 13)),
     answering("RT-04.6-15", "unknown_as_fp32", "takes an unknown dtype for fp32", "tessAllReduce", unknown_as_fp32),
-    *(divided(each) for each in ("reduce_scatter", "all_gather")),
+    *(divided(name) for name in ("reduce_scatter", "all_gather")),
     *(touching(clause) for clause in CLAUSES),
     *(
         refusing(

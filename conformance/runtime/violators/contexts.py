@@ -94,10 +94,10 @@ INITIALIZED = [
 class DefaultContext(BuildsOnce):
     """Has a default context, as some bindings do."""
 
-    def runtime_tessMeshCreate(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMeshCreate(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Use the context that there is."""
-        context = given["context"] or self.runtime.handles.live("context")[0][0]
-        return super().runtime_tessMeshCreate(**(given | {"context": context}))
+        context = arguments["context"] or self.runtime.handles.live("context")[0][0]
+        return super().runtime_tessMeshCreate(**(arguments | {"context": context}))
 
 
 PRIVATE = [

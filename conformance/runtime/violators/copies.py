@@ -94,13 +94,13 @@ EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the 
 class FirstRankOnly(BuildsOnce):
     """Moves the bytes of one rank by way of the host."""
 
-    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Copy rank 0's bytes through the host."""
-        if given["kind"] != D2D or given["bytes"] == 0 or not self._many_ranks():
-            return super().runtime_tessMemcpyAsync(**given)
+        if arguments["kind"] != D2D or arguments["bytes"] == 0 or not self._many_ranks():
+            return super().runtime_tessMemcpyAsync(**arguments)
         mesh = self.runtime.handles.live("mesh")[-1][0]
-        memory = self.runtime_tessxPeek(mesh=mesh, rank=0, devPtr=given["src"], bytes=given["bytes"])
-        return self.runtime_tessxPoke(mesh=mesh, rank=0, devPtr=given["dst"], data=memory["data"])
+        memory = self.runtime_tessxPeek(mesh=mesh, rank=0, devPtr=arguments["src"], bytes=arguments["bytes"])
+        return self.runtime_tessxPoke(mesh=mesh, rank=0, devPtr=arguments["dst"], data=memory["data"])
 
     def _many_ranks(self) -> bool:
         return any(len(mesh.devices) > 1 for _, mesh in self.runtime.handles.live("mesh"))
@@ -112,13 +112,13 @@ class Overtaking(BuildsOnce):
     kinds: tuple[int, ...] = ()
     waits = False
 
-    def runtime_tessMemcpyAsync(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Queue the copy beside the stream."""
-        found = [mesh for _, mesh in self.runtime.handles.live("mesh") if given["stream"] in mesh.streams]
-        if given["kind"] not in self.kinds or not found:
-            return super().runtime_tessMemcpyAsync(**given)
+        found = [mesh for _, mesh in self.runtime.handles.live("mesh") if arguments["stream"] in mesh.streams]
+        if arguments["kind"] not in self.kinds or not found:
+            return super().runtime_tessMemcpyAsync(**arguments)
         stream = self.runtime_tessStreamCreate(mesh=found[0].handle, priority=0)["stream"]
-        answer = super().runtime_tessMemcpyAsync(**(given | {"stream": stream}))
+        answer = super().runtime_tessMemcpyAsync(**(arguments | {"stream": stream}))
         if self.waits:
             self.runtime_tessStreamSynchronize(stream=stream)
         return answer

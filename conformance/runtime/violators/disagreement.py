@@ -175,10 +175,10 @@ def spoiling(self: CollectiveWork, contributions: Ranks, right: Any = Collective
     try:
         return right(self, contributions)
     except Failure:
-        for rank, each in contributions.items():
-            if each.region is not None:
+        for rank, contribution in contributions.items():
+            if contribution.region is not None:
                 size = self.call.count * self.call.dtype.storage_bytes
-                self.stream.mesh.write(each.region, rank, bytes(size))
+                self.stream.mesh.write(contribution.region, rank, bytes(size))
         raise
 
 

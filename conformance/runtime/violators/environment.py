@@ -156,8 +156,8 @@ def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool
 
 def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over a module."""
-    wanted = self.environment.deterministic
-    return _with(self.policy or (self.default() if wanted is not None else module) or self.default(), flag)
+    expected = self.environment.deterministic
+    return _with(self.policy or (self.default() if expected is not None else module) or self.default(), flag)
 
 
 def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
@@ -178,8 +178,8 @@ def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool =
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """Deterministic where any source is."""
     sources = [each for each in (self.policy, module) if each is not None]
-    wanted = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
-    return replace((sources or [self.default()])[0], deterministic=int(wanted or flag))
+    expected = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
+    return replace((sources or [self.default()])[0], deterministic=int(expected or flag))
 
 
 PRECEDENCE = [

@@ -175,18 +175,18 @@ FAILED = [
 class OneByOne(BuildsOnce):
     """Keeps errors in a queue."""
 
-    def runtime_tessLaunch(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Run the launch at once and keep its error."""
-        answer = super().runtime_tessLaunch(**given)
+        answer = super().runtime_tessLaunch(**arguments)
         try:
-            super().runtime_tessStreamSynchronize(stream=given["stream"])
+            super().runtime_tessStreamSynchronize(stream=arguments["stream"])
         except Refusal as refusal:
             self.errors.append(refusal)
         return answer
 
-    def runtime_tessStreamSynchronize(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessStreamSynchronize(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Report one of them."""
-        answer = super().runtime_tessStreamSynchronize(**given)
+        answer = super().runtime_tessStreamSynchronize(**arguments)
         if self.errors:
             raise self.errors.pop(0)
         return answer

@@ -61,11 +61,11 @@ def uncompensated(operation: str, inputs: Any, given: Any) -> Any:
     return EVALUATE(operation, inputs, {name: value for name, value in given.items() if name != "order"})
 
 
-def latest(self: collectives.CollectiveWork, *given: Any) -> Any:
+def latest(self: collectives.CollectiveWork, *arguments: Any) -> Any:
     """The collective under the descriptor of its context now."""
     work = copy(self)
     work.descriptor = self.stream.mesh.context.descriptor
-    return COMBINED(work, *given)
+    return COMBINED(work, *arguments)
 
 
 COMBINED = collectives.CollectiveWork._combined

@@ -144,7 +144,7 @@ def products_backwards(
 ) -> Mapping[str, Array]:
     """Add the terms of a product from the last to the first, in a kernel of two matrices and their product."""
     written: dict[str, Array] = dict(right(self, executable, rank, arguments))
-    given = [each for name, each in arguments.items() if name not in written]
+    given = [argument for name, argument in arguments.items() if name not in written]
     shapes = [each.shape for each in (*given, *written.values())]
     if len(given) == 2 and shapes[-1:] == [(*shapes[0][:-1], shapes[1][-1])] and len(shapes[0]) == 2:
         a, b = given

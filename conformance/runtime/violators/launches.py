@@ -175,8 +175,8 @@ def big_endian(only: Callable[[Array], bool]) -> Read:
     def read(entry: KernelEntry, buffer: bytes) -> Any:
         pointers, scalars = launches.scalars_of(entry, buffer)
         return pointers, {
-            name: Array.from_bits(each.dtype, (), bytes(each.to_bits())[::-1]) if only(each) else each
-            for name, each in scalars.items()
+            name: Array.from_bits(scalar.dtype, (), bytes(scalar.to_bits())[::-1]) if only(scalar) else scalar
+            for name, scalar in scalars.items()
         }
 
     return read
@@ -208,7 +208,7 @@ def first_words(words: int) -> Read:
 def also_the_operands(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
     """Clear the operands of a kernel."""
     written = right(self, *arguments)
-    read = {name: each for name, each in self.tensors.items() if name not in written}
+    read = {name: tensor for name, tensor in self.tensors.items() if name not in written}
     return {**written, **{name: Array.from_bits(t.dtype, t.shape, bytes(t.bytes)) for name, t in read.items()}}
 
 

@@ -33,12 +33,12 @@ class Overlapping(BuildsOnce):
     arena = 0
     used = 0
 
-    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The next place of the arena."""
-        if given["bytes"] > 1 << 21 or given.get("null"):
-            return super().runtime_tessMalloc(**given)
+        if arguments["bytes"] > 1 << 21 or arguments.get("null"):
+            return super().runtime_tessMalloc(**arguments)
         if not self.arena:
-            self.arena = super().runtime_tessMalloc(mesh=given["mesh"], bytes=1 << 22)["devPtr"]
+            self.arena = super().runtime_tessMalloc(mesh=arguments["mesh"], bytes=1 << 22)["devPtr"]
         self.used += 48
         return {"devPtr": self.arena + self.used}
 
@@ -162,12 +162,12 @@ class TiredOfFreeing(BuildsOnce):
 
     freed = 0
 
-    def runtime_tessHostFree(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessHostFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Count."""
         self.freed += 1
         if self.freed > 10:
             raise Refusal(INVALID, "call", "tessHostFree: enough")
-        return super().runtime_tessHostFree(**given)
+        return super().runtime_tessHostFree(**arguments)
 
     def session_reset(self) -> dict[str, Any]:
         """Count anew."""

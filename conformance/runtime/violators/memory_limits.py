@@ -77,19 +77,19 @@ class ReleasedTwice(BuildsOnce):
         self.free: list[int] = []
         self.sizes: dict[int, int] = {}
 
-    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The last that was released, if it has the size."""
-        if self.free and not given.get("null") and self.sizes[self.free[-1]] == given["bytes"]:
+        if self.free and not arguments.get("null") and self.sizes[self.free[-1]] == arguments["bytes"]:
             return {"devPtr": self.free.pop()}
-        answer = super().runtime_tessMalloc(**given)
-        self.sizes[answer["devPtr"]] = given["bytes"]
+        answer = super().runtime_tessMalloc(**arguments)
+        self.sizes[answer["devPtr"]] = arguments["bytes"]
         return answer
 
-    def runtime_tessFree(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Keep it for the next."""
-        if given["devPtr"] not in self.sizes or not given["mesh"]:
-            return super().runtime_tessFree(**given)
-        self.free.append(given["devPtr"])
+        if arguments["devPtr"] not in self.sizes or not arguments["mesh"]:
+            return super().runtime_tessFree(**arguments)
+        self.free.append(arguments["devPtr"])
         return {}
 
     def session_reset(self) -> dict[str, Any]:

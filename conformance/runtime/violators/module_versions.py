@@ -25,9 +25,9 @@ def loading(clause: str, name: str, description: str, compatible: Compatible) ->
 class AtVersion12(BuildsOnce):
     """The reference as version 1.2, so that older minor versions exist."""
 
-    def runtime_tessGetVersion(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessGetVersion(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """1.2."""
-        return super().runtime_tessGetVersion(**given) | {"minor": 2}
+        return super().runtime_tessGetVersion(**arguments) | {"minor": 2}
 
 
 def loading_at_1_2(name: str, description: str, minors: tuple[int, ...]) -> Violation:

@@ -16,12 +16,12 @@ SHORT = 64
 class Trusting(BuildsOnce):
     """Looks at an image that is refused once more."""
 
-    def runtime_tessModuleLoad(self, *, image: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The module of the image, or what becomes of one that is spoiled."""
         try:
-            return super().runtime_tessModuleLoad(image=image, **given)
+            return super().runtime_tessModuleLoad(image=image, **arguments)
         except Refusal as refusal:
-            if refusal.outcome.code == INVALID and given.get("size", SHORT) > SHORT:
+            if refusal.outcome.code == INVALID and arguments.get("size", SHORT) > SHORT:
                 self.spoiled()
             raise
 
@@ -35,11 +35,11 @@ class BrokenAfterwards(Trusting):
 
     broken = False
 
-    def runtime_tessModuleLoad(self, *, image: Any, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Refuse what comes after a spoiled image."""
         if self.broken:
             raise Refusal(INVALID, "call", "tessModuleLoad: out of order")
-        return super().runtime_tessModuleLoad(image=image, **given)
+        return super().runtime_tessModuleLoad(image=image, **arguments)
 
     def spoiled(self) -> None:
         """Remember it."""

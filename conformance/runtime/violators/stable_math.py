@@ -25,9 +25,9 @@ OVERFLOW = {"fp16": 11.0, "bf16": 88.0, "fp32": 88.0, "fp64": 709.0}
 """From where on an exponential is infinite, of fp16 in its own format."""
 
 
-def with_text(*given: Any) -> Executable:
+def with_text(*arguments: Any) -> Executable:
     """The executable of a launch, which knows the Graph IR of its module."""
-    executable, section = MADE(*given), given[1].module.fatbin.section("graph-ir")
+    executable, section = MADE(*arguments), arguments[1].module.fatbin.section("graph-ir")
     object.__setattr__(executable, "graph_ir", section.data.decode() if section else "")
     return executable
 

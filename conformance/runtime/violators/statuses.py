@@ -118,11 +118,11 @@ MEMORY = [
 class OneMore(BuildsOnce):
     """Rounds the size of a device up."""
 
-    def runtime_tessMalloc(self, **given: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Take the byte from elsewhere."""
         whole = self.runtime_tessxDevices()["devices"][0]["memory_bytes"]
         return super().runtime_tessMalloc(
-            **(given | {"bytes": min(given["bytes"], whole)} if given["bytes"] == whole + 1 else given)
+            **(arguments | {"bytes": min(arguments["bytes"], whole)} if arguments["bytes"] == whole + 1 else arguments)
         )
 
 

@@ -42,10 +42,10 @@ def test_cpu_sim_runs_a_package_here(impl, check):
     """The results follow from the program, and the package is all that it needs (AMB-WSP-31)."""
     package = compiled(impl, check, pipeline())
     check.equal(json.loads(package)["target"], "cpu_sim", "the target of the package")
-    found = statistics(impl, check, package)
-    check.equal(elements("i32", found["tensors"]["t"]), [35] * 3, "the tensor that tokens fill")
+    actual = statistics(impl, check, package)
+    check.equal(elements("i32", actual["tensors"]["t"]), [35] * 3, "the tensor that tokens fill")
     check.equal(
-        found["assignments"].count(0),
+        actual["assignments"].count(0),
         6 + 2,
         "the tasks of the first worker: those of keys 0 and 21, and all without a key",
     )
@@ -62,9 +62,9 @@ def test_a2a3sim_executes_the_package(impl, check, one):
     for member in ("kernels", "csp", "slots", "symbols", "tensors"):
         check.equal(json.loads(package)[member], json.loads(usual)[member], f"{member} of the two packages")
     check.equal(json.loads(package)["target"], SIMULATOR, "the target of the package")
-    found, expected = (statistics(impl, check, each) for each in (package, usual))
-    for each in ("tensors", "slots"):
-        check.equal(found[each], expected[each], f"{each}, as on cpu_sim")
+    actual, expected = (statistics(impl, check, each) for each in (package, usual))
+    for name in ("tensors", "slots"):
+        check.equal(actual[name], expected[name], f"{name}, as on cpu_sim")
 
 
 @feature("wsp-expressions", "wsp-kernels", "wsp-slots", "wsp-statistics")
@@ -74,9 +74,9 @@ def test_a2a3sim_executes_the_package(impl, check, one):
 def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
     """Order of tokens, capacity, closing by the last of two producers, latency."""
     one = pipeline(channels=[channel("a", capacity), channel("b", capacity, 11)], sends=9)
-    found, expected = (statistics(impl, check, compiled(impl, check, one, each)) for each in (SIMULATOR, "cpu_sim"))
+    actual, expected = (statistics(impl, check, compiled(impl, check, one, each)) for each in (SIMULATOR, "cpu_sim"))
     for each in LOGICAL:
-        check.equal(found[each], expected[each], f"{each}, as on cpu_sim")
+        check.equal(actual[each], expected[each], f"{each}, as on cpu_sim")
     two = program(
         process("left", repeat(4, send("c", slot("i")), index="i"), receive("late", "y")),
         process("right", repeat(3, send("c", 9)), send("late", 5)),
@@ -84,9 +84,9 @@ def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
         process("last", receive("end", "z")),
         channels=[channel("c", capacity), channel("late"), channel("end")],
     )
-    found = statistics(impl, check, compiled(impl, check, two, SIMULATOR))
-    check.equal(found["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of two producers")
-    check.equal([found["slots"][each] for each in "yz"], ["5", "1"], "the slots")
+    actual = statistics(impl, check, compiled(impl, check, two, SIMULATOR))
+    check.equal(actual["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of two producers")
+    check.equal([actual["slots"][each] for each in "yz"], ["5", "1"], "the slots")
 
 
 @feature("wsp-kernels", "wsp-resources", "wsp-scopes", "wsp-statistics")
@@ -112,12 +112,12 @@ def test_a2a3sim_keeps_dispatch_semantics(impl, check, exhaustion):
     package = compiled(impl, check, exhaustion.program, SIMULATOR)
     for expected in exhaustion.expected:
         sizes = exhaustion.sizes(expected)
-        found = statistics(impl, check, package, resources=sizes)
+        actual = statistics(impl, check, package, resources=sizes)
         usual = statistics(impl, check, exhaustion.program, resources=sizes)
         for each in LOGICAL:
-            check.equal(found[each], usual[each], f"{each}, as on cpu_sim")
-        check.equal(found["stalls"][exhaustion.reason]["count"] > 0, expected.count > 0, "whether there are stalls")
-        check.true(found["high_water"][exhaustion.resource] <= expected.size, "the mark is within the bound")
+            check.equal(actual[each], usual[each], f"{each}, as on cpu_sim")
+        check.equal(actual["stalls"][exhaustion.reason]["count"] > 0, expected.count > 0, "whether there are stalls")
+        check.true(actual["high_water"][exhaustion.resource] <= expected.size, "the mark is within the bound")
 
 
 def streams(impl, check, one):
@@ -125,7 +125,7 @@ def streams(impl, check, one):
     document = json.loads(compiled(impl, check, one, "aie"))
     graph = document.get("stream_graph")
     check.true(isinstance(graph, dict), "the package has a graph of streams", sorted(document))
-    check.equal([each for each in ("nodes", "edges") if each not in graph], [], "what the graph lacks")
+    check.equal([name for name in ("nodes", "edges") if name not in graph], [], "what the graph lacks")
     return graph
 
 
@@ -155,9 +155,11 @@ def test_an_aie_package_has_explicit_edges(impl, check):
     """One for each channel, with its producer and consumer, capacity and latency."""
     edges = streams(impl, check, diamond())["edges"]
     members = ("from", "to", "capacity", "latency")
-    found = {edge.get("channel"): tuple(edge.get(member) for member in members) for edge in edges}
+    actual = {edge.get("channel"): tuple(edge.get(member) for member in members) for edge in edges}
     check.equal(len(edges), 4, "the edges")
-    check.equal({name: list(each) for name, each in found.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges")
+    check.equal(
+        {name: list(each) for name, each in actual.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges"
+    )
 
 
 @feature("backend-aie")

@@ -32,9 +32,9 @@ BOUNDS = {
 }
 
 
-def steps(impl, check, package, **given):
+def steps(impl, check, package, **arguments):
     """The statistics after each instant of a run, to its end."""
-    run = check.returns(impl.wsp.start(package=package, **given))["run"]
+    run = check.returns(impl.wsp.start(package=package, **arguments))["run"]
     while True:
         result = check.returns(impl.wsp.step(run=run, instants=1))
         yield result["statistics"]
@@ -54,12 +54,12 @@ def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
     package = compiled(impl, check, exhaustion.program)
     for expected in exhaustion.expected:
         most = 0
-        for found in steps(impl, check, package, resources=exhaustion.sizes(expected)):
-            used, high_water = found["used"][exhaustion.resource], found["high_water"][exhaustion.resource]
+        for actual in steps(impl, check, package, resources=exhaustion.sizes(expected)):
+            used, high_water = actual["used"][exhaustion.resource], actual["high_water"][exhaustion.resource]
             check.true(0 <= used <= expected.size, f"{exhaustion.resource} holds at most {expected.size}", used)
             most = max(most, used)
             check.true(most <= high_water <= expected.size, "the high-water mark lies between use and size", high_water)
-        check.equal(found["used"][exhaustion.resource], 0, "what is used at the end")
+        check.equal(actual["used"][exhaustion.resource], 0, "what is used at the end")
         check.equal(high_water, expected.high_water, "the high-water mark")
 
 
@@ -68,12 +68,12 @@ def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
 @pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
 def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhaustion, expected):
     """The size determines when the last task is issued and when all are done; every task runs once."""
-    found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
-    check.equal(found["processes"], {"issuer": expected.issued}, "the time of the process")
-    check.equal(found["total_cycles"], expected.total, "the makespan")
+    actual = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+    check.equal(actual["processes"], {"issuer": expected.issued}, "the time of the process")
+    check.equal(actual["total_cycles"], expected.total, "the makespan")
     unbounded = statistics(impl, check, exhaustion.program)
     for name in ("kernels", "tensors", "assignments"):
-        check.equal(found[name], unbounded[name], f"{name}, as with resources that suffice")
+        check.equal(actual[name], unbounded[name], f"{name}, as with resources that suffice")
 
 
 @feature("wsp-resources")
@@ -82,10 +82,10 @@ def test_exhaustion_stalls_the_issuer_until_space_is_freed(impl, check, exhausti
 def test_the_window_of_a_program_is_the_size_of_its_task_ring(impl, check, size):
     """A task_window of the schedule and one that is given to the run bound the ring alike (AMB-WSP-07)."""
     of_schedule = TASK_RING.program | {"schedule": schedule("round_robin", 2, size)}
-    found = statistics(impl, check, of_schedule)
-    check.equal(found["high_water"]["task_ring"], size, "the high-water mark of the ring")
+    actual = statistics(impl, check, of_schedule)
+    check.equal(actual["high_water"]["task_ring"], size, "the high-water mark of the ring")
     given = statistics(impl, check, TASK_RING.program, resources={"task_window": size})
-    check.equal(found, given, "the statistics with the size given to the run")
+    check.equal(actual, given, "the statistics with the size given to the run")
 
 
 @clause("WSP-03.4-07", "WSP-03.4.1-01")
@@ -93,10 +93,10 @@ def test_processes_share_the_ring(impl, check):
     """Two issuers have one window between them, and the one that was declared first issues first."""
     left, right = (process(name, task("w7"), task("w7")) for name in ("left", "right"))
     one = program(left, right, kernels=work(7), schedule=schedule("round_robin", 2, 3))
-    found = statistics(impl, check, one)
-    check.equal(found["processes"], {"left": 0, "right": 7}, "the times of the processes")
-    check.equal(stalls(found, "TASK_RING_FULL"), {"TASK_RING_FULL": (1, 7)}, "the stalls")
-    check.equal(found["total_cycles"], 14, "the makespan")
+    actual = statistics(impl, check, one)
+    check.equal(actual["processes"], {"left": 0, "right": 7}, "the times of the processes")
+    check.equal(stalls(actual, "TASK_RING_FULL"), {"TASK_RING_FULL": (1, 7)}, "the stalls")
+    check.equal(actual["total_cycles"], 14, "the makespan")
 
 
 @feature("wsp-resources")
@@ -105,9 +105,9 @@ def test_processes_share_the_ring(impl, check):
 def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhaustion):
     """No task is executed at once by the host in place of its worker: tasks and cycles of the workers add up."""
     for expected in exhaustion.expected:
-        found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
-        tasks = len(found["assignments"])
-        check.equal(sum(worker["tasks"] for worker in found["workers"]), tasks, "the tasks of the workers")
-        cycles = sum(kernel["cycles"] for kernel in found["kernels"].values())
-        own = sum(each["cycles"] for name, each in found["kernels"].items() if name == "w1")
-        check.equal(sum(worker["busy"] for worker in found["workers"]), cycles - own, "the busy cycles of the workers")
+        actual = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+        tasks = len(actual["assignments"])
+        check.equal(sum(worker["tasks"] for worker in actual["workers"]), tasks, "the tasks of the workers")
+        cycles = sum(kernel["cycles"] for kernel in actual["kernels"].values())
+        own = sum(kernel["cycles"] for name, kernel in actual["kernels"].items() if name == "w1")
+        check.equal(sum(worker["busy"] for worker in actual["workers"]), cycles - own, "the busy cycles of the workers")

@@ -67,7 +67,11 @@ def test_a_target_declares_its_matrix(impl, check, target):
 def test_a_target_exposes_its_directives(impl, check, target):
     """Policies, units and modes of the window, resources: at least those of which the document speaks."""
     directives = matrix(impl, check, target)["directives"]
-    policies = [each for each in directives if each.startswith("dispatch.") and each != "dispatch.round_robin"]
+    policies = [
+        directive
+        for directive in directives
+        if directive.startswith("dispatch.") and directive != "dispatch.round_robin"
+    ]
     check.true(len(policies) > 0, "there is another policy than round_robin", sorted(directives))
     for each in ("task_window.unit.", "task_window.mode.", "resources."):
         check.true(any(name.startswith(each) for name in directives), f"there are entries {each}*", sorted(directives))
@@ -88,8 +92,8 @@ def test_a_target_exposes_its_csp_features(impl, check, target):
 def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
     """Conditions, keys of dispatch, and elements that are loaded into slots."""
     predicates = matrix(impl, check, target)["predicates"]
-    wanted = {"cond", "dispatch_key", "tensor_to_slot"}
-    check.equal(sorted(wanted - set(predicates)), [], "the mechanisms that are missing")
+    expected = {"cond", "dispatch_key", "tensor_to_slot"}
+    check.equal(sorted(expected - set(predicates)), [], "the mechanisms that are missing")
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
@@ -110,15 +114,15 @@ def test_an_unknown_target_has_no_matrix(impl, check):
 def test_an_enforced_directive_changes_what_a_run_does(impl, check, target, name):
     """The same tasks with and without it; one that is recorded or diagnosed changes nothing, results never."""
     declared = state(impl, check, target, name)
-    given, usual = (tasks(each) for each in PROBES[name])
+    given, usual = (tasks(probe) for probe in PROBES[name])
     if declared == "unsupported":
         check.status(impl.wsp.compile(program=given, target=target), "UNSUPPORTED_DIRECTIVE")
         return
-    found, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (given, usual))
-    check.equal(found["tensors"], other["tensors"], "the results")
+    actual, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (given, usual))
+    check.equal(actual["tensors"], other["tensors"], "the results")
     if name == "dispatch.round_robin" and state(impl, check, target, "dispatch.affinity") != "enforced":
         return
-    differs = any(found[each] != other[each] for each in ("assignments", "stalls", "total_cycles"))
+    differs = any(actual[each] != other[each] for each in ("assignments", "stalls", "total_cycles"))
     check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
 
 
@@ -134,8 +138,8 @@ def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
     for name in recorded:
         answer = check.returns(impl.wsp.compile(program=tasks(directive(name, "near", "7 of 9")), target=target))
         kept = json.loads(answer["package"])["schedule"]["directives"]
-        wanted = [{"name": name, "value": each, "state": "recorded"} for each in ("near", "7 of 9")]
-        check.equal(kept, wanted, "the directives of the package")
+        expected = [{"name": name, "value": each, "state": "recorded"} for each in ("near", "7 of 9")]
+        check.equal(kept, expected, "the directives of the package")
         check.equal(answer["diagnostics"], [], "the diagnostics")
         check.equal(behaviour(impl, check, answer["package"]), without, "the run")
 
@@ -151,7 +155,7 @@ def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target)
     for name in diagnosed:
         for values in (["4"], ["4", "8", "4"], ["4"]):
             answer = check.returns(impl.wsp.compile(program=tasks(directive(name, *values)), target=target))
-            about = [each for each in answer["diagnostics"] if name in each]
+            about = [diagnostic for diagnostic in answer["diagnostics"] if name in diagnostic]
             check.equal(len(about), 1, f"the diagnostics that name {name}, written {len(values)} times")
             check.equal(len(answer["diagnostics"]), 1, "all diagnostics")
             check.equal(behaviour(impl, check, answer["package"]), without, "the run")
@@ -161,7 +165,9 @@ def in_state(impl, check, target, wanted):
     """The further directives of a target in a state."""
     known = (*PROBES, *UNUSUAL)
     return [
-        name for name, each in matrix(impl, check, target)["directives"].items() if each == wanted and name not in known
+        name
+        for name, directive in matrix(impl, check, target)["directives"].items()
+        if directive == wanted and name not in known
     ]
 
 
@@ -196,9 +202,9 @@ def test_only_phase_2_claims_back_pressure(impl, check, target):
     """In phase 1 orchestration runs to completion, so that no window or resource is enforced (AMB-WSP-20)."""
     declared = matrix(impl, check, target)
     bounds = {
-        name: each
-        for name, each in declared["directives"].items()
-        if name.startswith(("task_window.", "resources.")) and each == "enforced"
+        name: directive
+        for name, directive in declared["directives"].items()
+        if name.startswith(("task_window.", "resources.")) and directive == "enforced"
     }
     check.true(declared["phase"] in (1, 2), "the phase is 1 or 2", declared["phase"])
     check.equal(bounds if declared["phase"] == 1 else {}, {}, "the bounds that phase 1 says to enforce")
@@ -215,9 +221,9 @@ def test_in_phase_2_tasks_come_step_by_step_into_the_ring(impl, check, target, s
     check.equal(matrix(impl, check, target)["phase"], 2, "the phase")
     package = compiled(impl, check, TASK_RING.program, target)
     issued = []
-    for found in instants(impl, check, package, resources={"task_window": size}):
-        complete = sum(each["tasks"] for each in found["workers"])
-        issued.append(len(found["assignments"]))
+    for actual in instants(impl, check, package, resources={"task_window": size}):
+        complete = sum(worker["tasks"] for worker in actual["workers"])
+        issued.append(len(actual["assignments"]))
         check.true(issued[-1] - complete <= size, f"at most {size} tasks are in flight", (issued[-1], complete))
     check.equal(issued[0], size, "the tasks that are issued in the first instant")
     check.equal(issued[-1], 6, "the tasks that are issued at the end")
@@ -236,13 +242,14 @@ def test_in_phase_2_a_task_is_ready_when_its_waits_are_satisfied(impl, check, ta
         kernels=work(3, 7, 9),
         schedule=schedule("round_robin", 3, 3),
     )
-    found = statistics(impl, check, compiled(impl, check, one, target))
-    check.equal([each["busy"] for each in found["workers"]], [3, 3, 3], "the busy cycles of the workers")
-    check.equal(found["total_cycles"], 19, "the makespan")
+    actual = statistics(impl, check, compiled(impl, check, one, target))
+    check.equal([worker["busy"] for worker in actual["workers"]], [3, 3, 3], "the busy cycles of the workers")
+    check.equal(actual["total_cycles"], 19, "the makespan")
     times = [
-        [each["tasks"] for each in at["workers"]] for at in instants(impl, check, compiled(impl, check, one, target))
+        [worker["tasks"] for worker in at["workers"]]
+        for at in instants(impl, check, compiled(impl, check, one, target))
     ]
-    seen = [each for place, each in enumerate(times) if place == 0 or each != times[place - 1]]
+    seen = [time for place, time in enumerate(times) if place == 0 or time != times[place - 1]]
     check.equal(seen, [[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]], "the order in which tasks complete")
 
 
@@ -257,6 +264,6 @@ def test_a_task_takes_one_token_of_each_channel(impl, check):
         kernels=work(3, 9),
         schedule=schedule("round_robin", 2, 3),
     )
-    found = statistics(impl, check, one)
-    check.equal(found["channels"]["a"], {"sent": 3, "taken": 3, "left": 0}, "the tokens")
-    check.equal(found["slots"]["x"], "3", "the token of the process")
+    actual = statistics(impl, check, one)
+    check.equal(actual["channels"]["a"], {"sent": 3, "taken": 3, "left": 0}, "the tokens")
+    check.equal(actual["slots"]["x"], "3", "the token of the process")

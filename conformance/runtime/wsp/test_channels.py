@@ -50,9 +50,9 @@ def test_a_process_does_one_thing_after_the_other(impl, check):
     first = process("p", note(1), run("w5"), note(2), run("w7"), note(3), run("w5"), note(4))
     second = process("q", run("w11"), note(5, "other"), run("w2"), note(6, "other"))
     made = program(first, second, kernels=work(2, 5, 7, 11), logs=["log", "other"])
-    found = under_seeds(impl, check, made)
-    check.equal((noted(found), noted(found, "other")), ("1234", "56"), "order of statements")
-    check.equal(found["processes"], {"p": 17, "q": 13}, "the times of the processes")
+    actual = under_seeds(impl, check, made)
+    check.equal((noted(actual), noted(actual, "other")), ("1234", "56"), "order of statements")
+    check.equal(actual["processes"], {"p": 17, "q": 13}, "the times of the processes")
 
 
 @clause("WSP-02.1-03")
@@ -64,7 +64,7 @@ def test_a_token_is_received_as_it_was_sent(impl, check):
         process("consumer", *(receive("c", f"x{place}") for place in range(len(tokens)))),
         channels=[channel("c")],
     )
-    expected = {f"x{place}": str(each) for place, each in enumerate(tokens)}
+    expected = {f"x{place}": str(token) for place, token in enumerate(tokens)}
     check.equal(statistics(impl, check, made)["slots"], expected, "what was received")
 
 
@@ -79,9 +79,9 @@ def test_consume_applies_its_body_to_every_token_in_order(impl, check, capacity,
         channels=[channel("c", capacity, latency)],
         kernels=work(3, 5),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "1234567f", "tokens in the order in which the body had them")
-    check.equal(found["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of the channel")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "1234567f", "tokens in the order in which the body had them")
+    check.equal(actual["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of the channel")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")
@@ -96,8 +96,8 @@ def test_each_token_goes_to_one_of_several_consumers(impl, check):
         kernels=work(3, 7),
         logs=["one", "two"],
     )
-    found = under_seeds(impl, check, made)
-    one, two = noted(found, "one"), noted(found, "two")
+    actual = under_seeds(impl, check, made)
+    one, two = noted(actual, "one"), noted(actual, "two")
     check.equal("".join(sorted(one + two)), "123456789", "every token once")
     check.equal((one, two), ("".join(sorted(one)), "".join(sorted(two))), "each consumer in order")
     check.true(len(one) > len(two) > 0, "the faster consumer has more of them", [one, two])
@@ -131,10 +131,10 @@ def test_a_send_into_a_full_channel_is_not_done_before_there_is_room(impl, check
         channels=[channel("c")],
         kernels=work(5),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "1a2b3c", "sends and receipts in order")
-    check.true(found["stalls"]["CHANNEL_FULL_WAIT"]["count"] > 0, "the producer stalled")
-    check.equal(found["total_cycles"], 15, "the time of the run")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "1a2b3c", "sends and receipts in order")
+    check.true(actual["stalls"]["CHANNEL_FULL_WAIT"]["count"] > 0, "the producer stalled")
+    check.equal(actual["total_cycles"], 15, "the time of the run")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -147,9 +147,9 @@ def test_consume_waits_while_its_channel_is_empty(impl, check):
         channels=[channel("c")],
         kernels=work(5),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "a1b2cf", "the order of sends and receipts")
-    check.true(found["stalls"]["CHANNEL_EMPTY_WAIT"]["count"] > 0, "the consumer stalled")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "a1b2cf", "the order of sends and receipts")
+    check.true(actual["stalls"]["CHANNEL_EMPTY_WAIT"]["count"] > 0, "the consumer stalled")
 
 
 @feature("wsp-capabilities", "wsp-seeds", "wsp-slots")
@@ -183,8 +183,8 @@ def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
     package = compiled(impl, check, made)
     for each in json.loads(package)["csp"]["channels"]:
         check.equal((each["capacity"], each["latency"]), (1, 0), f"capacity and latency of {each['name']}")
-    found = statistics(impl, check, package)
-    check.equal((found["total_cycles"], found["slots"]["x"]), (0, "100"), "time of the run, and the last token")
+    actual = statistics(impl, check, package)
+    check.equal((actual["total_cycles"], actual["slots"]["x"]), (0, "100"), "time of the run, and the last token")
 
 
 @feature("wsp-capabilities", "wsp-channel-latency", "wsp-slots")
@@ -209,9 +209,9 @@ def test_a_send_into_a_channel_of_capacity_0_ends_when_its_token_is_taken(impl, 
         return
     package = compiled(impl, check, made)
     if state == "enforced":
-        found = statistics(impl, check, package)
-        check.equal(found["processes"], {"sender": both, "receiver": both}, "the times of the processes")
-        check.equal(found["slots"], {"x": "9"}, "the token")
+        actual = statistics(impl, check, package)
+        check.equal(actual["processes"], {"sender": both, "receiver": both}, "the times of the processes")
+        check.equal(actual["slots"], {"x": "9"}, "the token")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")

@@ -94,9 +94,9 @@ def test_the_mark_of_the_window_stays_when_its_slots_are_freed(impl, check):
 def test_the_report_names_the_channels_that_block(impl, check, deadlock):
     """With their state; channels at which nobody waits are not among them."""
     report = reported(check, ran(impl, check, deadlock.program))
-    found = {channel["name"]: channel["state"] for channel in report["channels"]}
-    check.equal(sorted(found), sorted(deadlock.channels), "the channels that block")
-    check.equal(found, dict(deadlock.channels), "their states")
+    actual = {channel["name"]: channel["state"] for channel in report["channels"]}
+    check.equal(sorted(actual), sorted(deadlock.channels), "the channels that block")
+    check.equal(actual, dict(deadlock.channels), "their states")
 
 
 @feature("wsp-resources", "wsp-scopes")
@@ -105,9 +105,9 @@ def test_the_report_names_the_channels_that_block(impl, check, deadlock):
 def test_the_report_names_who_waits_and_why(impl, check, deadlock):
     """Each process that waits, once, with the reason and the channel or resource; none that is done."""
     report = reported(check, ran(impl, check, deadlock.program))
-    found = [each for each in report["waiting"] if "task" not in each]
-    check.equal(sorted(each["process"] for each in found), sorted(deadlock.waiting), "the processes that wait")
-    why = {each["process"]: [each["reason"], each["for"]] for each in found}
+    actual = [each for each in report["waiting"] if "task" not in each]
+    check.equal(sorted(each["process"] for each in actual), sorted(deadlock.waiting), "the processes that wait")
+    why = {each["process"]: [each["reason"], each["for"]] for each in actual}
     check.equal(why, {name: list(each) for name, each in deadlock.waiting.items()}, "why they wait")
 
 
@@ -121,9 +121,9 @@ def test_the_report_says_that_a_process_waits_for_its_tasks(impl, check):
         schedule=schedule("round_robin", 2),
     )
     waiting = reported(check, ran(impl, check, one))["waiting"]
-    found = [(each.get("task"), each["process"], each["reason"], each["for"]) for each in waiting]
+    actual = [(each.get("task"), each["process"], each["reason"], each["for"]) for each in waiting]
     expected = [(None, "p", "TASK_WAIT", "tasks"), (1, "p", "CHANNEL_EMPTY_WAIT", "go")]
-    check.equal(sorted(found, key=lambda each: each[0] is not None), expected, "the process and the task that wait")
+    check.equal(sorted(actual, key=lambda each: each[0] is not None), expected, "the process and the task that wait")
 
 
 @clause("WSP-03.3-10", "WSP-03.3-06")
@@ -137,7 +137,9 @@ def test_a_full_channel_of_a_task_that_signals(impl, check):
         schedule=schedule("round_robin", 2),
     )
     report = reported(check, ran(impl, check, one))
-    states = {each["name"]: (each["state"], each["capacity"], each["tokens"]) for each in report["channels"]}
+    states = {
+        channel["name"]: (channel["state"], channel["capacity"], channel["tokens"]) for channel in report["channels"]
+    }
     check.equal(states, {"first": ("empty", 1, 0), "done": ("full", 1, 1)}, "the channels that block")
     tasks = [(each["task"], each["reason"], each["for"]) for each in report["waiting"] if "task" in each]
     check.equal(tasks, [(1, "CHANNEL_FULL_WAIT", "done")], "the task that waits")
@@ -230,8 +232,8 @@ def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
     for window, tasks in ((2, 3), (6, 7)):
         deadlock = window_and_channel(window, tasks)
         check.equal(ran(impl, check, deadlock.program)["outcome"], "deadlock", f"the outcome with {window} slots")
-        found = statistics(impl, check, deadlock.program, resources={"task_window": tasks})
-        check.equal(found["high_water"]["task_ring"], tasks, "the high-water mark")
+        actual = statistics(impl, check, deadlock.program, resources={"task_window": tasks})
+        check.equal(actual["high_water"]["task_ring"], tasks, "the high-water mark")
 
 
 @feature("wsp-expressions", "wsp-slots")
@@ -242,7 +244,7 @@ def test_a_circle_beside_a_process_that_spins_is_found(impl, check):
     stated = program(
         *(process(name, receive(own, "x"), send(other)) for name, (own, other) in waiters.items()),
         process("d", repeat(2**64 - 1, load("seen", "t", 0))),
-        channels=[channel(each) for each in ("ca", "cb", "cc")],
+        channels=[channel(name) for name in ("ca", "cb", "cc")],
         tensors=[tensor("t", "i32", [1])],
         schedule=schedule(window=64),
     )

@@ -48,12 +48,12 @@ def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
     if policy in POLICIES and policy not in offered(impl, check):
         check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
         return
-    found = under_seeds(impl, check, made)
-    assigned = found["assignments"]
+    actual = under_seeds(impl, check, made)
+    assigned = actual["assignments"]
     check.equal(len(assigned), len(KEYS), "the tasks that have a worker")
     expected = [{"busy": 3 * assigned.count(index), "tasks": assigned.count(index)} for index in range(3)]
-    check.equal(found["workers"], expected, "what the workers did")
-    check.equal(found["kernels"]["w3"]["runs"], len(KEYS), "runs of the kernel")
+    check.equal(actual["workers"], expected, "what the workers did")
+    check.equal(actual["kernels"]["w3"]["runs"], len(KEYS), "runs of the kernel")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -67,9 +67,9 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
         kernels=work(2, 3, 4, 9),
         schedule=schedule("round_robin", workers),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["assignments"], [index % workers for index in range(17)], "the worker of each task")
-    check.equal(len(found["workers"]), workers, "the workers")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["assignments"], [index % workers for index in range(17)], "the worker of each task")
+    check.equal(len(actual["workers"]), workers, "the workers")
 
 
 @clause("WSP-03.1-02")
@@ -78,7 +78,7 @@ def test_round_robin_counts_every_task(impl, check, workers):
     """The count exceeds a byte: there are 600 tasks (AMB-WSP-05)."""
     made = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
     assigned = statistics(impl, check, made)["assignments"]
-    check.equal(assigned, [each % workers for each in range(600)], "the worker of each task")
+    check.equal(assigned, [index % workers for index in range(600)], "the worker of each task")
 
 
 @clause("WSP-03.1-01", "WSP-02.4-05")
@@ -89,9 +89,9 @@ def test_every_worker_runs_one_task_at_a_time(impl, check, busy):
     made = program(
         process("p", repeat(3, *tasks, run("w1"))), kernels=work(0, 1, 5), schedule=schedule("round_robin", 5)
     )
-    found = statistics(impl, check, made)
-    check.equal(found["total_cycles"], 15, "the time of the run")
-    check.equal(found["workers"][busy], {"busy": 15, "tasks": 3}, "what the worker did")
+    actual = statistics(impl, check, made)
+    check.equal(actual["total_cycles"], 15, "the time of the run")
+    check.equal(actual["workers"][busy], {"busy": 15, "tasks": 3}, "what the worker did")
 
 
 @feature("wsp-capabilities", "wsp-seeds")
@@ -143,7 +143,7 @@ def test_a_policy_of_the_user_places_by_its_expression(impl, check):
     """Over issue number, key and a symbol, which changes between runs; a worker that is not there is an error."""
     placed = op("mod", op("add", {"input": "task"}, op("mul", {"input": "key"}, symbol("s"))), 7)
     made = program(
-        process("p", *(task("w3", key=each) for each in (4, 0, 9, 2))),
+        process("p", *(task("w3", key=number) for number in (4, 0, 9, 2))),
         kernels=work(3),
         symbols=[symbol_of("s", 1)],
         schedule=schedule("expression", 6, parameters={"worker": placed}),

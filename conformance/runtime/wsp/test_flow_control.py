@@ -42,13 +42,13 @@ ROWS = [
 @clause("WSP-03.4.2-01")
 def test_the_statistics_have_every_resource_and_every_reason(impl, check):
     """Stalls by the seven reasons, use and marks of the five resources, also of a program without a task."""
-    found = statistics(impl, check, program(process("p")))
-    has(check, found, "stalls", "high_water", "used", "current_stalls")
+    actual = statistics(impl, check, program(process("p")))
+    has(check, actual, "stalls", "high_water", "used", "current_stalls")
     zero = {"count": 0, "cycles": 0}
-    check.equal(found["stalls"], dict.fromkeys(REASONS, zero), "the stalls")
-    check.equal(found["high_water"], dict.fromkeys(RESOURCES, 0), "the high-water marks")
-    check.equal(found["used"], dict.fromkeys(RESOURCES, 0), "what is used")
-    check.equal(found["current_stalls"], [], "the current stalls")
+    check.equal(actual["stalls"], dict.fromkeys(REASONS, zero), "the stalls")
+    check.equal(actual["high_water"], dict.fromkeys(RESOURCES, 0), "the high-water marks")
+    check.equal(actual["used"], dict.fromkeys(RESOURCES, 0), "what is used")
+    check.equal(actual["current_stalls"], [], "the current stalls")
 
 
 @feature("wsp-resources")
@@ -56,12 +56,12 @@ def test_the_statistics_have_every_resource_and_every_reason(impl, check):
 @pytest.mark.parametrize(("exhaustion", "expected"), ROWS)
 def test_stalls_their_cycles_and_the_mark_of_each_resource(impl, check, exhaustion, expected):
     """Episodes of one reason count once each, their cycles from their beginning to their end; the others are 0."""
-    found = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
-    has(check, found["stalls"], *REASONS)
-    check.equal(found["stalls"][exhaustion.reason]["count"], expected.count, "the stall count")
-    check.equal(found["stalls"][exhaustion.reason]["cycles"], expected.cycles, "the stall time in cycles")
-    check.equal(found["high_water"][exhaustion.resource], expected.high_water, "the high-water mark")
-    check.equal(others(found, exhaustion.reason), {}, "the stalls for other reasons")
+    actual = statistics(impl, check, exhaustion.program, resources=exhaustion.sizes(expected))
+    has(check, actual["stalls"], *REASONS)
+    check.equal(actual["stalls"][exhaustion.reason]["count"], expected.count, "the stall count")
+    check.equal(actual["stalls"][exhaustion.reason]["cycles"], expected.cycles, "the stall time in cycles")
+    check.equal(actual["high_water"][exhaustion.resource], expected.high_water, "the high-water mark")
+    check.equal(others(actual, exhaustion.reason), {}, "the stalls for other reasons")
 
 
 def has(check, found, *members):
@@ -71,7 +71,7 @@ def has(check, found, *members):
 
 def others(found, *reasons):
     """The stalls that there were for other reasons."""
-    return {name: each for name, each in found["stalls"].items() if name not in reasons and each["count"]}
+    return {name: stall for name, stall in found["stalls"].items() if name not in reasons and stall["count"]}
 
 
 @feature("wsp-resources", "wsp-steps")
@@ -91,25 +91,25 @@ def test_the_reason_of_a_current_stall_is_read_while_it_lasts(impl, check, exhau
     package = compiled(impl, check, exhaustion.program)
     sizes = exhaustion.sizes(exhaustion.expected[0])
     run = check.returns(impl.wsp.start(package=package, resources=sizes))["run"]
-    seen, outcome, found = 0, "running", {}
+    seen, outcome, actual = 0, "running", {}
     while outcome == "running":
         result = check.returns(impl.wsp.step(run=run, instants=1))
-        outcome, found = result["outcome"], result["statistics"]
+        outcome, actual = result["outcome"], result["statistics"]
         again = check.returns(impl.wsp.statistics(run=run))
         check.equal(again, result, "the statistics as they stand")
-        has(check, found, "current_stalls")
-        has(check, found["stalls"], reason)
+        has(check, actual, "current_stalls")
+        has(check, actual["stalls"], reason)
         current = [
             {name: current_stall[name] for name in ("process", "reason", "for")}
-            for current_stall in found["current_stalls"]
+            for current_stall in actual["current_stalls"]
         ]
         stalled = {"process": "issuer", "reason": reason, "for": exhaustion.resource}
         if current:
             check.equal(current, [stalled], "the current stall")
             seen += 1
-        check.true(found["stalls"][reason]["count"] > 0 or not current, "a current stall is counted", found["stalls"])
+        check.true(actual["stalls"][reason]["count"] > 0 or not current, "a current stall is counted", actual["stalls"])
     check.true(seen > 0, "the stall is seen while it lasts", seen)
-    check.equal(found["current_stalls"], [], "the current stalls of a run that is complete")
+    check.equal(actual["current_stalls"], [], "the current stalls of a run that is complete")
 
 
 @feature("wsp-steps")
@@ -124,11 +124,11 @@ def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
     )
     started = check.returns(impl.wsp.start(package=compiled(impl, check, one)))["run"]
     for time, lasting in ((0, True), (7, True), (16, False)):
-        found = check.returns(impl.wsp.step(run=started, instants=1))["statistics"]
-        has(check, found["stalls"], "CHANNEL_EMPTY_WAIT")
-        check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
+        actual = check.returns(impl.wsp.step(run=started, instants=1))["statistics"]
+        has(check, actual["stalls"], "CHANNEL_EMPTY_WAIT")
+        check.equal(stalls(actual, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
         stall = {"process": "consumer", "reason": "CHANNEL_EMPTY_WAIT", "since": 0, "for": "c"}
-        check.equal(found["current_stalls"], [stall] if lasting else [], f"the current stalls at {time}")
+        check.equal(actual["current_stalls"], [stall] if lasting else [], f"the current stalls at {time}")
 
 
 @clause("WSP-03.4.2-13", "WSP-03.4.2-02", "WSP-03.4.2-03")
@@ -141,10 +141,10 @@ def test_waits_at_an_empty_channel(impl, check):
         channels=[channel("c")],
         kernels=work(3, 7, 9),
     )
-    found = statistics(impl, check, one)
-    has(check, found["stalls"], "CHANNEL_EMPTY_WAIT")
-    check.equal(stalls(found, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (3, 3 + 10 + 16)}, "the stalls")
-    check.equal(others(found, "CHANNEL_EMPTY_WAIT"), {}, "the stalls for other reasons")
+    actual = statistics(impl, check, one)
+    has(check, actual["stalls"], "CHANNEL_EMPTY_WAIT")
+    check.equal(stalls(actual, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (3, 3 + 10 + 16)}, "the stalls")
+    check.equal(others(actual, "CHANNEL_EMPTY_WAIT"), {}, "the stalls for other reasons")
 
 
 @clause("WSP-03.4.2-14", "WSP-03.4.2-02", "WSP-03.4.2-03")
@@ -156,25 +156,25 @@ def test_waits_at_a_full_channel(impl, check):
         channels=[channel("c")],
         kernels=work(7, 9),
     )
-    found = statistics(impl, check, one)
-    has(check, found["stalls"], "CHANNEL_FULL_WAIT")
-    check.equal(stalls(found, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 9 + 7)}, "the stalls")
-    check.equal(others(found, "CHANNEL_FULL_WAIT"), {}, "the stalls for other reasons")
+    actual = statistics(impl, check, one)
+    has(check, actual["stalls"], "CHANNEL_FULL_WAIT")
+    check.equal(stalls(actual, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 9 + 7)}, "the stalls")
+    check.equal(others(actual, "CHANNEL_FULL_WAIT"), {}, "the stalls for other reasons")
 
 
 @clause("WSP-03.4.2-14", "WSP-03.4.2-02", "WSP-03.4.2-03")
 def test_waits_of_tasks_at_a_full_channel(impl, check):
     """Signals at 3, 10 and 37: the second has room at 20, when the third task starts, and it at 49 (AMB-WSP-45)."""
     one = program(
-        process("producer", *(task(f"w{each}", signals=["c"]) for each in (3, 7, 17))),
+        process("producer", *(task(f"w{number}", signals=["c"]) for number in (3, 7, 17))),
         process("consumer", run("w20"), receive("c", "x"), run("w29"), receive("c", "x"), receive("c", "x")),
         channels=[channel("c")],
         kernels=work(3, 7, 17, 20, 29),
         schedule=schedule("round_robin", 1, 8),
     )
-    found = statistics(impl, check, one)
-    has(check, found["stalls"], "CHANNEL_FULL_WAIT")
-    check.equal(stalls(found, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 10 + 12)}, "the stalls")
+    actual = statistics(impl, check, one)
+    has(check, actual["stalls"], "CHANNEL_FULL_WAIT")
+    check.equal(stalls(actual, "CHANNEL_FULL_WAIT"), {"CHANNEL_FULL_WAIT": (2, 10 + 12)}, "the stalls")
 
 
 @feature("wsp-resources")
@@ -188,15 +188,15 @@ def test_of_several_resources_that_lack_the_first_is_the_reason(impl, check):
         task("five", "b", 1),
         tensors=[tensor("a", "i32", [0] * 3), tensor("b", "i32", [0] * 3)],
     )
-    found = statistics(impl, check, one, resources={"task_window": 2, "heap_arena": 12})
-    wanted = {"TASK_RING_FULL": (1, 3), "HEAP_ARENA_FULL": (1, 2)}
-    check.equal(stalls(found, *wanted), wanted, "the stalls: the ring until 3, the arena until 5")
-    check.equal(others(found, *wanted), {}, "the stalls for other reasons")
+    actual = statistics(impl, check, one, resources={"task_window": 2, "heap_arena": 12})
+    expected = {"TASK_RING_FULL": (1, 3), "HEAP_ARENA_FULL": (1, 2)}
+    check.equal(stalls(actual, *expected), expected, "the stalls: the ring until 3, the arena until 5")
+    check.equal(others(actual, *expected), {}, "the stalls for other reasons")
     all_lack = {"task_window": 1, "heap_arena": 12, "tensormap_pool": 1, "ready_queue": 1}
-    found = statistics(impl, check, one, resources=all_lack)
-    wanted = {"TASK_RING_FULL": (2, 8)}
-    check.equal(stalls(found, *wanted), wanted, "the stalls with a ring of one slot")
-    check.equal(others(found, *wanted), {}, "the stalls for other reasons")
+    actual = statistics(impl, check, one, resources=all_lack)
+    expected = {"TASK_RING_FULL": (2, 8)}
+    check.equal(stalls(actual, *expected), expected, "the stalls with a ring of one slot")
+    check.equal(others(actual, *expected), {}, "the stalls for other reasons")
 
 
 @clause("WSP-03.4.2-07", "WSP-03.4.2-03")
@@ -207,6 +207,6 @@ def test_a_wait_for_tasks_is_no_stall(impl, check):
         kernels=work(7, 9),
         schedule=schedule("round_robin", 2),
     )
-    found = statistics(impl, check, one)
-    check.equal(others(found), {}, "the stalls")
-    check.equal(found["processes"], {"p": 16}, "the time of the process")
+    actual = statistics(impl, check, one)
+    check.equal(others(actual), {}, "the stalls")
+    check.equal(actual["processes"], {"p": 16}, "the time of the process")

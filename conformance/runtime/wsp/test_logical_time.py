@@ -42,9 +42,11 @@ def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     made = program(
         *(process(f"p{each}", run(f"w{time}")) for each, time in enumerate(times)), kernels=work(*sorted(set(times)))
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["processes"], {f"p{each}": time for each, time in enumerate(times)}, "the times of the processes")
-    check.equal(found["total_cycles"], 19, "the makespan")
+    actual = under_seeds(impl, check, made)
+    check.equal(
+        actual["processes"], {f"p{each}": time for each, time in enumerate(times)}, "the times of the processes"
+    )
+    check.equal(actual["total_cycles"], 19, "the makespan")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -58,8 +60,8 @@ def test_the_makespan_of_a_pipeline_is_that_of_its_slowest_stage(impl, check, ca
         channels=[channel("c", capacity)],
         kernels=work(11),
     )
-    found = under_seeds(impl, check, made)
-    check.equal((found["total_cycles"], found["processes"]["sink"]), (66, 66), "makespan and time of the sink")
+    actual = under_seeds(impl, check, made)
+    check.equal((actual["total_cycles"], actual["processes"]["sink"]), (66, 66), "makespan and time of the sink")
 
 
 @feature("wsp-seeds")
@@ -70,8 +72,8 @@ def test_each_process_has_a_time_of_its_own(impl, check):
     made = program(
         *(process(name, *(run(f"w{cycle}") for cycle in cycles)) for name, cycles in bodies.items()), kernels=work(3, 8)
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["processes"], {"a": 6, "b": 0, "c": 19, "d": 6}, "the times of the processes")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["processes"], {"a": 6, "b": 0, "c": 19, "d": 6}, "the times of the processes")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -85,10 +87,10 @@ def test_a_kernel_adds_the_cycles_that_it_reports(impl, check, fixed, per_elemen
         kernels=[filler("f", fixed, per_element)],
         tensors=[tensor("t", "u16", [0] * count)],
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["kernels"]["f"], {"runs": 3, "cycles": 3 * cycles}, "the report of the kernel")
-    check.equal(found["processes"], {"p": 3 * cycles}, "the time of the process")
-    check.equal(found["total_cycles"], 3 * cycles, "the time of the run")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["kernels"]["f"], {"runs": 3, "cycles": 3 * cycles}, "the report of the kernel")
+    check.equal(actual["processes"], {"p": 3 * cycles}, "the time of the process")
+    check.equal(actual["total_cycles"], 3 * cycles, "the time of the run")
 
 
 @feature("wsp-seeds")
@@ -101,10 +103,10 @@ def test_the_cycles_of_each_kernel_are_reported(impl, check):
         kernels=work(3, 7, 9),
         schedule=schedule("round_robin", workers=2),
     )
-    found = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, made)
     expected = {"w3": {"runs": 2, "cycles": 6}, "w7": {"runs": 3, "cycles": 21}, "w9": {"runs": 0, "cycles": 0}}
-    check.equal({name: found["kernels"][name] for name in expected}, expected, "runs and cycles of the kernels")
-    check.equal(sum(worker["busy"] for worker in found["workers"]), 14, "how long workers were busy")
+    check.equal({name: actual["kernels"][name] for name in expected}, expected, "runs and cycles of the kernels")
+    check.equal(sum(worker["busy"] for worker in actual["workers"]), 14, "how long workers were busy")
 
 
 @clause("WSP-01.2-03")
@@ -138,9 +140,9 @@ def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
     )
     package = compiled(impl, check, made)
     check.equal(json.loads(package)["csp"]["channels"][0]["latency"], latency, "the latency in the package")
-    found = statistics(impl, check, package)
-    check.equal(found["processes"]["sink"], 5 * latency, "the time of the consumer")
-    check.equal(found["total_cycles"], 5 * latency, "the time of the run")
+    actual = statistics(impl, check, package)
+    check.equal(actual["processes"]["sink"], 5 * latency, "the time of the consumer")
+    check.equal(actual["total_cycles"], 5 * latency, "the time of the run")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -154,9 +156,9 @@ def test_each_channel_has_its_own_latency(impl, check):
         process("d", receive("cd", "z")),
         channels=[channel("ab", latency=2), channel("bc", latency=0), channel("cd", latency=7)],
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["total_cycles"], 9, "the latencies of the path")
-    check.equal(found["slots"], {"x": "1", "y": "1", "z": "1"}, "the token")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["total_cycles"], 9, "the latencies of the path")
+    check.equal(actual["slots"], {"x": "1", "y": "1", "z": "1"}, "the token")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -170,5 +172,5 @@ def test_tokens_without_latency_take_no_time(impl, check):
         channels=[channel("c"), channel("d", 4)],
         kernels=work(3),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["total_cycles"], 60, "the time of the run")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["total_cycles"], 60, "the time of the run")

@@ -143,7 +143,7 @@ def test_an_issue_that_stalled_goes_on(impl, check, window, workers):
         process("p", *map(task, issued)), kernels=work(1, 5, 10), policy="round_robin", workers=workers, window=window
     )
     for ending in completed_runs(impl, check, program, 5):
-        check.equal([each["kernel"] for each in ending["tasks"]], issued, "the tasks in order of issue")
+        check.equal([task["kernel"] for task in ending["tasks"]], issued, "the tasks in order of issue")
 
 
 @clause("WSP-03.2-01", "WSP-03.3-04", "WSP-03.3-05", "WSP-03.4-07")

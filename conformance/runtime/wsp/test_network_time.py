@@ -147,7 +147,7 @@ def test_the_tasks_of_one_worker_follow_one_another(impl, check, count):
         policy="round_robin",
     )
     for ending in completed_runs(impl, check, program):
-        check.equal(ending["total_cycles"], sum(each["cycles"] for each in ending["tasks"]), "the time of the run")
+        check.equal(ending["total_cycles"], sum(task["cycles"] for task in ending["tasks"]), "the time of the run")
         judge_reports(check, program, ending)
 
 
@@ -165,7 +165,7 @@ def test_a_dependence_between_workers_takes_the_time_of_both_kernels(impl, check
         workers=workers,
     )
     for ending in completed_runs(impl, check, program):
-        check.equal(ending["total_cycles"], sum(each["cycles"] for each in ending["tasks"]), "the time of the run")
+        check.equal(ending["total_cycles"], sum(task["cycles"] for task in ending["tasks"]), "the time of the run")
 
 
 @feature("wsp-task-tensors")
@@ -185,7 +185,7 @@ def test_writes_and_reads_of_one_tensor_are_in_the_order_of_issue(impl, check):
         workers=4,
     )
     for ending in completed_runs(impl, check, program):
-        check.equal(ending["total_cycles"], sum(each["cycles"] for each in ending["tasks"]), "the time of the run")
+        check.equal(ending["total_cycles"], sum(task["cycles"] for task in ending["tasks"]), "the time of the run")
 
 
 @feature("wsp-task-tensors")
@@ -194,7 +194,7 @@ def test_writes_and_reads_of_one_tensor_are_in_the_order_of_issue(impl, check):
 def test_a_write_follows_every_read_before_it(impl, check, readers):
     """One of three readers, on workers of their own, is slow, whichever it is."""
     program = network(
-        process("p", *(task(f"w{each}", reads=["t"]) for each in readers), task("w4", writes=["t"])),
+        process("p", *(task(f"w{reader}", reads=["t"]) for reader in readers), task("w4", writes=["t"])),
         kernels=work(3, 4, 9),
         policy="round_robin",
         workers=4,
@@ -219,7 +219,7 @@ def test_a_token_between_tasks_takes_the_time_of_both_kernels(impl, check, worke
         workers=workers,
     )
     for ending in completed_runs(impl, check, program):
-        check.equal(ending["total_cycles"], sum(each["cycles"] for each in ending["tasks"]), "the time of the run")
+        check.equal(ending["total_cycles"], sum(task["cycles"] for task in ending["tasks"]), "the time of the run")
 
 
 @clause("WSP-02.4-02")

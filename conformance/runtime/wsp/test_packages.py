@@ -112,15 +112,15 @@ def test_the_kernel_registry_has_an_id_for_each_kernel(impl, check):
 )
 def test_an_entry_of_the_kernel_registry(impl, check, member, values):
     """Each kernel has it; the executor is the one that the program asks for."""
-    kernels = [kernel(each, cycles=3, executor=each) for each in ("vector", "matrix", "dma")]
+    kernels = [kernel(name, cycles=3, executor=name) for name in ("vector", "matrix", "dma")]
     document = opened(impl, check, program(process("p", run("dma"), run("matrix")), kernels=kernels))
-    found = {each["name"]: part(check, each, member) for each in part(check, document, "kernels")}
-    found.pop("note", None)
-    check.equal([name for name, each in found.items() if not each], [], f"the kernels with no {member}")
+    actual = {each["name"]: part(check, each, member) for each in part(check, document, "kernels")}
+    actual.pop("note", None)
+    check.equal([name for name, each in actual.items() if not each], [], f"the kernels with no {member}")
     if values is not None:
-        check.equal(found, {value: value for value in values}, "the executors")
+        check.equal(actual, {value: value for value in values}, "the executors")
     else:
-        check.true(len({str(each) for each in found.values()}) > 0, f"there is a {member}", found)
+        check.true(len({str(each) for each in actual.values()}) > 0, f"there is a {member}", actual)
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
@@ -147,12 +147,12 @@ def test_the_schedule_has_the_policy_and_its_parameters(impl, check, policy, wor
 @clause("WSP-07.2-18")
 def test_an_expression_is_a_parameter_of_a_policy(impl, check):
     """A user's policy differs in the package from another one."""
-    found = []
+    actual = []
     for divisor in (2, 3):
         placed = {"worker": op("mod", {"input": "task"}, divisor)}
         one = program(process("p"), schedule=schedule("expression", 4, parameters=placed))
-        found.append(part(check, opened(impl, check, one), "schedule", "policy", "parameters"))
-    check.true(found[0] != found[1], "the parameters differ", found)
+        actual.append(part(check, opened(impl, check, one), "schedule", "policy", "parameters"))
+    check.true(actual[0] != actual[1], "the parameters differ", actual)
 
 
 @clause("WSP-07.2-05")
@@ -196,8 +196,8 @@ def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, value
     """They are those of the program, or 1 token and 0 cycles where it names none."""
     channels = [channel("a"), channel("b", latency=11), channel("c", 7), channel("d", 3, 5)]
     document = opened(impl, check, program(process("p"), channels=channels))
-    found = [part(check, each, member) for each in part(check, document, "csp", "channels")]
-    check.equal(found, values, f"the {member} of each channel")
+    actual = [part(check, each, member) for each in part(check, document, "csp", "channels")]
+    check.equal(actual, values, f"the {member} of each channel")
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
@@ -222,8 +222,8 @@ def test_slots_and_symbols_have_widths(impl, check):
     symbols = [symbol_of("byte", 200, 8), symbol_of("bit", 0, 1), symbol_of("long", 5), {"name": "plain"}]
     one = program(process("p", load("x", "t")), symbols=symbols, tensors=[tensor("t", "u64", [1])])
     document = opened(impl, check, one)
-    found = [part(check, each, "width") for each in part(check, document, "symbols")]
-    check.equal(found, [8, 1, 64, 64], "the widths of the symbols")
+    actual = [part(check, each, "width") for each in part(check, document, "symbols")]
+    check.equal(actual, [8, 1, 64, 64], "the widths of the symbols")
     check.equal([part(check, each, "width") for each in part(check, document, "slots")], [64], "the width of the slot")
     package = canonical(document)
     statistics(impl, check, package, symbols={"byte": "255", "bit": "1", "long": str(2**64 - 1)})
@@ -236,8 +236,8 @@ def test_slots_and_symbols_have_widths(impl, check):
 def test_symbols_have_an_update_protocol(impl, check):
     """Between runs, from a default."""
     symbols = part(check, opened(impl, check, example()), "symbols")
-    found = [(symbol["name"], part(check, symbol, "update"), part(check, symbol, "default")) for symbol in symbols]
-    check.equal(found, [("count", "between-runs", 4), ("first", "between-runs", 6)], "the update protocol")
+    actual = [(symbol["name"], part(check, symbol, "update"), part(check, symbol, "default")) for symbol in symbols]
+    check.equal(actual, [("count", "between-runs", 4), ("first", "between-runs", 6)], "the update protocol")
 
 
 def summed():
@@ -262,9 +262,9 @@ def test_symbols_are_updated_between_runs_of_one_package(impl, check):
     """Each run has the values that it is given, else the defaults; slots and tensors begin anew (AMB-WSP-12)."""
     package = compiled(impl, check, summed())
     for given, first in (({}, 5), ({"first": "0"}, 0), ({"first": str(2**64 - 1)}, 2**64 - 1), ({"unused": "0"}, 5)):
-        found = statistics(impl, check, package, symbols=given)
-        check.equal(elements("u64", found["tensors"]["t"]), [(first + 2**63) % 2**64], f"the result with {given}")
-        check.equal(found["slots"], {"x": str((first + 2**63) % 2**64), "y": "0"}, "the slots")
+        actual = statistics(impl, check, package, symbols=given)
+        check.equal(elements("u64", actual["tensors"]["t"]), [(first + 2**63) % 2**64], f"the result with {given}")
+        check.equal(actual["slots"], {"x": str((first + 2**63) % 2**64), "y": "0"}, "the slots")
     result = ran(impl, check, package, tensors={"t": (7).to_bytes(8, "little").hex()})
     check.equal(elements("u64", result["statistics"]["tensors"]["t"]), [12 + 2**63], "the result on other data")
     check.status(impl.wsp.run(package=package, symbols={"second": "1"}), "TESS_ERR_INVALID_VALUE")
@@ -342,8 +342,8 @@ def test_the_hash_of_a_package_covers_its_content(impl, check):
 @clause("WSP-07.2-10")
 def test_a_package_runs_as_it_says(impl, check):
     """Tokens 6 to 9 fill a tensor in turn; what is loaded decides that it is doubled."""
-    found = statistics(impl, check, example())
-    check.equal(elements("i32", found["tensors"]["t"]), [9, 9, 9], "the first tensor")
-    check.equal(elements("i32", found["tensors"]["u"]), [18, 18, 18], "the second tensor")
-    check.equal(found["slots"]["seen"], "9", "the slot")
-    check.equal(found["assignments"], [0, 1, 2, 0, 0], "the workers of keys 6, 7, 8, 9 and of none")
+    actual = statistics(impl, check, example())
+    check.equal(elements("i32", actual["tensors"]["t"]), [9, 9, 9], "the first tensor")
+    check.equal(elements("i32", actual["tensors"]["u"]), [18, 18, 18], "the second tensor")
+    check.equal(actual["slots"]["seen"], "9", "the slot")
+    check.equal(actual["assignments"], [0, 1, 2, 0, 0], "the workers of keys 6, 7, 8, 9 and of none")

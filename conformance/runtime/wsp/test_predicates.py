@@ -79,10 +79,10 @@ def test_what_a_kernel_writes_steers_a_cond(impl, check, issued, value):
         tensors=[tensor("t", "u64", [5, 0 if value else 5])],
         logs=["log", "other"],
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "13" if value else "23", "the branch that was taken")
-    check.equal(noted(found, "other"), "67", "a cond without an otherwise, on a slot that nobody set")
-    check.equal(found["slots"]["s"], str(value), "the slot")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "13" if value else "23", "the branch that was taken")
+    check.equal(noted(actual, "other"), "67", "a cond without an otherwise, on a slot that nobody set")
+    check.equal(actual["slots"]["s"], str(value), "the slot")
 
 
 @feature("wsp-slots", "wsp-statistics")
@@ -215,8 +215,10 @@ def test_a_package_runs_as_it_was_compiled(impl, check):
     first, second = compiled(impl, check, made(3, 5)), compiled(impl, check, made(8, 7))
     for package, digit, cycles in ((first, "3", 5), (second, "8", 7), (first, "3", 5)):
         for rounds in (1, 4):
-            found = statistics(impl, check, package, symbols={"n": str(rounds)})
-            check.equal((noted(found), found["total_cycles"]), (digit * rounds, cycles), f"{rounds} rounds of {digit}")
+            actual = statistics(impl, check, package, symbols={"n": str(rounds)})
+            check.equal(
+                (noted(actual), actual["total_cycles"]), (digit * rounds, cycles), f"{rounds} rounds of {digit}"
+            )
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
@@ -233,10 +235,10 @@ def test_every_statement_has_its_effect_in_the_package_alone(impl, check):
         tensors=[tensor("t", "i32", [0, 0, 0])],
         schedule=schedule("affinity", 2, 3),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "8888", "the elements, each loaded after the tasks that were in flight")
-    check.equal(found["assignments"], [0, 1, 0, 1], "the workers of the tasks")
-    check.equal(found["kernels"]["f"], {"runs": 4, "cycles": 36}, "the kernel")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "8888", "the elements, each loaded after the tasks that were in flight")
+    check.equal(actual["assignments"], [0, 1, 0, 1], "the workers of the tasks")
+    check.equal(actual["kernels"]["f"], {"runs": 4, "cycles": 36}, "the kernel")
 
 
 @feature("wsp-capabilities", "wsp-expressions", "wsp-slots", "wsp-statistics")
@@ -263,8 +265,8 @@ def test_a_key_reads_the_slot_of_its_task(impl, check, policy):
     for keys in ([4, 9, 4, 0, 9, 3], [3, 3, 3, 3, 3, 3], [1, 2, 3, 4, 5, 6]):
         data = struct.pack(f"<6{FORMATS['u16']}", *keys).hex()
         expected = [_worker_of(impl, check, policy, key + 1) for key in keys]
-        found = statistics(impl, check, package, tensors={"t": data})
-        check.equal(found["assignments"], expected, f"the workers of tasks with keys {keys}")
+        actual = statistics(impl, check, package, tensors={"t": data})
+        check.equal(actual["assignments"], expected, f"the workers of tasks with keys {keys}")
 
 
 def _worker_of(impl, check, policy, key):

@@ -64,7 +64,7 @@ def _stage(choose, place, tokens, names):
     body = [note(noted_value, log), *side, *(note(op("mod", slot(f"s{place}{each}"), 16), log) for each in into[1:])]
     body += [*kernels, *sends]
     if not into and len(out) > 1 and choose.chance(2):
-        return [repeat(tokens, note(noted_value, log), each, index=f"x{place}") for each in sends]
+        return [repeat(tokens, note(noted_value, log), send, index=f"x{place}") for send in sends]
     loop = consume(into[0], f"x{place}", *body) if into else repeat(tokens, *body, index=f"x{place}")
     closes = [close(each) for each in out] if choose.chance(2) else []
     return [*_kernels(choose, choose.below(2)), loop, *closes]
@@ -96,12 +96,12 @@ def test_random_pipelines_have_the_tokens_and_times_of_the_model(impl, check, bl
         result = ran(impl, check, compiled(impl, check, made), seed=block)
         outcome = "completed" if expected.completed else "deadlock"
         check.equal(result["outcome"], outcome, f"the outcome, with {reason(result)}")
-        found = result["statistics"]
+        actual = result["statistics"]
         told = {name: each[-16:].lstrip("0") for name, each in expected.noted.items()}
-        check.equal(logs(found, told), told, "what the processes noted")
+        check.equal(logs(actual, told), told, "what the processes noted")
         longest = max(expected.times.values())
         if expected.completed and longest == max(expected.busy.values()):
-            check.equal(found["total_cycles"], longest, "the makespan")
+            check.equal(actual["total_cycles"], longest, "the makespan")
 
     judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK, number=block)
 

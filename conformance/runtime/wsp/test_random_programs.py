@@ -22,7 +22,7 @@ def results(check, generated, statistics, what):
     check.equal(found, dict(generated.tensors), f"the tensors {what}")
     slots = {name: statistics["slots"].get(name, "0") for name in generated.slots}
     check.equal(slots, dict(generated.slots), f"the slots {what}")
-    left = {name: each["left"] for name, each in statistics["channels"].items()}
+    left = {name: channel["left"] for name, channel in statistics["channels"].items()}
     check.equal(left, dict.fromkeys(generated.links, 0), f"the tokens that are left {what}")
 
 
@@ -75,16 +75,16 @@ def test_no_bound_is_exceeded_at_any_instant(impl, check, batch):
         smaller, _ = enlarged(generated.program, capacities)
         bounds = {"task_ring" if name == "task_window" else name: size for name, size in sizes.items()}
         stalled, most = {}, dict.fromkeys(bounds, 0)
-        for found in instants(impl, check, compiled(impl, check, smaller), resources=sizes, seed=batch):
-            most = {name: max(most[name], found["used"][name]) for name in bounds}
+        for actual in instants(impl, check, compiled(impl, check, smaller), resources=sizes, seed=batch):
+            most = {name: max(most[name], actual["used"][name]) for name in bounds}
             over = {name: used for name, used in most.items() if used > bounds[name]}
             check.equal(over, {}, f"what exceeds {bounds}")
-            low = [name for name in bounds if found["high_water"][name] < most[name]]
+            low = [name for name in bounds if actual["high_water"][name] < most[name]]
             check.equal(low, [], "the marks below what was used")
-            less = [name for name, each in found["stalls"].items() if each["cycles"] < stalled.get(name, 0)]
+            less = [name for name, stall in actual["stalls"].items() if stall["cycles"] < stalled.get(name, 0)]
             check.equal(less, [], "the stalls that lost time")
-            stalled = {name: each["cycles"] for name, each in found["stalls"].items()}
-            high = {name: found["high_water"][name] for name in bounds if found["high_water"][name] > bounds[name]}
+            stalled = {name: stall["cycles"] for name, stall in actual["stalls"].items()}
+            high = {name: actual["high_water"][name] for name in bounds if actual["high_water"][name] > bounds[name]}
             check.equal(high, {}, f"the marks above {bounds}")
 
     judge_each(check, lambda choose: bounded(choose, 1), judge, examples=PROGRAMS // 4, number=batch)

@@ -70,8 +70,8 @@ def test_an_operator_has_its_value_in_64_bits(impl, check, name):
     """Wrapping, unsigned, shifts modulo 64: on constants, and on symbols, which nothing could have folded."""
     pairs = [pair for pair in PAIRS if pair[1] or name not in ("div", "mod")]
     expected = [MEANING[name](*pair) for pair in pairs]
-    found = statistics(impl, check, valued(*(op(name, *pair) for pair in pairs)))
-    check.equal(values(found, len(pairs)), expected, f"{name} of constants")
+    actual = statistics(impl, check, valued(*(op(name, *pair) for pair in pairs)))
+    check.equal(values(actual, len(pairs)), expected, f"{name} of constants")
     package = compiled(impl, check, valued(op(name, symbol("a"), symbol("b")), symbols=map(symbol_of, "ab")))
     for (a, b), value in zip(pairs, expected, strict=True):
         given = statistics(impl, check, package, symbols={"a": str(a), "b": str(b)})
@@ -129,6 +129,6 @@ def test_a_slot_has_the_value_that_it_has_when_it_is_read(impl, check):
         process("q", repeat(5, receive("c", "x"), note(slot("x")), note(op("add", slot("x"), 1)))),
         channels=[channel("c")],
     )
-    found = statistics(impl, check, made)
-    check.equal(found["tensors"]["log"], (0x01124_59A_34).to_bytes(8, "little").hex(), "what the slot held")
-    check.equal(found["slots"], {"i": "3", "x": "3"}, "the slots at the end")
+    actual = statistics(impl, check, made)
+    check.equal(actual["tensors"]["log"], (0x01124_59A_34).to_bytes(8, "little").hex(), "what the slot held")
+    check.equal(actual["slots"], {"i": "3", "x": "3"}, "the slots at the end")

@@ -64,9 +64,9 @@ def two_issuers(*statements):
 )
 def test_a_scope_holds_slots_of_complete_tasks(impl, check, body, stall, total):
     """Two tasks are complete at 5; another process that issues at 6 stalls until the scope ends, at 20."""
-    found = statistics(impl, check, two_issuers(*body))
-    check.equal(stalls(found, "TASK_RING_FULL"), {"TASK_RING_FULL": stall}, "the stalls")
-    check.equal(found["total_cycles"], total, "the makespan")
+    actual = statistics(impl, check, two_issuers(*body))
+    check.equal(stalls(actual, "TASK_RING_FULL"), {"TASK_RING_FULL": stall}, "the stalls")
+    check.equal(actual["total_cycles"], total, "the makespan")
 
 
 @feature("wsp-resources")
@@ -83,9 +83,9 @@ def test_the_end_of_a_scope_resumes_all_that_stall(impl, check, resource):
         tensors=[tensor(name, "u8", [0]) for name in "abcd"],
         schedule=schedule("round_robin", 2),
     )
-    found = statistics(impl, check, one, resources={resource: 2})
-    check.equal(found["processes"], {"holder": 20, "left": 20, "right": 20}, "the times of the processes")
-    check.equal(found["total_cycles"], 24, "the makespan")
+    actual = statistics(impl, check, one, resources={resource: 2})
+    check.equal(actual["processes"], {"holder": 20, "left": 20, "right": 20}, "the times of the processes")
+    check.equal(actual["total_cycles"], 24, "the makespan")
 
 
 @feature("wsp-steps")
@@ -98,7 +98,7 @@ def test_a_scope_holds_entries_and_bytes_until_it_ends(impl, check):
         tensors=[tensor("a", "i32", [0] * 30)],
     )
     names = ("task_ring", "tensormap_pool", "heap_arena", "deplist_pool")
-    used = [[each["used"][name] for name in names] for each in instants(impl, check, compiled(impl, check, one))]
+    used = [[instant["used"][name] for name in names] for instant in instants(impl, check, compiled(impl, check, one))]
     held = [2, 2, 240, 0]
     check.equal(used, [[2, 2, 240, 1], [2, 2, 240, 1], held, [0] * 4, [0] * 4], "what is used at 0, 5, 10, 30 and 31")
 
@@ -120,20 +120,20 @@ def test_scopes_nest_in_the_body_of_a_process(impl, check):
             schedule=schedule("round_robin", 2, 2, heap_arena=8),
         )
 
-    found = statistics(impl, check, one(*body))
-    check.equal(found["used"]["task_ring"], 0, "the slots at the end")
-    check.equal(found["high_water"]["heap_arena"], 8, "the bytes that are held at a time")
-    check.equal(found["tensors"]["a"] + found["tensors"]["b"], "06" * 8, "the tensors")
-    check.equal(found["kernels"]["five"]["runs"], 14, "the runs of the kernel")
+    actual = statistics(impl, check, one(*body))
+    check.equal(actual["used"]["task_ring"], 0, "the slots at the end")
+    check.equal(actual["high_water"]["heap_arena"], 8, "the bytes that are held at a time")
+    check.equal(actual["tensors"]["a"] + actual["tensors"]["b"], "06" * 8, "the tensors")
+    check.equal(actual["kernels"]["five"]["runs"], 14, "the runs of the kernel")
 
 
 @clause("WSP-03.4.3-02")
 def test_the_end_of_a_scope_is_no_barrier(impl, check):
     """The end of a scope waits for no task (AMB-WSP-56)."""
     one = program(process("p", scope(task("w9")), run("w3")), kernels=work(3, 9), schedule=schedule("round_robin", 1))
-    found = statistics(impl, check, one)
-    check.equal(found["processes"], {"p": 3}, "the time of the process")
-    check.equal(found["total_cycles"], 9, "the makespan")
+    actual = statistics(impl, check, one)
+    check.equal(actual["processes"], {"p": 3}, "the time of the process")
+    check.equal(actual["total_cycles"], 9, "the makespan")
 
 
 @clause("WSP-03.4.3-03")
@@ -158,8 +158,8 @@ def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, task
 def test_the_report_gives_the_depth_of_scopes(impl, check, deadlock):
     """By process, with how many complete tasks they hold."""
     scopes = reported(check, ran(impl, check, deadlock.program)).get("scopes", [])
-    found = {each.get("process"): [each.get("depth"), each.get("held")] for each in scopes}
-    check.equal(found, {name: list(each) for name, each in deadlock.scopes.items()}, "depth and held tasks")
+    actual = {scope.get("process"): [scope.get("depth"), scope.get("held")] for scope in scopes}
+    check.equal(actual, {name: list(scope) for name, scope in deadlock.scopes.items()}, "depth and held tasks")
 
 
 @feature("wsp-resources")
@@ -194,9 +194,11 @@ def test_the_report_recommends_another_window_scope_or_program(impl, check, dead
     """A larger resource of those that scopes hold, smaller scopes, or another order of work."""
     mitigations = reported(check, ran(impl, check, deadlock.program)).get("mitigations", [])
     concerned = ("task_window", "tensormap_pool", "heap_arena", "scope", "restructure")
-    found = [each["knob"] for each in mitigations]
-    check.true(any(each.startswith(concerned) for each in found), "a remedy concerns what scopes hold", found)
-    check.equal([each for each in mitigations if not each.get("why")], [], "the remedies without a reason")
+    actual = [mitigation["knob"] for mitigation in mitigations]
+    check.true(any(each.startswith(concerned) for each in actual), "a remedy concerns what scopes hold", actual)
+    check.equal(
+        [mitigation for mitigation in mitigations if not mitigation.get("why")], [], "the remedies without a reason"
+    )
 
 
 @clause("WSP-03.4.3-06")
@@ -208,5 +210,5 @@ def test_smaller_scopes_are_a_remedy(impl, check):
         kernels=work(3, 7),
         schedule=deadlock.program["schedule"],
     )
-    found = statistics(impl, check, smaller)
-    check.equal(found["total_cycles"], 3 + 4 * 7, "the makespan")
+    actual = statistics(impl, check, smaller)
+    check.equal(actual["total_cycles"], 3 + 4 * 7, "the makespan")

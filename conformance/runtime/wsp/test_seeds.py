@@ -73,10 +73,10 @@ def test_a_pipeline_does_not_depend_on_the_seed(impl, check, block):
         channels=[channel("c"), channel("d", 2)],
         kernels=work(2, 9, 40),
     )
-    found = under_seeds(impl, check, made, seeds(block))
-    check.equal(sorted(noted(found)), list("123456"), "the tokens at the end")
-    check.equal((found["total_cycles"], found["processes"]["sink"]), (94, 94), "makespan, and the time of the sink")
-    check.equal(found["channels"]["c"], {"sent": 6, "taken": 6, "left": 0}, "the tokens of the first channel")
+    actual = under_seeds(impl, check, made, seeds(block))
+    check.equal(sorted(noted(actual)), list("123456"), "the tokens at the end")
+    check.equal((actual["total_cycles"], actual["processes"]["sink"]), (94, 94), "makespan, and the time of the sink")
+    check.equal(actual["channels"]["c"], {"sent": 6, "taken": 6, "left": 0}, "the tokens of the first channel")
 
 
 @clause("WSP-02.2-06", "WSP-02.2-08", "WSP-02.4-03", "WSP-02.4-04")
@@ -93,8 +93,8 @@ def test_latencies_do_not_depend_on_the_seed(impl, check, block):
         ),
         channels=[channel("a1", latency=3), channel("a2"), channel("b1", latency=1), channel("b2", latency=2)],
     )
-    found = under_seeds(impl, check, made, seeds(block))
-    check.equal((noted(found), found["total_cycles"]), ("66", 3), "the tokens, and the time")
+    actual = under_seeds(impl, check, made, seeds(block))
+    check.equal((noted(actual), actual["total_cycles"]), ("66", 3), "the tokens, and the time")
 
 
 @feature("wsp-scopes")
@@ -118,8 +118,8 @@ def test_tasks_do_not_depend_on_the_seed(impl, check, block):
         tensors=[tensor("t", "u32", [99]), tensor("u", "i64", [99])],
         schedule=schedule("round_robin", 3, 4),
     )
-    found = under_seeds(impl, check, made, seeds(block))
-    check.equal(sorted(noted(found)), ["5", "e"], "the last elements of both tensors")
-    check.equal(found["assignments"], [index % 3 for index in range(15)], "the workers of the tasks")
-    check.true(found["high_water"]["task_ring"] <= 4, "the window", found["high_water"])
-    check.equal(found["kernels"]["w8"], {"runs": 6, "cycles": 48}, "a kernel")
+    actual = under_seeds(impl, check, made, seeds(block))
+    check.equal(sorted(noted(actual)), ["5", "e"], "the last elements of both tensors")
+    check.equal(actual["assignments"], [index % 3 for index in range(15)], "the workers of the tasks")
+    check.true(actual["high_water"]["task_ring"] <= 4, "the window", actual["high_water"])
+    check.equal(actual["kernels"]["w8"], {"runs": 6, "cycles": 48}, "a kernel")

@@ -39,7 +39,7 @@ def issuing(window, tasks=9, workers=4, kernel="w10"):
 
 def in_flight(found):
     """Tasks that were issued and are not complete."""
-    return len(found["assignments"]) - sum(found["kernels"][each]["runs"] for each in ("w4", "w10"))
+    return len(found["assignments"]) - sum(found["kernels"][name]["runs"] for name in ("w4", "w10"))
 
 
 @feature("wsp-statistics", "wsp-steps")
@@ -54,12 +54,12 @@ def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window)
         schedule=schedule("round_robin", 4, window),
     )
     most = 0
-    for found in instants(impl, check, compiled(impl, check, made)):
-        check.true(in_flight(found) <= window, f"no more than {window} are in flight", in_flight(found))
-        check.true(found["used"]["task_ring"] <= window, "the use of the task ring", found["used"])
-        most = max(most, in_flight(found))
+    for actual in instants(impl, check, compiled(impl, check, made)):
+        check.true(in_flight(actual) <= window, f"no more than {window} are in flight", in_flight(actual))
+        check.true(actual["used"]["task_ring"] <= window, "the use of the task ring", actual["used"])
+        most = max(most, in_flight(actual))
     check.equal(most, window, "the most that were in flight after an instant")
-    check.equal(len(found["assignments"]), 19, "the tasks of the run")
+    check.equal(len(actual["assignments"]), 19, "the tasks of the run")
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
@@ -67,9 +67,9 @@ def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window)
 def test_the_window_of_a_run_is_the_one_that_it_is_given(impl, check):
     """The package has 8, the run is asked for 2 (AMB-WSP-37)."""
     package = compiled(impl, check, issuing(8))
-    for found in instants(impl, check, package, resources={"task_window": 2}):
-        check.true(in_flight(found) <= 2, "no more than 2 are in flight", in_flight(found))
-    check.equal(noted(found), "123456789", "all tasks were issued")
+    for actual in instants(impl, check, package, resources={"task_window": 2}):
+        check.true(in_flight(actual) <= 2, "no more than 2 are in flight", in_flight(actual))
+    check.equal(noted(actual), "123456789", "all tasks were issued")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics", "wsp-steps")
@@ -80,27 +80,27 @@ def test_a_full_window_holds_issue_back_until_a_task_is_complete(impl, check, wi
     logs = [noted(found) for found in instants(impl, check, compiled(impl, check, issuing(window)))]
     check.equal(logs[0], "123456789"[:window], "the tasks that were issued at first")
     check.equal(logs[1], "123456789"[: 2 * window], "and after 10 cycles")
-    found = under_seeds(impl, check, issuing(window))
-    check.equal(noted(found), "123456789", "the tasks in the order of their issue")
-    check.true(found["stalls"]["TASK_RING_FULL"]["count"] > 0, "the issue stalled")
+    actual = under_seeds(impl, check, issuing(window))
+    check.equal(noted(actual), "123456789", "the tasks in the order of their issue")
+    check.true(actual["stalls"]["TASK_RING_FULL"]["count"] > 0, "the issue stalled")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-03")
 def test_a_window_of_one_makes_tasks_follow_one_another(impl, check):
     """On four workers: the time is the sum of the kernels, by every reading of it (AMB-WSP-23)."""
-    found = under_seeds(impl, check, issuing(1))
-    check.equal(found["total_cycles"], 90, "the time of the run")
-    check.equal([worker["busy"] for worker in found["workers"]], [30, 20, 20, 20], "how long each worker was busy")
+    actual = under_seeds(impl, check, issuing(1))
+    check.equal(actual["total_cycles"], 90, "the time of the run")
+    check.equal([worker["busy"] for worker in actual["workers"]], [30, 20, 20, 20], "how long each worker was busy")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-03.2-03")
 def test_a_window_that_is_large_enough_stalls_nothing(impl, check):
     """Nine tasks in a window of nine."""
-    found = under_seeds(impl, check, issuing(9))
-    check.equal(found["stalls"]["TASK_RING_FULL"], {"count": 0, "cycles": 0}, "stalls of the issue")
-    check.equal(found["processes"]["p"], 0, "when the last task was issued")
+    actual = under_seeds(impl, check, issuing(9))
+    check.equal(actual["stalls"]["TASK_RING_FULL"], {"count": 0, "cycles": 0}, "stalls of the issue")
+    check.equal(actual["processes"]["p"], 0, "when the last task was issued")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")

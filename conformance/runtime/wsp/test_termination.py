@@ -45,9 +45,9 @@ def test_a_channel_is_closed_by_the_close_or_the_end_of_its_producer(impl, check
         channels=[channel("c", 3)],
         kernels=work(7),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "12345f", "every token, then the end")
-    check.equal(found["total_cycles"], 42, "the time of the run")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "12345f", "every token, then the end")
+    check.equal(actual["total_cycles"], 42, "the time of the run")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -134,7 +134,7 @@ def test_a_process_that_closes_one_channel_sends_into_another(impl, check):
 def test_a_producer_ends_before_its_tasks_signal(impl, check):
     """The channel stays open until the last task of the process that signals it is complete (AMB-WSP-41)."""
     made = program(
-        process("producer", *(task(f"w{each}", signals=["c"]) for each in (5, 9, 2))),
+        process("producer", *(task(f"w{number}", signals=["c"]) for number in (5, 9, 2))),
         process("consumer", consume("c", "x", note(op("add", slot("x"), 1))), note(15)),
         channels=[channel("c")],
         kernels=work(2, 5, 9),
@@ -152,20 +152,20 @@ def test_a_consumer_of_no_token_ends(impl, check):
         channels=[channel("c")],
         kernels=work(2, 3),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "1f", "what was noted")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "1f", "what was noted")
 
 
 @feature("wsp-seeds")
 @clause("WSP-02.3-03")
 def test_every_consumer_of_a_closed_channel_ends(impl, check):
     """Three consumers, which all wait when the channel is closed."""
-    consumers = [process(f"q{each}", consume("c", f"x{each}", run("w4")), note(each)) for each in (1, 2, 3)]
+    consumers = [process(f"q{number}", consume("c", f"x{number}", run("w4")), note(number)) for number in (1, 2, 3)]
     made = program(
         process("producer", send("c"), send("c"), run("w9")), *consumers, channels=[channel("c")], kernels=work(4, 9)
     )
-    found = under_seeds(impl, check, made)
-    check.equal(sorted(noted(found)), ["1", "2", "3"], "the consumers that ended")
+    actual = under_seeds(impl, check, made)
+    check.equal(sorted(noted(actual)), ["1", "2", "3"], "the consumers that ended")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")
@@ -220,8 +220,8 @@ def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
         channels=[channel("c")],
         kernels=work(20, 30),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(noted(found), "12acb", "what was noted")
+    actual = under_seeds(impl, check, made)
+    check.equal(noted(actual), "12acb", "what was noted")
 
 
 @feature("wsp-seeds")
@@ -237,8 +237,8 @@ def test_a_close_is_seen_after_the_latency(impl, check, latency):
         channels=[channel("c", latency=latency), channel("d", latency=latency)],
         kernels=work(3),
     )
-    found = under_seeds(impl, check, made)
-    check.equal(found["processes"], {"sink": 3 + latency, "stage": latency, "other": 3, "source": 0}, "the times")
+    actual = under_seeds(impl, check, made)
+    check.equal(actual["processes"], {"sink": 3 + latency, "stage": latency, "other": 3, "source": 0}, "the times")
 
 
 @feature("wsp-seeds", "wsp-slots")

@@ -97,8 +97,8 @@ class Host(Messages):
     def _together(self, messages: Sequence[Message], **options: Any) -> list[Completion]:
         answers = self.exchange(*messages, **options)
         self.check.equal(len(answers.refusals), 0, "the frames that could not be read")
-        wanted = sorted(pair_of(message) for message in messages)
-        self.check.equal(sorted(pair for pair, _ in answers.responses), wanted, "the ids of the responses")
+        expected = sorted(pair_of(message) for message in messages)
+        self.check.equal(sorted(pair for pair, _ in answers.responses), expected, "the ids of the responses")
         by_pair = dict(answers.responses)
         return [by_pair[pair_of(message)] for message in messages]
 

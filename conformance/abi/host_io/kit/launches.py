@@ -34,9 +34,9 @@ class Effect(NamedTuple):
     made: Callable[[Sequence[Given]], bytes]
 
 
-def parts(*found: Part) -> Message:
+def parts(*arguments: Part) -> Message:
     """A tensor argument of these shards."""
-    return tensor(*(shard(each.place, each.pa, each.nbytes, each.offset) for each in found))
+    return tensor(*(shard(each.place, each.pa, each.nbytes, each.offset) for each in arguments))
 
 
 def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Message:
@@ -44,9 +44,9 @@ def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Mes
     return host.launch(host.builtin(name), args, **{"target_device": device_of(host, args), **members})
 
 
-def filling(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
+def filling(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> Message:
     """The launch of `fill`: every i32 of some shards becomes a number."""
-    return built_in(host, "fill", parts(*found), scalar("i32", value), **members)
+    return built_in(host, "fill", parts(*arguments), scalar("i32", value), **members)
 
 
 def fills(host: MemoryHost) -> bool:
@@ -54,13 +54,13 @@ def fills(host: MemoryHost) -> bool:
     return [*host.machine.builtins.get("fill", ())] == [*EFFECTS["fill"].parameters]
 
 
-def working(host: MemoryHost, value: int, *found: Part, **members: Any) -> Message:
+def working(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> Message:
     """A launch on these shards: of `fill`, or of a binary that a pattern wrote at address 1,024 of the first PE."""
     if fills(host):
-        return filling(host, value, *found, **members)
+        return filling(host, value, *arguments, **members)
     place, pa = host.machine.places[0], host.base + 1024
     host.done(host.fill(place, pa, 64))
-    return from_pattern(host, place, pa, 64, parts(*found), **members)
+    return from_pattern(host, place, pa, 64, parts(*arguments), **members)
 
 
 def from_pattern(host: MemoryHost, place: Place, pa: int, nbytes: int, *args: Message, **members: Any) -> Message:

@@ -84,7 +84,7 @@ class MemoryHost(Host):
         pairs = [pair_of(message) for message in messages]
         self.check.equal(sorted(order), sorted(pairs), "the ids of the responses are those of the requests")
         by_pair = dict(answers.responses)
-        return Answered([by_pair[each] for each in pairs], order, answers.sinks)
+        return Answered([by_pair[pair] for pair in pairs], order, answers.sinks)
 
     def done(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
         """Send requests, which all succeed."""

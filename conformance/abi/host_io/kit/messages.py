@@ -91,7 +91,7 @@ class Machine:
 
     def memory(self, kind: str) -> Memory | None:
         """The memory of a kind, or None."""
-        return next((each for each in self.memories if each.kind == kind), None)
+        return next((memory for memory in self.memories if memory.kind == kind), None)
 
 
 class Messages:
@@ -155,8 +155,10 @@ class Messages:
         place = place or self.machine.places[0]
         base = self.machine.memories[0].base
         return [
-            tensor(shard(place, base + 64 * number, 64)) if each == "tensor" else scalar(each, SCALARS[each])
-            for number, each in enumerate(parameters)
+            tensor(shard(place, base + 64 * number, 64))
+            if parameter == "tensor"
+            else scalar(parameter, SCALARS[parameter])
+            for number, parameter in enumerate(parameters)
         ]
 
     def _envelope(self, msg_type: str, place: Place) -> Message:

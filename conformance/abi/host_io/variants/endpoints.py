@@ -83,8 +83,10 @@ ORDER = altered(
 def slower() -> Mapping[str, Any]:
     """Components of other times."""
     return {
-        name: latency.Component(each.name, 13 * each.fixed + 7, each.bandwidth and each.bandwidth // 3)
-        for name, each in COMPONENTS().items()
+        name: latency.Component(
+            component.name, 13 * component.fixed + 7, component.bandwidth and component.bandwidth // 3
+        )
+        for name, component in COMPONENTS().items()
     }
 
 
@@ -211,15 +213,15 @@ class Strict(ReferenceAdapter):
         super().__init__()
         self.endpoint = StrictEndpoint()
 
-    def session_reset(self, **given: Any) -> dict[str, Any]:
+    def session_reset(self, **arguments: Any) -> dict[str, Any]:
         """Another endpoint of this kind."""
-        found = super().session_reset(**given)
+        found = super().session_reset(**arguments)
         self.endpoint = StrictEndpoint()
         return found
 
-    def host_io_open(self, **given: Any) -> dict[str, Any]:
+    def host_io_open(self, **arguments: Any) -> dict[str, Any]:
         """An endpoint of this kind, of another size."""
-        found = super().host_io_open(**given)
+        found = super().host_io_open(**arguments)
         self.endpoint = StrictEndpoint(self.endpoint.machine.size)
         return found
 
@@ -227,8 +229,8 @@ class Strict(ReferenceAdapter):
 class StrictEndpoint(Endpoint):
     """An endpoint that remembers every pair of ids."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.seen: set[tuple[str, str]] = set()
 
     def _require_room(self, pair: tuple[str, str]) -> None:

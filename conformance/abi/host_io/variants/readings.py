@@ -276,8 +276,8 @@ def answering(
     """A variant whose responses are changed."""
     original = MessagesAlone.host_io_exchange
 
-    def exchange(self: MessagesAlone, **given: Any) -> dict[str, Any]:
-        found: dict[str, Any] = original(self, **given)
+    def exchange(self: MessagesAlone, **arguments: Any) -> dict[str, Any]:
+        found: dict[str, Any] = original(self, **arguments)
         answers = change([json.loads(answer) for answer in found["answers"]])
         return found | {"answers": [json.dumps(answer) for answer in answers]}
 
@@ -296,8 +296,8 @@ def both_failed(answers: list[Message]) -> list[Message]:
     pairs = [(answer.get("correlation_id"), answer.get("request_id")) for answer in answers]
     failed = {"completion": {"ok": False, "error_code": "TWICE", "error_message": None}}
     return [
-        each | (failed if "completion" in each and pairs.count(pair) > 1 else {})
-        for each, pair in zip(answers, pairs, strict=True)
+        answer | (failed if "completion" in answer and pairs.count(pair) > 1 else {})
+        for answer, pair in zip(answers, pairs, strict=True)
     ]
 
 

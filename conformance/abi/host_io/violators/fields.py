@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation
 
 from .message_changes import Message, read_as
 
-MEMBERS = [each for each in members() if each.name not in IDS]
+MEMBERS = [member for member in members() if member.name not in IDS]
 MESSAGES = {"memory_write": "MemoryWrite", "memory_read": "MemoryRead", "kernel_launch": "KernelLaunch"}
 
 SHARD = {"sip": 0, "cube": 0, "pe": 0, "pa": 0, "nbytes": 64, "offset_bytes": 0}
@@ -125,7 +125,7 @@ def lenient(member: Member, keyword: str, clause: str) -> Violation:
 KEYWORDS = ("type", "enum", "const", "minimum", "items")
 """A reader without upper bounds, and one that takes an empty list of shards, follow a listed alternative."""
 
-REQUIRED = [lenient(each, "required", each.clause) for each in MEMBERS if each.required]
+REQUIRED = [lenient(member, "required", member.clause) for member in MEMBERS if member.required]
 OF_ANY_FORM = [
     lenient(each, keyword, UNLISTED[each.name] if keyword in ("enum", "const") else each.clause)
     for each in MEMBERS
@@ -133,7 +133,9 @@ OF_ANY_FORM = [
     if keyword in each.schema and not (keyword == "type" and not each.required)
 ]
 OF_THE_ENVELOPE = [
-    lenient(each, "required", ENVELOPE[each.part]) for each in MEMBERS if each.name in ("msg_type", "target_device")
+    lenient(member, "required", ENVELOPE[member.part])
+    for member in MEMBERS
+    if member.name in ("msg_type", "target_device")
 ]
 
 
@@ -170,15 +172,17 @@ def falsy(member: Member) -> Violation:
     return read_as(member.clause, name, f"takes whatever is empty for no {member.name} of {member.part}", change)
 
 
-FALSY = [falsy(each) for each in MEMBERS if not each.required and each.name not in ("pattern", "value", "deploy_pa")]
+FALSY = [
+    falsy(member) for member in MEMBERS if not member.required and member.name not in ("pattern", "value", "deploy_pa")
+]
 
 
 def all_defaults(message: Message) -> None:
     """Take something sound for whatever is missing."""
-    for each in MEMBERS:
-        for part in parts_of(message, each.part):
-            if each.required and part.get(each.name) is None and each.name in SOUND:
-                part[each.name] = SOUND[each.name]
+    for member in MEMBERS:
+        for part in parts_of(message, member.part):
+            if member.required and part.get(member.name) is None and member.name in SOUND:
+                part[member.name] = SOUND[member.name]
 
 
 DEFAULTS = read_as("HIO-Verification-01", "all_defaults", "takes a default for every missing member", all_defaults)
@@ -188,11 +192,11 @@ def integers(clause: str, name: str, description: str, kinds: type | tuple[type,
     """A reader of integers that also takes something else for one."""
 
     def change(message: Message) -> None:
-        for each in MEMBERS:
-            if each.schema.get("type") == "integer":
-                for part in parts_of(message, each.part):
-                    if isinstance(part.get(each.name), kinds):
-                        part[each.name] = read(part[each.name])
+        for member in MEMBERS:
+            if member.schema.get("type") == "integer":
+                for part in parts_of(message, member.part):
+                    if isinstance(part.get(member.name), kinds):
+                        part[member.name] = read(part[member.name])
 
     return read_as(clause, name, description, change)
 
@@ -213,7 +217,7 @@ def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ..
 
     def change(message: Message) -> None:
         for name in parts:
-            known = {each.name for each in members() if each.part == name}
+            known = {member.name for member in members() if member.part == name}
             for part in parts_of(message, name):
                 for other in [each for each in part if each not in known and each in words]:
                     del part[other]

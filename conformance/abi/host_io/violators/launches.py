@@ -181,7 +181,7 @@ KERNELS = [
         "HIO-D7-01",
         "nothing_runs",
         "built-in kernels compute nothing",
-        **{name: replace(each, run=lambda given: None) for name, each in BUILTINS.items()},
+        **{name: replace(builtin, run=lambda given: None) for name, builtin in BUILTINS.items()},
     ),
     built_in(
         "HIO-D7-17",

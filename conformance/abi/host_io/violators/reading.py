@@ -149,7 +149,7 @@ def by_members(message: Message) -> None:
 
 def near_types(message: Message) -> None:
     """Types are compared without case and spaces."""
-    names = {each.lower(): each for each in ("MemoryWrite", "MemoryRead", "KernelLaunch")}
+    names = {name.lower(): name for name in ("MemoryWrite", "MemoryRead", "KernelLaunch")}
     if isinstance(message.get("msg_type"), str):
         message["msg_type"] = names.get(message["msg_type"].strip().lower(), message["msg_type"])
 

@@ -37,14 +37,14 @@ class Linkage:
 
 def linkages(text: str) -> Mapping[str, Linkage]:
     """The linkage of each function that a header declares. Raises `UnreadableHeader`."""
-    found: dict[str, Linkage] = {}
+    linkages: dict[str, Linkage] = {}
     is_of_c = "__cplusplus" not in text
     for statement, within_c in _statements(_TOKEN.findall(expanded_code(text, CPLUSPLUS))):
         name = _function(statement)
         if name is not None:
             conventions = tuple(word for word in statement if word in CONVENTIONS)
-            found[name] = Linkage(is_of_c or within_c or statement[:2] == ["extern", '"C"'], conventions)
-    return found
+            linkages[name] = Linkage(is_of_c or within_c or statement[:2] == ["extern", '"C"'], conventions)
+    return linkages
 
 
 def _statements(tokens: list[str]) -> Iterator[tuple[list[str], bool]]:

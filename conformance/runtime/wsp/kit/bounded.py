@@ -65,7 +65,7 @@ def with_workers(workers: int, *statements: dict[str, Any], tensors: Sequence[An
     )
 
 
-FILLS = [instruction("fill", each, 3) for each in ("a", "b")]
+FILLS = [instruction("fill", name, 3) for name in ("a", "b")]
 PAIR = kernel("pair", {"a": "tensor", "b": "tensor"}, FILLS, cycles=5)
 READ_1 = kernel("read_1", {"x": "tensor", "y": "tensor"}, [instruction("add", "y", "x", 1)], cycles=6)
 READ_2 = kernel("read_2", {"x": "tensor", "y": "tensor", "z": "tensor"}, [instruction("add", "z", "x", "y")], cycles=6)

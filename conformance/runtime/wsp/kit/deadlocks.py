@@ -54,7 +54,7 @@ def circle() -> Deadlock:
         program(
             *waiters,
             process("d", run("w7"), send("cd")),
-            channels=[channel(each) for each in ("ca", "cb", "cc", "cd")],
+            channels=[channel(name) for name in ("ca", "cb", "cc", "cd")],
             kernels=work(3, 7),
             schedule=schedule(window=64),
         ),
@@ -144,7 +144,7 @@ def scope_and_window() -> Deadlock:
 
 def scope_and_arena() -> Deadlock:
     """Outputs of 12 and 5 bytes are held, and 8 more do not fit an arena of 24."""
-    fills = [task("five", each, 7) for each in ("a", "b", "c")]
+    fills = [task("five", name, 7) for name in ("a", "b", "c")]
     return Deadlock(
         "scope-and-arena",
         program(
@@ -167,7 +167,7 @@ def scope_and_tensor_map() -> Deadlock:
     return Deadlock(
         "scope-and-tensor-map",
         program(
-            process("holder", scope(*[task("five", "a", each) for each in range(3)])),
+            process("holder", scope(*[task("five", "a", index) for index in range(3)])),
             kernels=[filler("five", 5)],
             tensors=[tensor("a", "u8", [0])],
             schedule=schedule("round_robin", 2, 64, tensormap_pool=2),
@@ -250,17 +250,17 @@ DEADLOCKS: Sequence[Deadlock] = (
     queue_and_channel(),
     dependencies_and_channel(),
 )
-HELPED = tuple(each for each in DEADLOCKS if each.knobs)
+HELPED = tuple(deadlock for deadlock in DEADLOCKS if deadlock.knobs)
 """Those that larger settings make complete."""
-HELD = tuple(each for each in DEADLOCKS if each.scopes)
+HELD = tuple(deadlock for deadlock in DEADLOCKS if deadlock.scopes)
 """Those with an open scope."""
 
 
 def enlarged(program: Mapping[str, Any], knobs: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
     """A program with other capacities `channel.NAME.capacity`, and the other knobs, which a run is given."""
     channels = [
-        each | {"capacity": knobs.get(f"channel.{each['name']}.capacity", each.get("capacity", 1))}
-        for each in program["csp"]["channels"]
+        channel | {"capacity": knobs.get(f"channel.{channel['name']}.capacity", channel.get("capacity", 1))}
+        for channel in program["csp"]["channels"]
     ]
     changed = {**program, "csp": {**program["csp"], "channels": channels}}
     return changed, {name: size for name, size in knobs.items() if not name.startswith("channel.")}

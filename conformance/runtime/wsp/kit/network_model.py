@@ -56,10 +56,10 @@ def modelled(network: Mapping[str, Any], reported: Mapping[str, Sequence[int]]) 
     while moved:
         moved = any(actor.goes_on() for actor in actors)
     return Modelled(
-        {each.name: each.time for each in actors},
-        {each.name: each.busy for each in actors},
-        {each.name: tuple(each.arrivals) for each in actors},
-        {each.name: each.waits for each in actors if each.waits is not None},
+        {actor.name: actor.time for actor in actors},
+        {actor.name: actor.busy for actor in actors},
+        {actor.name: tuple(actor.arrivals) for actor in actors},
+        {actor.name: actor.waits for actor in actors if actor.waits is not None},
     )
 
 

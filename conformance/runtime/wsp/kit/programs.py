@@ -251,4 +251,4 @@ def _arguments(given: Iterable[str | Value]) -> list[dict[str, Any]]:
 
 def _given(**members: Any) -> dict[str, Any]:
     """The members that are not None."""
-    return {name: each for name, each in members.items() if each is not None}
+    return {name: member for name, member in members.items() if member is not None}

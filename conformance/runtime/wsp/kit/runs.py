@@ -18,28 +18,28 @@ def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "c
     return package
 
 
-def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **given: Any) -> dict[str, Any]:
+def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: Any) -> dict[str, Any]:
     """The result of a program, or of a package, whatever its outcome."""
     package = program if isinstance(program, str) else compiled(impl, check, program)
-    result: dict[str, Any] = check.returns(impl.wsp.run(package=package, **given))
+    result: dict[str, Any] = check.returns(impl.wsp.run(package=package, **arguments))
     return result
 
 
-def statistics(impl: Any, check: Any, program: Mapping[str, Any] | str, **given: Any) -> dict[str, Any]:
+def statistics(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: Any) -> dict[str, Any]:
     """The statistics of a program, or of a package, that completes."""
-    result = ran(impl, check, program, **given)
+    result = ran(impl, check, program, **arguments)
     check.equal(result["outcome"], "completed", f"the outcome, with {reason(result)}")
     found: dict[str, Any] = result["statistics"]
     return found
 
 
 def under_seeds(
-    impl: Any, check: Any, program: Mapping[str, Any], seeds: Iterable[int] = SEEDS, **given: Any
+    impl: Any, check: Any, program: Mapping[str, Any], seeds: Iterable[int] = SEEDS, **arguments: Any
 ) -> dict[str, Any]:
     """The statistics of a program that completes, which are the same under every seed."""
     package = compiled(impl, check, program)
-    first = statistics(impl, check, package, **given)
-    different = [seed for seed in seeds if statistics(impl, check, package, seed=seed, **given) != first]
+    first = statistics(impl, check, package, **arguments)
+    different = [seed for seed in seeds if statistics(impl, check, package, seed=seed, **arguments) != first]
     check.equal(different, [], "the seeds with another result")
     return first
 
@@ -59,9 +59,9 @@ def ends_with_error(check: Any, result: Mapping[str, Any], code: str, process: s
     check.true(bool(result["error"]["message"]), "the error has a message")
 
 
-def instants(impl: Any, check: Any, package: str, **given: Any) -> Iterator[dict[str, Any]]:
+def instants(impl: Any, check: Any, package: str, **arguments: Any) -> Iterator[dict[str, Any]]:
     """The statistics after each instant of a run, up to its end."""
-    number = check.returns(impl.wsp.start(package=package, **given))["run"]
+    number = check.returns(impl.wsp.start(package=package, **arguments))["run"]
     outcome = "running"
     while outcome == "running":
         result = check.returns(impl.wsp.step(run=number, instants=1))

@@ -67,13 +67,13 @@ DEEPER = altered(
 class LargeNumbers(ReferenceAdapter):
     """A run is known by the number that `wsp.start` gave."""
 
-    def wsp_start(self, **given: Any) -> dict[str, Any]:
+    def wsp_start(self, **arguments: Any) -> dict[str, Any]:
         """Begin a run."""
-        return {"run": 2**40 - super().wsp_start(**given)["run"]}
+        return {"run": 2**40 - super().wsp_start(**arguments)["run"]}
 
-    def wsp_step(self, *, run: int, **given: Any) -> dict[str, Any]:
+    def wsp_step(self, *, run: int, **arguments: Any) -> dict[str, Any]:
         """Step a run."""
-        return super().wsp_step(run=2**40 - run, **given)
+        return super().wsp_step(run=2**40 - run, **arguments)
 
     def wsp_statistics(self, *, run: int) -> dict[str, Any]:
         """Return the statistics of a run."""
@@ -88,7 +88,7 @@ class Backwards(ReferenceAdapter):
         found = super().__getattribute__(name)
         if name not in ("wsp_run", "wsp_step", "wsp_statistics"):
             return found
-        return lambda **given: told_backwards(found(**given))
+        return lambda **arguments: told_backwards(found(**arguments))
 
 
 def told_backwards(result: dict[str, Any]) -> dict[str, Any]:

@@ -23,13 +23,13 @@ def answered(clause: str, name: str, description: str, change: Callable[[Answer]
     def changing(method: str) -> Callable[..., Answer]:
         usual = getattr(ReferenceAdapter, method)
 
-        def call(self: ReferenceAdapter, **given: Any) -> Answer:
-            answer: Answer = usual(self, **given)
+        def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+            answer: Answer = usual(self, **arguments)
             return change(answer) or answer
 
         return call
 
-    called = [f"wsp_{each}" for each in methods]
+    called = [f"wsp_{method}" for method in methods]
     return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
 
 
@@ -39,13 +39,13 @@ def asked(clause: str, name: str, description: str, change: Callable[[Answer], A
     def changing(method: str) -> Callable[..., Answer]:
         usual = getattr(ReferenceAdapter, method)
 
-        def call(self: ReferenceAdapter, **given: Any) -> Answer:
-            answer: Answer = usual(self, **change(given))
+        def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+            answer: Answer = usual(self, **change(arguments))
             return answer
 
         return call
 
-    called = [f"wsp_{each}" for each in methods]
+    called = [f"wsp_{method}" for method in methods]
     return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
 
 

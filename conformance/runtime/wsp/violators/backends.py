@@ -58,9 +58,9 @@ PHASES = [
 def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
     """Results of packages for a target, changed."""
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
-        answer: Answer = usual_run(self, **given)
-        if f'"target":"{target}"' in given["package"]:
+    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+        answer: Answer = usual_run(self, **arguments)
+        if f'"target":"{target}"' in arguments["package"]:
             change(answer)
         return answer
 
@@ -70,10 +70,10 @@ def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
 def not_here(target: str) -> Callable[..., Answer]:
     """A target that needs a toolchain."""
 
-    def call(self: ReferenceAdapter, **given: Any) -> Answer:
-        if f'"target":"{target}"' in given["package"]:
+    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+        if f'"target":"{target}"' in arguments["package"]:
             raise Refusal("DEVICE_NEEDED", "call", f"{target} needs a toolchain")
-        answer: Answer = usual_run(self, **given)
+        answer: Answer = usual_run(self, **arguments)
         return answer
 
     return call
@@ -131,10 +131,10 @@ def turned_edge(document: dict[str, Any]) -> None:
             edge["to"] = "source"
 
 
-def runs_anyway(self: ReferenceAdapter, **given: Any) -> Answer:
+def runs_anyway(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """A package for aie runs on cpu_sim, and fails there."""
     try:
-        answer: Answer = usual_run(self, **given)
+        answer: Answer = usual_run(self, **arguments)
     except Refusal as refusal:
         if refusal.outcome.code != "DEVICE_NEEDED":
             raise
@@ -142,10 +142,10 @@ def runs_anyway(self: ReferenceAdapter, **given: Any) -> Answer:
     return answer
 
 
-def unclear(self: ReferenceAdapter, **given: Any) -> Answer:
+def unclear(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """An error that does not speak of the cycle."""
     try:
-        answer: Answer = usual_compile(self, **given)
+        answer: Answer = usual_compile(self, **arguments)
     except Refusal as refusal:
         raise Refusal(refusal.outcome.code, refusal.outcome.phase, "error 17") from None
     return answer
@@ -154,7 +154,7 @@ def unclear(self: ReferenceAdapter, **given: Any) -> Answer:
 def zeros(answer: Answer) -> None:
     """Tensors of zeros."""
     tensors = answer["statistics"]["tensors"]
-    tensors.update({name: "00" * (len(each) // 2) for name, each in tensors.items()})
+    tensors.update({name: "00" * (len(tensor) // 2) for name, tensor in tensors.items()})
 
 
 BACKENDS = [

@@ -52,9 +52,9 @@ class RunsLatest(ReferenceAdapter):
         self._latest[program["name"]] = answer["package"]
         return answer
 
-    def wsp_run(self, *, package: str, **given: Any) -> dict[str, Any]:
+    def wsp_run(self, *, package: str, **arguments: Any) -> dict[str, Any]:
         """A run of the latest."""
-        return super().wsp_run(package=self._latest.get(json.loads(package)["name"], package), **given)
+        return super().wsp_run(package=self._latest.get(json.loads(package)["name"], package), **arguments)
 
 
 class KeepsFirstData(ReferenceAdapter):
@@ -64,6 +64,6 @@ class KeepsFirstData(ReferenceAdapter):
         super().__init__()
         self._first: dict[str, Any] = {}
 
-    def wsp_run(self, *, package: str, tensors: Any = None, **given: Any) -> dict[str, Any]:
+    def wsp_run(self, *, package: str, tensors: Any = None, **arguments: Any) -> dict[str, Any]:
         """A run with the first tensors."""
-        return super().wsp_run(package=package, tensors=self._first.setdefault(package, tensors), **given)
+        return super().wsp_run(package=package, tensors=self._first.setdefault(package, tensors), **arguments)

@@ -116,7 +116,7 @@ CHANNELS = [
         ChannelState, "_visible_token", every_token_twice
     )),
     changed("WSP-02.2-02", "dropped", "drops a token for which there is no room", (ChannelState, "send", dropped)),
-    changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *given: 1 << 30)),
+    changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *arguments: 1 << 30)),
     changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
         ChannelState, "take", never_empty
     )),
@@ -141,6 +141,6 @@ CHANNELS = [
         ChannelState, "send", beside_visible_tokens
     )),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared", made(
-        capacity=lambda *given: 1
+        capacity=lambda *arguments: 1
     )),
 ]  # fmt: skip

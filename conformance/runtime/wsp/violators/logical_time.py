@@ -84,7 +84,7 @@ TIME = [
         Machine, "count_kernel", once_each
     )),
     changed("WSP-01.2-02", "unreported", "reports no cycles of kernels", (Machine, "count_kernel", unreported)),
-    changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *given: 0)),
+    changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *arguments: 0)),
     changed("WSP-02.4-03", "latency_there_and_back", "has the latency twice", made(
         latency=lambda capacity, latency, producers: 2 * latency
     )),

@@ -37,7 +37,7 @@ def lost_beside_another(self: Any, party: Party, value: int) -> bool:
 def after_the_last_read(self: TensorMap, reads: Any, writes: Any) -> dict[int, Any]:
     """The last reader of a tensor that is written."""
     readers = self.readers
-    self.readers = [dict([*each.items()][-1:]) for each in readers]
+    self.readers = [dict([*reader.items()][-1:]) for reader in readers]
     try:
         return DEPENDENCIES(self, reads, writes)
     finally:

@@ -411,15 +411,15 @@ TARGETS = [
 ]
 
 
-def load_only(self: ReferenceAdapter, **given: Any) -> Answer:
+def load_only(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """A run that does not verify what it runs."""
-    package = given["package"]
+    package = arguments["package"]
     try:
         document = json.loads(package)
-        given["package"] = canonical_bytes(document | {"hash": content_hash(document)}).decode()
+        arguments["package"] = canonical_bytes(document | {"hash": content_hash(document)}).decode()
     except (ValueError, TypeError):
         pass
-    answer: Answer = usual_run(self, **given)
+    answer: Answer = usual_run(self, **arguments)
     return answer
 
 

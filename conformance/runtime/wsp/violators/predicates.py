@@ -43,9 +43,9 @@ def both_sides(name: str, operands: Sequence[Any]) -> Any:
     return evaluate
 
 
-def at_first(expression: Any, *given: Any) -> Callable[[], int]:
+def at_first(expression: Any, *arguments: Any) -> Callable[[], int]:
     """A slot keeps the value that it had when it was read first at this place."""
-    evaluate = COMPILED(expression, *given)
+    evaluate = COMPILED(expression, *arguments)
     if not isinstance(expression, SlotValue):
         return evaluate
     seen: list[int] = []
@@ -57,11 +57,11 @@ def at_first(expression: Any, *given: Any) -> Callable[[], int]:
     return first
 
 
-def rounded(expression: Any, *given: Any) -> Callable[[], int]:
+def rounded(expression: Any, *arguments: Any) -> Callable[[], int]:
     """A constant goes through a double."""
     if isinstance(expression, Constant):
         return lambda: int(float(expression.value)) & U64
-    return COMPILED(expression, *given)
+    return COMPILED(expression, *arguments)
 
 
 def compiling(other: Any) -> Sequence[tuple[Any, str, Any]]:
@@ -129,7 +129,7 @@ def narrow(value: Any, place: str) -> int:
     """A negative integer is extended with zeros."""
     found = AS_U64(value, place)
     if isinstance(value, int) and value < 0:
-        bits = next(each for each in (8, 16, 32, 64) if value >= -(1 << each - 1))
+        bits = next(number for number in (8, 16, 32, 64) if value >= -(1 << number - 1))
         return found & ((1 << bits) - 1)
     return found
 

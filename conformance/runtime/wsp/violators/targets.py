@@ -52,7 +52,9 @@ def nothing_declared(answer: Answer) -> None:
 
 def policies_only(answer: Answer) -> None:
     """Nothing but policies."""
-    answer["directives"] = {name: each for name, each in answer["directives"].items() if name.startswith("dispatch")}
+    answer["directives"] = {
+        name: directive for name, directive in answer["directives"].items() if name.startswith("dispatch")
+    }
 
 
 def phase_1_enforces(answer: Answer) -> None:
@@ -67,10 +69,10 @@ def phase_1_pools(answer: Answer) -> None:
         answer["directives"]["resources.heap_arena"] = "enforced"
 
 
-def any_target(self: ReferenceAdapter, **given: Any) -> Answer:
+def any_target(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """Names of targets are compared without case."""
-    name = given["target"].strip().lower()
-    return usual_capabilities(self, target=name if name.startswith("cpu") and "_" in name else given["target"])
+    name = arguments["target"].strip().lower()
+    return usual_capabilities(self, target=name if name.startswith("cpu") and "_" in name else arguments["target"])
 
 
 usual_capabilities: Callable[..., Answer] = ReferenceAdapter.wsp_capabilities
@@ -141,12 +143,12 @@ def last_value(document: dict[str, Any]) -> None:
     schedule["directives"] = list({directive["name"]: directive for directive in schedule["directives"]}.values())
 
 
-def reported_each_time(self: ReferenceAdapter, **given: Any) -> Answer:
+def reported_each_time(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """A diagnostic for each mention."""
-    answer = usual_compile(self, **given)
+    answer = usual_compile(self, **arguments)
     mentions = [
         directive
-        for directive in directives_of(given)
+        for directive in directives_of(arguments)
         if any(directive["name"] in text for text in answer["diagnostics"])
     ]
     return answer | {"diagnostics": [text for text in answer["diagnostics"] for _ in mentions]}
@@ -155,9 +157,9 @@ def reported_each_time(self: ReferenceAdapter, **given: Any) -> Answer:
 REPORTED: set[str] = set()
 
 
-def reported_once_for_all(self: ReferenceAdapter, **given: Any) -> Answer:
+def reported_once_for_all(self: ReferenceAdapter, **arguments: Any) -> Answer:
     """A diagnostic is given once in the life of the process."""
-    answer = usual_compile(self, **given)
+    answer = usual_compile(self, **arguments)
     new = [diagnostic for diagnostic in answer["diagnostics"] if diagnostic not in REPORTED]
     REPORTED.update(new)
     return answer | {"diagnostics": new}
